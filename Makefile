@@ -1,0 +1,89 @@
+# Every task of the project. `make help` lists them; CONTRIBUTING.md explains them.
+
+PYTHON ?= python3
+BIN := .venv/bin
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+
+# Quick tests first, whole-product tests last; whatever is not named here runs in between, so no folder is left out.
+TESTS_FIRST := $(wildcard tests/base tests/domain tests/wire tests/repository)
+TESTS_LAST := $(wildcard tests/store) $(wildcard tests/services) $(wildcard tests/e2e) $(wildcard tests/chaos)
+TESTS_ALL := $(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py)
+TESTS := $(TESTS_FIRST) $(filter-out $(TESTS_FIRST) $(TESTS_LAST) %/__pycache__,$(TESTS_ALL)) $(TESTS_LAST)
+
+# What is type-checked beside the product: what the tests and figures stand on.
+TYPED := src/camserver $(wildcard tools) $(wildcard tests/rig) $(wildcard tests/fakes) $(wildcard bench/*.py)
+
+BENCHES := $(subst _,-,$(patsubst bench/%.py,%,$(filter-out bench/__init__.py,$(wildcard bench/[a-z]*.py))))
+
+.PHONY: help run test check types format setup setup-dev packages lock wheel fresh soak clean FORCE
+
+help: ## List every task
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { sub("%", "NAME", $$1); printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "  NAME is one of: $(or $(BENCHES),none yet)"
+
+run: setup ## Set up and start camserver with the demo cameras on this machine
+	@exec $(BIN)/camserver up --demo
+
+test: setup-dev packages check ## Set up, check, and run every test (quick ones first)
+	@$(BIN)/python -m pytest $(TESTS) $(PYTEST_ARGS)
+
+check: setup-dev ## Check format, lint, types and import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy $(TYPED)
+	$(BIN)/lint-imports
+
+types: setup-dev ## Check types only
+	$(BIN)/mypy $(TYPED)
+
+format: setup-dev ## Format the code and apply the safe fixes of the linter
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+setup: ## Make .venv with what camserver needs; nothing happens when nothing changed
+	@$(call needs_python)
+	@$(PYTHON) tools/setup.py
+
+setup-dev: ## The same with what tests and checks need
+	@$(call needs_python)
+	@$(PYTHON) tools/setup.py --dev
+
+packages: setup-dev ## Install (as root, by apt) or name the system packages that tests use
+	@$(BIN)/python tools/system_packages.py
+
+lock: setup-dev ## Write the hashed lock files anew after pyproject.toml changed (UPGRADE=1: newest versions)
+	@PATH="$(CURDIR)/$(BIN):$$PATH"; command -v uv >/dev/null || { \
+	  echo "error: make lock needs uv, which is not on PATH. Install it by: $(BIN)/python -m pip install uv" >&2; exit 1; }
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(COMPILE) -o requirements.lock
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(COMPILE) --extra dev -c requirements.lock -o requirements-dev.lock
+
+COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+  $(if $(UPGRADE),--upgrade) pyproject.toml
+
+wheel: setup-dev ## Build the wheel into dist/
+	$(BIN)/python -m hatchling build -t wheel
+
+fresh: ## Clone HEAD into an empty folder and run `make test` and `make run` there
+	@$(call needs_python)
+	@$(PYTHON) tools/fresh_clone.py
+
+soak: bench-soak ## Run the whole product under faults for a long time
+
+bench-%: setup-dev FORCE ## Measure one thing and print its figures
+	@test -f bench/$(subst -,_,$*).py || { \
+	  echo "error: there is no bench named '$*'. There are: $(or $(BENCHES),none yet)" >&2; exit 2; }
+	@$(BIN)/python -m bench.$(subst -,_,$*) $(BENCH_ARGS)
+
+clean: ## Remove .venv, caches and built files; data and configuration stay
+	rm -rf .venv .setup .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	find src tests tools bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+define needs_python
+command -v $(PYTHON) >/dev/null || { \
+  echo "error: camserver needs Python 3.11 or newer; there is no '$(PYTHON)' on PATH." >&2; \
+  echo "Install it by: apt install python3 python3-venv (Debian, Ubuntu), or name one: make PYTHON=/path/to/python3" >&2; \
+  exit 3; }
+endef

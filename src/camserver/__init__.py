@@ -1,0 +1,3 @@
+"""camserver: a self-hosted camera server."""
+
+__version__ = "0.1.0"

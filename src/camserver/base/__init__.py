@@ -1,0 +1,1 @@
+"""What everything stands on: clock, errors, log, secrets, supervise."""

@@ -1,0 +1,87 @@
+"""Group work: what many tasks submit while one batch is under way goes into the next one.
+
+So a batch costs nobody a wait: a lone item runs at once, and under load batches grow by themselves. An item that
+can't be done hurts only the task that submitted it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+from camserver.base.errors import Bug, Retry, StoreBusy
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+_Submitted = tuple[Item, asyncio.Future[Answer]]
+
+
+class Batcher(Generic[Item, Answer]):
+    """`run` gets up to `size_max` items and does all of them, answering in their order, or raises and does none.
+
+    When it asks to retry later, all of its items do. When it fails in another way, each item is run alone, since one
+    of them may be what the others failed for. Whoever stops waiting has its item run all the same.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[tuple[Item, ...]], Awaitable[Sequence[Answer]]],
+        *,
+        size_max: int,
+        waiting_max: int,
+    ) -> None:
+        self._run = run
+        self._size_max = size_max
+        self._waiting_max = waiting_max
+        self._waiting: deque[_Submitted[Item, Answer]] = deque()
+        self._runner: asyncio.Task[None] | None = None
+
+    async def submit(self, item: Item) -> Answer:
+        if len(self._waiting) >= self._waiting_max:
+            raise StoreBusy(f"{self._waiting_max} writes are waiting already; try again")
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, future))
+        if self._runner is None:
+            self._runner = asyncio.create_task(self._run_batches())
+        return await future
+
+    async def close(self) -> None:
+        """Waits until everything submitted so far was run."""
+        while self._runner is not None:
+            await asyncio.wait([self._runner])
+
+    async def _run_batches(self) -> None:
+        batch: list[_Submitted[Item, Answer]] = []
+        try:
+            while self._waiting:
+                batch = [self._waiting.popleft() for _ in range(min(self._size_max, len(self._waiting)))]
+                await self._run_batch(batch)
+        finally:
+            # All of these are answered already unless this task was cancelled: then nobody is left to answer them.
+            for _, future in (*batch, *self._waiting):
+                future.cancel()
+            self._waiting.clear()
+            self._runner = None
+
+    async def _run_batch(self, batch: Sequence[_Submitted[Item, Answer]]) -> None:
+        try:
+            answers = await self._run(tuple(item for item, _ in batch))
+        except Exception as error:
+            if isinstance(error, Retry) or len(batch) == 1:
+                _fail(batch, error)
+                return
+            for single in batch:
+                await self._run_batch([single])
+            return
+        if len(answers) != len(batch):
+            _fail(batch, Bug(f"a batch of {len(batch)} items got {len(answers)} answers"))
+            return
+        for (_, future), answer in zip(batch, answers, strict=True):
+            if not future.done():
+                future.set_result(answer)
+
+
+def _fail(batch: Sequence[tuple[object, asyncio.Future[Answer]]], error: Exception) -> None:
+    for _, future in batch:
+        if not future.done():
+            future.set_exception(error)

@@ -1,0 +1,99 @@
+"""Secrets: a type that can't be formatted, files that only their owner reads, and a scrubber by known value.
+
+Regular expressions over URLs miss some passwords, so whatever becomes a `Secret` is remembered and removed
+from every log line and error text by its value.
+"""
+
+import contextlib
+import json
+import os
+import secrets as stdlib_secrets
+import threading
+from pathlib import Path
+from typing import Never
+from urllib.parse import quote
+
+MASK = "••••••"
+# Shorter values would also match ordinary words in a log line.
+SCRUB_MIN_CHARS = 4
+_known: frozenset[str] = frozenset()
+# Longest first: a secret that begins with another one must not be left half visible. Replaced and never
+# changed, because other threads scrub while a secret is added.
+_in_order: tuple[str, ...] = ()
+_adding = threading.Lock()
+
+
+class Secret:
+    """A string that shows itself only to `reveal()`."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+        if len(value) >= SCRUB_MIN_CHARS:
+            _remember(value)
+
+    def reveal(self) -> str:
+        return self._value
+
+    def __repr__(self) -> str:
+        return MASK
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return MASK
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and stdlib_secrets.compare_digest(
+            self._value.encode(), other._value.encode()
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __reduce__(self) -> Never:
+        raise TypeError("a Secret is never pickled")
+
+
+def _remember(value: str) -> None:
+    """Adds `value` and how it looks inside a URL, in JSON and in a repr."""
+    global _known, _in_order
+    written = {value, quote(value, safe=""), repr(value)[1:-1], json.dumps(value)[1:-1]}
+    with _adding:
+        if not written <= _known:
+            _known = _known | written
+            _in_order = tuple(sorted(_known, key=len, reverse=True))
+
+
+def scrub(text: str) -> str:
+    """`text` with every known secret value masked."""
+    for value in _in_order:
+        if value in text:
+            text = text.replace(value, MASK)
+    return text
+
+
+def load_or_make(path: Path, bytes_count: int = 32) -> Secret:
+    """The secret kept in `path`; made on first use, complete or not at all, readable by its owner only."""
+    try:
+        return Secret(path.read_text().strip())
+    except FileNotFoundError:
+        pass
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{stdlib_secrets.token_hex(4)}")
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(fd, "w") as file:
+            file.write(stdlib_secrets.token_urlsafe(bytes_count) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        # link() and not rename(): when two processes start at once, the first secret stays.
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink()
+    return Secret(path.read_text().strip())

@@ -1,0 +1,1 @@
+"""Clients of services outside: one module each."""

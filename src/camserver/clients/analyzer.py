@@ -1,0 +1,174 @@
+"""Asks an analyzer, and trusts nothing it says: bounded answers, no redirects, every error of a known kind."""
+
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from io import BytesIO
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from camserver.base.errors import CamError
+from camserver.domain.analysis import Analysis
+from camserver.domain.jobs import ErrorKind, kind_of_status
+from camserver.domain.vocabulary import Vocabulary
+from camserver.wire.analyzer import ANSWER_BYTES_MAX, IMAGE_BYTES_MAX, BrokenAnswer, parse_answer
+
+ERROR_CHARS_MAX = 200
+# A machine that is switched off never refuses a connection. Told apart from an answer that takes too long, because
+# only the latter can be the picture's fault.
+CONNECT_TIMEOUT_SEC = 3.0
+# Above the most jobs a dispatcher has in flight: waiting for a free connection would look like a dead analyzer.
+CONNECTIONS_MAX = 1100
+
+
+class AnalyzerError(CamError):
+    """An attempt that failed; `kind` says what follows from it (domain.jobs.after_error)."""
+
+    code = "analyzer_error"
+
+    def __init__(self, kind: ErrorKind, message: str, retry_after_sec: float | None = None) -> None:
+        # Messages quote the analyzer and are stored with the job; not every database takes every character.
+        super().__init__("".join(char if char.isprintable() else " " for char in message))
+        self.kind = kind
+        self.retry_after_sec = retry_after_sec
+
+
+class AnalyzerClient:
+    """One analyzer. Connections are kept open between requests; `close` lets them go."""
+
+    def __init__(
+        self, url: str, *, analyze_timeout_sec: float, schema_timeout_sec: float, health_timeout_sec: float
+    ) -> None:
+        self._url = url.rstrip("/")
+        self._analyze_timeout = _timeout(analyze_timeout_sec)
+        self._schema_timeout = _timeout(schema_timeout_sec)
+        self._health_timeout = _timeout(health_timeout_sec)
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=CONNECTIONS_MAX),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            # Small compressed answers can be huge ones: neither asked for nor unpacked.
+            headers={"Accept-Encoding": "identity"},
+            auto_decompress=False,
+        )
+
+    @property
+    def host(self) -> str:
+        """Where the analyzer is, without the credentials that its address may hold."""
+        parts = urlsplit(self._url)
+        return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def analyze(
+        self, camera_id: str, captured_at_ms: int, request_id: str, picture: bytes, vocabulary: Vocabulary
+    ) -> Analysis:
+        if len(picture) > IMAGE_BYTES_MAX:
+            raise AnalyzerError(
+                ErrorKind.BAD_REQUEST,
+                f"the picture has {len(picture)} bytes; the contract allows {IMAGE_BYTES_MAX}",
+            )
+        form = aiohttp.FormData()
+        form.add_field("camera_id", camera_id)
+        form.add_field("captured_at", iso_utc(captured_at_ms))
+        form.add_field("schema_version", vocabulary.version)
+        form.add_field("request_id", request_id)
+        form.add_field("infer_image", BytesIO(picture), filename="infer.jpg", content_type="image/jpeg")
+        body = await self._request("POST", "/v1/analyze", self._analyze_timeout, data=form)
+        try:
+            return parse_answer(body, camera_id, captured_at_ms, request_id, vocabulary)
+        except BrokenAnswer as error:
+            raise AnalyzerError(ErrorKind.BROKEN_ANSWER, error.message) from None
+
+    async def put_vocabulary(self, version: str, document: object) -> None:
+        """Sends a vocabulary. One that is refused is a mismatch that stays: it says nothing about any picture."""
+        try:
+            await self._request(
+                "PUT", "/v1/schema", self._schema_timeout, json={"schema_version": version, "schema": document}
+            )
+        except AnalyzerError as error:
+            if error.kind is not ErrorKind.BAD_REQUEST:
+                raise
+            raise AnalyzerError(
+                ErrorKind.VOCABULARY_MISMATCH, f"the vocabulary {version} was refused: {error.message}"
+            ) from None
+
+    async def check_health(self) -> None:
+        await self._request("GET", "/healthz", self._health_timeout)
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        limit: aiohttp.ClientTimeout,
+        *,
+        data: aiohttp.FormData | None = None,
+        json: object = None,
+    ) -> bytes:
+        try:
+            async with self._session.request(
+                method, self._url + path, data=data, json=json, timeout=limit, allow_redirects=False
+            ) as answer:
+                body = await _bounded(answer)
+                if answer.status != 200:
+                    raise _failed(answer, body)
+                return body
+        except aiohttp.ConnectionTimeoutError:
+            raise AnalyzerError(
+                ErrorKind.CONNECTION, f"{method} {path} at {self.host}: no connection within {limit.connect:g} s"
+            ) from None
+        except TimeoutError:
+            raise AnalyzerError(
+                ErrorKind.TIMEOUT, f"{method} {path} got no answer within {limit.total:g} s"
+            ) from None
+        except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
+            raise AnalyzerError(
+                ErrorKind.CONNECTION, f"{method} {path} at {self.host}: {type(error).__name__}: {error}"
+            ) from None
+        except aiohttp.ClientError as error:
+            raise AnalyzerError(
+                ErrorKind.BROKEN_ANSWER, f"{method} {path}: {type(error).__name__}: {error}"
+            ) from None
+
+
+async def _bounded(answer: aiohttp.ClientResponse) -> bytes:
+    body = bytearray()
+    async for chunk in answer.content.iter_chunked(65_536):
+        body += chunk
+        if len(body) > ANSWER_BYTES_MAX:
+            raise AnalyzerError(
+                ErrorKind.BROKEN_ANSWER, f"the analyzer's answer is longer than {ANSWER_BYTES_MAX} bytes"
+            )
+    return bytes(body)
+
+
+def _timeout(total_sec: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=total_sec, connect=min(CONNECT_TIMEOUT_SEC, total_sec / 2))
+
+
+def _failed(answer: aiohttp.ClientResponse, body: bytes) -> AnalyzerError:
+    said = body.decode("utf-8", "replace")[:ERROR_CHARS_MAX]
+    return AnalyzerError(
+        kind_of_status(answer.status),
+        f"the analyzer answered {answer.status}: {said}",
+        _retry_after_sec(answer.headers.get("Retry-After"), answer.headers.get("Date")),
+    )
+
+
+def _retry_after_sec(value: str | None, date: str | None) -> float | None:
+    """The header in seconds. Its other form, a moment, counts from the answer's own date: clocks may differ."""
+    if value is None:
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        pass
+    try:
+        return (parsedate_to_datetime(value) - parsedate_to_datetime(date or "")).total_seconds()
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def iso_utc(at_ms: int) -> str:
+    moment = datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{moment}.{at_ms % 1000:03d}Z"

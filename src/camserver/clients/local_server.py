@@ -1,0 +1,147 @@
+"""The running server on this machine, as command-line tools use it: its API with the local admin token.
+
+The token is a file that only the user who runs the server can read, so being able to read it is the permission.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+
+from camserver.base.errors import CamError, Conflict, Forbidden, NotFound, Reject, Unavailable
+from camserver.base.secrets import Secret, scrub
+
+TIMEOUT_SEC = 30
+ANSWER_MAX_BYTES = 8_000_000
+MESSAGE_MAX_CHARS = 500
+PAGES_MAX = 1_000
+
+
+class LocalServer:
+    """`address` is where web listens, such as http://127.0.0.1:8080."""
+
+    def __init__(self, address: str, token_file: Path) -> None:
+        self._address = address
+        self._token_file = token_file
+
+    async def cameras(self) -> list[dict[str, Any]]:
+        """All of them, asked for page by page."""
+        cameras: list[dict[str, Any]] = []
+        query = ""
+        for _ in range(PAGES_MAX):
+            page = await self._call("GET", f"/api/cameras{query}")
+            if not isinstance(page.get("cameras"), list):
+                raise Unavailable(f"what answers at {self._address} is no camserver: there is no list of cameras")
+            cameras += page["cameras"]
+            if not page.get("next_after"):
+                return cameras
+            query = f"?after={quote(page['next_after'], safe='')}"
+        raise Unavailable(f"the list of cameras at {self._address} does not end")
+
+    async def add_camera(
+        self,
+        camera_id: str,
+        name: str,
+        url: str,
+        user: str | None,
+        password: Secret | None,
+        *,
+        polling_interval_sec: float | None = None,
+    ) -> dict[str, Any]:
+        return await self._call(
+            "POST",
+            "/api/cameras",
+            {
+                "camera_id": camera_id,
+                "name": name,
+                "source": {"url": url, "user": user, "password": password.reveal() if password else None},
+                "polling_interval_sec": polling_interval_sec,
+            },
+        )
+
+    async def is_there(self) -> bool:
+        """Whether anything answers at the address."""
+        return await self._status("/healthz") is not None
+
+    async def is_ready(self) -> bool:
+        """Whether every service of the server says that it can do its work."""
+        return await self._status("/readyz") == 200
+
+    async def _status(self, path: str) -> int | None:
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_SEC)) as session,
+                session.get(self._address + path, allow_redirects=False) as answer,
+            ):
+                return answer.status
+        except (aiohttp.ClientError, TimeoutError):
+            return None
+
+    async def remove_camera(self, camera_id: str) -> None:
+        await self._call("DELETE", f"/api/cameras/{quote(camera_id, safe='')}")
+
+    async def new_setup_link(self) -> dict[str, Any]:
+        """`{"url": …, "expires_at": …}`; Conflict when an administrator exists already."""
+        return await self._call("POST", "/api/setup/link", {})
+
+    def _token(self) -> Secret:
+        try:
+            return Secret(self._token_file.read_text().strip())
+        except FileNotFoundError:
+            raise Unavailable(
+                f"there is no {self._token_file}: no server has run with this data folder yet; "
+                "start one with: camserver up"
+            ) from None
+        except PermissionError:
+            raise Forbidden(
+                f"this user may not read {self._token_file}; run the command as the user who runs the server"
+            ) from None
+
+    async def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {self._token().reveal()}"}
+        timeout = aiohttp.ClientTimeout(total=TIMEOUT_SEC)
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout, headers=headers) as session,
+                session.request(method, self._address + path, json=body, allow_redirects=False) as answer,
+            ):
+                content = await _bounded(answer)
+                return _judge(answer.status, content, self._address + path)
+        except aiohttp.ClientError as error:
+            raise Unavailable(
+                f"no camserver answers at {self._address} ({type(error).__name__}); start it with: camserver up"
+            ) from error
+        except TimeoutError as error:
+            raise Unavailable(f"the camserver at {self._address} did not answer within {TIMEOUT_SEC} s") from error
+
+
+async def _bounded(answer: aiohttp.ClientResponse) -> dict[str, Any]:
+    """The JSON object of an answer; empty for none."""
+    data = await answer.content.read(ANSWER_MAX_BYTES + 1)
+    while not answer.content.at_eof() and len(data) <= ANSWER_MAX_BYTES:
+        data += await answer.content.read(ANSWER_MAX_BYTES + 1 - len(data))
+    if len(data) > ANSWER_MAX_BYTES:
+        raise Unavailable(f"the answer is longer than {ANSWER_MAX_BYTES} bytes; this is no camserver")
+    return _parsed(data)
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(data) if data else {}
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _judge(status: int, content: dict[str, Any], where: str) -> dict[str, Any]:
+    if 200 <= status < 300:
+        return content
+    said = scrub(str(content.get("message", "")))[:MESSAGE_MAX_CHARS] or f"{where} answered {status}"
+    kinds: dict[int, type[CamError]] = {403: Forbidden, 404: NotFound, 409: Conflict}
+    if status == 401:
+        raise Forbidden("the server does not accept the local admin token; was it started with this data folder?")
+    if status >= 500 or status == 429:
+        raise Unavailable(said)
+    raise kinds.get(status, Reject)(said)

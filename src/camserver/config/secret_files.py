@@ -1,0 +1,115 @@
+"""The secrets camserver makes for itself on first start, one file each in `server.secrets_dir`.
+
+A file belongs to its owner alone: one that others may read is refused, because making it private again
+would hide that its content may be known. Where a secret is also a setting, the setting wins and no file is
+made.
+"""
+
+import base64
+import binascii
+import ipaddress
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from camserver.base.errors import BadSettings, DataUnusable
+from camserver.base.secrets import Secret, load_or_make
+from camserver.config.sections import Settings
+
+MEDIA_HMAC: Final = "media_hmac"
+CREDENTIAL_KEY: Final = "credential_key"
+LOCAL_ADMIN_TOKEN: Final = "local_admin_token"
+WORKER_TOKEN: Final = "worker_token"
+SESSION_KEY: Final = "session_key"
+SECRET_FILES: Final = (MEDIA_HMAC, CREDENTIAL_KEY, LOCAL_ADMIN_TOKEN, WORKER_TOKEN, SESSION_KEY)
+
+KEY_BYTES: Final = 32  # AES-256
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    media_hmac: Secret  # signs media links
+    media_hmac_previous: Secret | None  # still accepted while the key above replaces it
+    credential_key: Secret  # encrypts camera credentials; see credential_key_bytes
+    local_admin_token: Secret  # lets commands on this machine use the running server
+    worker_token: Secret  # lets workers in
+    session_key: Secret  # signs session cookies and CSRF tokens
+
+    def credential_key_bytes(self) -> bytes:
+        return _key_bytes(self.credential_key)
+
+
+def make_secrets(settings: Settings) -> Secrets:
+    """Every secret a server needs; the missing ones are made, complete and with mode 0600."""
+    folder = settings.server.secrets_dir
+    credential_key = _read_or_make(folder / CREDENTIAL_KEY)
+    if len(_key_bytes(credential_key)) != KEY_BYTES:
+        raise DataUnusable(
+            f"{folder / CREDENTIAL_KEY} does not hold a key of {KEY_BYTES} bytes in base64url; restore it "
+            "from a backup, because without it the stored camera passwords can't be read"
+        )
+    return Secrets(
+        media_hmac=settings.media.hmac_secret or _read_or_make(folder / MEDIA_HMAC),
+        media_hmac_previous=settings.media.hmac_secret_previous,
+        credential_key=credential_key,
+        local_admin_token=_read_or_make(folder / LOCAL_ADMIN_TOKEN),
+        worker_token=settings.control.worker_token or _read_or_make(folder / WORKER_TOKEN),
+        session_key=_read_or_make(folder / SESSION_KEY),
+    )
+
+
+def worker_token(settings: Settings) -> Secret:
+    """What a worker signs in with. Made only beside its server: elsewhere a new one would never match."""
+    if settings.control.worker_token:
+        return settings.control.worker_token
+    path = settings.server.secrets_dir / WORKER_TOKEN
+    if not path.exists() and not _is_this_machine(settings.worker.server_url):
+        raise BadSettings(
+            f"no token to sign in at {settings.worker.server_url}: copy the file {WORKER_TOKEN} from the "
+            f"server's secrets folder to {path} with mode 0600, or set control.worker_token"
+        )
+    return _read_or_make(path)
+
+
+def _is_this_machine(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _read_or_make(path: Path) -> Secret:
+    try:
+        _refuse_if_open(path)
+        secret = load_or_make(path, KEY_BYTES)
+    except (OSError, UnicodeDecodeError) as error:
+        cause = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise DataUnusable(
+            f"the secret file {path} can't be read or made: {cause}; check server.secrets_dir and its permissions"
+        ) from None
+    if not secret:
+        raise DataUnusable(f"the secret file {path} is empty; delete it to have a new one made, or restore it")
+    return secret
+
+
+def _refuse_if_open(path: Path) -> None:
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        return
+    if mode & 0o077:
+        raise DataUnusable(
+            f"the secret file {path} can be read or changed by other users (mode {mode:04o}); "
+            f"run: chmod 600 {path} (and replace the secret if somebody may have seen it)"
+        )
+
+
+def _key_bytes(key: Secret) -> bytes:
+    text = key.reveal()
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except binascii.Error:
+        return b""

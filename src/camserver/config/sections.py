@@ -1,0 +1,230 @@
+"""What can be set: one dataclass a section, one field a setting.
+
+Sections that tune a rule are that rule's own policy dataclass in `domain`; the others are defined here. The
+reference pages, the checks and `camserver config show` are all made from these fields. This module reads
+nothing.
+"""
+
+# ruff: noqa: RUF009
+# The calls in defaults below make dataclass fields, not values that instances would share.
+
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from camserver.base.secrets import Secret
+from camserver.config.database_url import DatabaseUrl
+from camserver.config.fields import Chosen, derived, section, setting
+from camserver.domain.admission import AdmissionPolicy
+from camserver.domain.events import EventPolicy
+from camserver.domain.gate import GatePolicy
+from camserver.domain.incidents import IncidentPolicy
+from camserver.domain.jobs import JobPolicy
+from camserver.domain.leases import LeasePolicy
+from camserver.domain.looks import LookPolicy
+from camserver.domain.notices import LlmReviewPolicy, NotifyPolicy
+from camserver.domain.retention import RetentionPolicy
+from camserver.domain.stationary import StationaryPolicy
+
+NO_NOTIFICATION: Final = "no notification is sent by this version"
+
+
+def _under_data_dir(name: str) -> Callable[[Chosen], Path]:
+    return lambda chosen: Path(chosen["server.data_dir"]) / name
+
+
+def _address(service: str) -> Callable[[Chosen], str]:
+    """Where a program on this machine reaches that service."""
+
+    def derive(chosen: Chosen) -> str:
+        host = str(chosen[f"{service}.host"])
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+        return f"http://{f'[{host}]' if ':' in host else host}:{chosen[f'{service}.port']}"
+
+    return derive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    data_dir: Path = setting(Path("data"), "Folder for everything camserver keeps on this machine.")
+    secrets_dir: Path = derived(
+        _under_data_dir("secrets"),
+        "data/secrets",
+        "Folder of the secrets made on first start, one file each: media_hmac, credential_key, "
+        "local_admin_token, worker_token, session_key. Services on several machines need the same files. "
+        "Default: secrets in data_dir.",
+    )
+    public_url: str = derived(
+        _address("web"),
+        "http://127.0.0.1:8080",
+        "Address under which people reach the web pages; links in messages begin with it. "
+        "Default: made from [web] host and port.",
+        form="http_url",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSettings:
+    url: DatabaseUrl = derived(
+        lambda chosen: DatabaseUrl.for_file(Path(chosen["server.data_dir"]) / "camserver.db"),
+        "sqlite:///data/camserver.db",
+        "The database: sqlite:///file, postgresql://user:password@host/database or mysql://… (MariaDB). "
+        "Default: camserver.db in data_dir.",
+    )
+    pool_size: int = setting(10, "Most connections a process keeps to PostgreSQL or MariaDB.", min=1, max=500)
+    acquire_timeout_sec: float = setting(
+        5.0, "How long a request waits for a free connection before it gets 503.", min=0.1, max=60
+    )
+    sqlite_readers: int = setting(4, "Reading connections to the SQLite file.", min=1, max=64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectSettings:
+    dir: Path = derived(
+        _under_data_dir("objects"),
+        "data/objects",
+        "Folder of pictures and clips. Default: objects in data_dir.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebSettings:
+    host: str = setting("127.0.0.1", "Address the web pages and the API listen on.", min_chars=1)
+    port: int = setting(8080, "Port of the web pages and the API; 0 takes any free one.", min=0, max=65535)
+    allowed_hosts: tuple[str, ...] = setting(
+        ("localhost", "127.0.0.1", "[::1]"),
+        "Host names browsers may use, without port; requests for others are refused. "
+        "The host of public_url is always allowed.",
+    )
+    session_hours: int = setting(12, "How long a sign-in lasts.", min=1, max=720)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlSettings:
+    host: str = setting("127.0.0.1", "Address the workers' port listens on.", min_chars=1)
+    port: int = setting(8081, "The workers' port; 0 takes any free one.", min=0, max=65535)
+    max_message_bytes: int = setting(65536, "Longest message on a worker's control socket.", min=1024, max=1_048_576)
+    upload_max_bytes: int = setting(
+        16_000_000, "Largest upload of one look, all its pictures together.", min=100_000, max=200_000_000
+    )
+    worker_token: Secret | None = setting(
+        None,
+        "Token with which a worker signs in; the same on server and worker. "
+        "Not set: the file worker_token in secrets_dir.",
+        secret_file="worker_token",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    name: str = derived(
+        lambda _: socket.gethostname(), "", "Name of this worker in lists and logs. Default: the host name."
+    )
+    site_id: str | None = setting(
+        None, "Id of the site this worker stands in. Not set: the site that the first start made."
+    )
+    server_url: str = derived(
+        _address("control"),
+        "http://127.0.0.1:8081",
+        "Where this worker reaches the workers' port. Default: made from [control] host and port.",
+        form="http_url",
+    )
+    spool_dir: Path = derived(
+        _under_data_dir("spool"),
+        "data/spool",
+        "Folder where looks wait until the server has acknowledged them. Default: spool in data_dir.",
+    )
+    spool_max_bytes: int = setting(
+        2_000_000_000, "Most the spool may hold; past it the oldest quiet looks go first.", min=10_000_000
+    )
+    slots: int = setting(64, "Most cameras this worker takes at once.", min=1, max=10_000)
+    uploads_in_flight: int = setting(2, "Uploads under way at once.", min=1, max=16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyzerSettings:
+    url: str = setting("http://127.0.0.1:9000", "Where the analyzer is reached.", form="http_url")
+    analyze_timeout_sec: float = setting(10.0, "Time-out of one analysis.", min=0.1, max=300)
+    schema_timeout_sec: float = setting(5.0, "Time-out of vocabulary and capability requests.", min=0.1, max=300)
+    health_timeout_sec: float = setting(3.0, "Time-out of a health request.", min=0.1, max=300)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VocabularySettings:
+    schema_version: str = setting("2025-12-28.1", "Version of the tag vocabulary to activate at start.", min_chars=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriveSettings:
+    credentials_file: Path | None = setting(
+        None, "File with the Google service account that archives pictures to Google Drive."
+    )
+    folder_id: str | None = setting(None, "Id of the Google Drive folder that archived pictures go to.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSettings:
+    url: Secret | None = setting(
+        None, "Address that notifications are posted to. Kept secret, because such addresses hold tokens."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaSettings:
+    link_ttl_sec: int = setting(900, "How long a signed media link opens its picture.", min=10, max=604_800)
+    hmac_secret: Secret | None = setting(
+        None,
+        "Key that signs media links, at least 16 characters. Not set: the file media_hmac in secrets_dir.",
+        secret_file="media_hmac",
+        min_chars=16,
+    )
+    hmac_secret_previous: Secret | None = setting(
+        None, "The key before, while it is rotated: links signed with it stay valid.", min_chars=16
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    format: Literal["auto", "json", "text"] = setting(
+        "auto", "Lines of JSON or readable text; auto: text on a terminal, JSON elsewhere."
+    )
+    level: Literal["debug", "info", "warning", "error"] = setting("info", "The least level that is logged.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings, checked. `sources` says for each "section.key" where its value came from."""
+
+    server: ServerSettings = section("The installation as a whole.")
+    store: StoreSettings = section("The database.")
+    objects: ObjectSettings = section("Where pictures and clips are kept.")
+    web: WebSettings = section("Web pages and API.")
+    control: ControlSettings = section("The workers' side of the server.")
+    worker: WorkerSettings = section("The process that talks to cameras.")
+    analyzer: AnalyzerSettings = section("The service that says what a picture shows.")
+    vocabulary: VocabularySettings = section("The tags an analyzer may answer with.")
+    looks: LookPolicy = section("When and how a camera is looked at.")
+    gate: GatePolicy = section("Which looks are worth analyzing.")
+    jobs: JobPolicy = section("Analysis jobs: attempts, back-off, bounds.")
+    leases: LeasePolicy = section("Which worker holds which camera, and for how long.")
+    events: EventPolicy = section("When frames become one event.")
+    incidents: IncidentPolicy = section("When events become one incident.")
+    stationary: StationaryPolicy = section("Things that stay where they are and so are no news.")
+    retention: RetentionPolicy = section("How long evidence is kept.")
+    notify: NotifyPolicy = section("When people are told.", unused=NO_NOTIFICATION)
+    llm_review: LlmReviewPolicy = section(
+        "When an LLM is asked about an event.", unused="no LLM is asked by this version"
+    )
+    admission: AdmissionPolicy = section(
+        "How many live views are admitted.", unused="live view is not part of this version"
+    )
+    media: MediaSettings = section("Signed links to pictures and clips.")
+    drive: DriveSettings = section("Archive on Google Drive.", unused="no archive sink is part of this version")
+    webhook: WebhookSettings = section("Notifications to another program.", unused=NO_NOTIFICATION)
+    log: LogSettings = section("Logging.")
+
+    config_file: Path | None
+    sources: Mapping[str, str]
+    warnings: tuple[str, ...]

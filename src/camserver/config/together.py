@@ -1,0 +1,62 @@
+"""What must hold between settings. Bounds of a single setting are its own; they are not here."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from camserver.config.layers import Problem
+
+# The first must be below the second, or the second never gets its turn.
+_BELOW: Final = (
+    ("jobs.renew_every_sec", "jobs.lock_sec"),
+    ("admission.heartbeat_interval_sec", "admission.heartbeat_grace_sec"),
+)
+# The first must not be above the second.
+_NOT_ABOVE: Final = (
+    ("jobs.backoff_base_sec", "jobs.backoff_cap_sec"),
+    ("jobs.breaker_open_sec", "jobs.breaker_open_cap_sec"),
+    ("leases.camera_retry_base_sec", "leases.camera_retry_cap_sec"),
+    ("admission.cpu_recover_percent", "admission.cpu_reject_percent"),
+    ("admission.memory_recover_percent", "admission.memory_reject_percent"),
+    ("admission.swap_recover_mb", "admission.swap_reject_mb"),
+)
+
+Values = Mapping[str, Any]
+
+
+def check_together(values: Values) -> list[Problem]:
+    """Every rule that is broken, by the values of all settings."""
+    broken = [_order(values, low, high, "must be below") for low, high in _BELOW if values[low] >= values[high]]
+    broken += [
+        _order(values, low, high, "must not be above") for low, high in _NOT_ABOVE if values[low] > values[high]
+    ]
+    return [*broken, *_check_leases(values), *_check_budget(values), *_check_ports(values)]
+
+
+def _order(values: Values, low: str, high: str, relation: str) -> Problem:
+    return Problem(low, f"{values[low]} {relation} {high}, which is {values[high]}; change one of them")
+
+
+def _check_leases(values: Values) -> list[Problem]:
+    """A worker must get at least one renewal in before it lets go by itself."""
+    life_sec = values["leases.ttl_sec"] - values["leases.margin_sec"]
+    if values["leases.heartbeat_sec"] < life_sec:
+        return []
+    what = f"{values['leases.heartbeat_sec']} must be below ttl_sec - margin_sec, which is {life_sec}"
+    return [Problem("leases.heartbeat_sec", f"{what}; change one of them")]
+
+
+def _check_budget(values: Values) -> list[Problem]:
+    total = values["admission.total_stream_units"]
+    users_units = values["admission.max_ui_users"] * values["admission.sub_stream_cost"]
+    reserved = values["admission.reserved_baseline_units"] + users_units
+    if reserved <= total:
+        return []
+    what = f"{total} is less than what is reserved for looks and suggestions ({reserved})"
+    return [Problem("admission.total_stream_units", f"{what}; raise it or lower max_ui_users")]
+
+
+def _check_ports(values: Values) -> list[Problem]:
+    port = values["web.port"]
+    if port != values["control.port"] or port == 0 or values["web.host"] != values["control.host"]:
+        return []
+    return [Problem("web.port", f"{port} is also control.port on the same host; give one of them another")]

@@ -1,0 +1,177 @@
+"""When a frame is worth telling outside: notification, LLM review, archive (decisions 24, 26 and 27).
+
+These rules say which deliveries are due. Whether a due notification is really sent is decided again at
+sending (`may_send`), because cooldowns start only with a successful send. The text of a message is not made
+here.
+"""
+
+from dataclasses import dataclass
+
+from camserver.domain.analysis import Analysis
+from camserver.domain.facts import (
+    DeliveryDue,
+    DeliveryKind,
+    EventAction,
+    EventChange,
+    FrameFacts,
+    IncidentChange,
+)
+from camserver.domain.policy import setting
+from camserver.domain.vocabulary import is_hazard
+
+# Reasons of a notification, as stored with the delivery.
+INCIDENT_OPENED = "incident_opened"
+SEVERITY_ROSE = "severity_rose"
+CONTINUES = "continues"
+LATE_INCIDENT = "late_incident"
+# Reasons of an LLM review or an archive copy.
+UNKNOWN = "unknown"
+LOW_CONFIDENCE = "low_confidence"
+DETECTED = "detected"
+
+_CAMERA_OFFLINE = "camera.offline"
+_HAZARD_EVENT = "hazard"
+
+
+@dataclass(frozen=True, slots=True)
+class NotifyPolicy:
+    """When people are told."""
+
+    min_severity: int = setting(
+        2, "Least severity that notifies; hazards, a camera offline and unknown always do.", min=0, max=3
+    )
+    cooldown_sec: int = setting(
+        300, "Least time between two notifications of one camera and primary event.", min=0, max=86_400
+    )
+    camera_cooldown_sec: int = setting(60, "Least time between two notifications of one camera.", min=0, max=86_400)
+    stale_sec: int = setting(
+        600,
+        "A frame older than this when it is decided notifies like a late one: once per incident.",
+        min=1,
+        max=86_400,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LlmReviewPolicy:
+    """When an LLM is asked about a frame."""
+
+    low_confidence_too: bool = setting(
+        False, "Whether severe events of low confidence are reviewed too, besides unknown ones."
+    )
+    min_severity: int = setting(2, "Least severity of a low-confidence review.", min=0, max=3)
+    low_confidence: float = setting(0.5, "Confidence below which an event counts as doubtful.", min=0.0, max=1.0)
+    cooldown_sec: int = setting(600, "Least time between two reviews of one camera.", min=0, max=86_400)
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryPolicy:
+    """Which sinks exist. No delivery row is made for one that is not configured."""
+
+    archive: bool = setting(False, "Whether an archive is configured.")
+    notify: bool = setting(False, "Whether a receiver of notifications is configured.")
+    llm_review: bool = setting(False, "Whether an LLM is configured.")
+
+
+def is_notable(analysis: Analysis, policy: NotifyPolicy) -> bool:
+    """Whether a frame may notify at all."""
+    return (
+        analysis.severity >= policy.min_severity
+        or analysis.unknown_flag
+        or analysis.primary_event == _HAZARD_EVENT
+        or any(is_hazard(tag) or tag == _CAMERA_OFFLINE for tag in analysis.tags)
+    )
+
+
+def notify_reason(
+    frame: FrameFacts,
+    analysis: Analysis,
+    incident: IncidentChange | None,
+    severity_before: int | None,
+    policy: NotifyPolicy,
+    now_ms: int,
+) -> str | None:
+    """Why people are to be told, or None. `severity_before` is the incident's so far, None when it is new."""
+    if incident is None or not is_notable(analysis, policy):
+        return None
+    if frame.late or now_ms - frame.captured_at > policy.stale_sec * 1000:
+        before = -1 if severity_before is None else severity_before
+        crossed = before < policy.min_severity <= incident.severity_max
+        return LATE_INCIDENT if crossed else None
+    if incident.opened:
+        return INCIDENT_OPENED
+    return SEVERITY_ROSE if incident.severity_rose else CONTINUES
+
+
+def may_send(
+    reason: str,
+    sent_same_event_at: int | None,
+    sent_camera_at: int | None,
+    policy: NotifyPolicy,
+    now_ms: int,
+) -> bool:
+    """Whether a due notification may go out now, by the last *successful* sends of the camera and primary
+    event.
+
+    A rise in severity is news and a late incident is told only once, so neither waits. What is held back is
+    counted by the caller, and the next message says how many there were.
+    """
+    if reason in (SEVERITY_ROSE, LATE_INCIDENT):
+        return True
+    return _is_over(sent_same_event_at, policy.cooldown_sec, now_ms) and _is_over(
+        sent_camera_at, policy.camera_cooldown_sec, now_ms
+    )
+
+
+def llm_reason(analysis: Analysis, event: EventChange, policy: LlmReviewPolicy) -> str | None:
+    """Why an LLM shall look at the event's best frame, or None.
+
+    Due whenever a frame becomes its event's best; that an event is reviewed once, and a camera not too often,
+    is kept by the delivery's row and by `may_review`.
+    """
+    if event.action is EventAction.NONE or not event.is_best_frame:
+        return None
+    if analysis.unknown_flag:
+        return UNKNOWN
+    doubtful = analysis.confidence is not None and analysis.confidence < policy.low_confidence
+    if policy.low_confidence_too and doubtful and analysis.severity >= policy.min_severity:
+        return LOW_CONFIDENCE
+    return None
+
+
+def may_review(reviewed_camera_at: int | None, policy: LlmReviewPolicy, now_ms: int) -> bool:
+    return _is_over(reviewed_camera_at, policy.cooldown_sec, now_ms)
+
+
+def archive_reason(analysis: Analysis) -> str | None:
+    """Why the full picture goes to the archive, or None. The daily quota is checked at sending."""
+    if analysis.unknown_flag:
+        return UNKNOWN
+    return DETECTED if analysis.detected else None
+
+
+def due(
+    frame: FrameFacts,
+    analysis: Analysis,
+    event: EventChange,
+    incident: IncidentChange | None,
+    severity_before: int | None,
+    sinks: DeliveryPolicy,
+    notify: NotifyPolicy,
+    llm_review: LlmReviewPolicy,
+    now_ms: int,
+) -> tuple[DeliveryDue, ...]:
+    """All deliveries that one frame makes due, in a fixed order; none for a sink that is not configured."""
+    reasons = (
+        (DeliveryKind.ARCHIVE, archive_reason(analysis) if sinks.archive else None),
+        (
+            DeliveryKind.NOTIFY,
+            notify_reason(frame, analysis, incident, severity_before, notify, now_ms) if sinks.notify else None,
+        ),
+        (DeliveryKind.LLM_REVIEW, llm_reason(analysis, event, llm_review) if sinks.llm_review else None),
+    )
+    return tuple(DeliveryDue(kind, reason) for kind, reason in reasons if reason is not None)
+
+
+def _is_over(last_at: int | None, cooldown_sec: int, now_ms: int) -> bool:
+    return last_at is None or now_ms - last_at >= cooldown_sec * 1000

@@ -1,0 +1,1 @@
+"""Packet sources, pictures and fragments."""

@@ -1,0 +1,181 @@
+"""Objects as files under one folder.
+
+`put` returns when the bytes and their name are on disk: written beside, synced, renamed, folder synced. A reader
+sees a whole object or none.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, ParamSpec, Protocol, TypeVar
+
+from camserver.base.errors import BadInput, NotFound, Unavailable
+from camserver.objects.keys import DRAFT_MARK
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# `list` is also the name of a method below, where the annotation would mean that.
+Keys = list[str]
+
+THREADS = 8
+# A folder may vanish, when the last object in it is deleted, between its making and the first write into it.
+FOLDER_ATTEMPTS_MAX = 5
+
+
+class Objects(Protocol):
+    """Where pictures live."""
+
+    async def put(self, key: str, data: bytes) -> None:
+        """Stores an object durably; the same key again replaces it."""
+
+    async def get(self, key: str) -> bytes:
+        """The object's bytes; NotFound when there is none."""
+
+    async def delete(self, key: str) -> None:
+        """Removes an object; removing one that is not there is fine."""
+
+    async def list(self, prefix: str, limit: int, after: str = "") -> Keys:
+        """Up to `limit` keys below `prefix` that sort after `after`, in order. A prefix is whole and ends in `/`."""
+
+    async def free_bytes(self) -> int | None:
+        """Room left, where that can be known."""
+
+
+class LocalObjects:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        root.mkdir(parents=True, exist_ok=True)
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="objects")
+
+    async def put(self, key: str, data: bytes) -> None:
+        await self._run(self._put, key, data)
+
+    async def get(self, key: str) -> bytes:
+        return await self._run(self._get, key)
+
+    async def delete(self, key: str) -> None:
+        await self._run(self._delete, key)
+
+    async def list(self, prefix: str, limit: int, after: str = "") -> Keys:
+        return await self._run(self._list, prefix, limit, after)
+
+    async def free_bytes(self) -> int | None:
+        status = await self._run(os.statvfs, self.root)
+        return status.f_bavail * status.f_frsize
+
+    async def _run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        call = partial(work, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def _path(self, key: str) -> Path:
+        parts = key.split("/")
+        if not all(parts) or any(part.startswith(".") for part in parts) or "\0" in key:
+            raise BadInput(f"{key!r} is no object key")
+        return self.root.joinpath(*parts)
+
+    def _put(self, key: str, data: bytes) -> None:
+        path = self._path(key)
+        draft = path.with_name(f"{path.name}{DRAFT_MARK}{secrets.token_hex(4)}")
+        try:
+            with self._open_draft(draft) as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
+            _sync_folder(path.parent)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise _unavailable(self.root, error) from error
+
+    def _open_draft(self, draft: Path) -> BinaryIO:
+        for _ in range(FOLDER_ATTEMPTS_MAX - 1):
+            with contextlib.suppress(FileNotFoundError):
+                self._make_folder(draft.parent)
+                return draft.open("xb")
+        self._make_folder(draft.parent)
+        return draft.open("xb")
+
+    def _make_folder(self, folder: Path) -> None:
+        """Makes a folder and syncs each parent that gained an entry, so that the name survives a power cut."""
+        if folder.is_dir():
+            return
+        missing = [folder, *(p for p in folder.parents if not p.is_dir() and p.is_relative_to(self.root))]
+        folder.mkdir(parents=True, exist_ok=True)
+        for made in missing:
+            _sync_folder(made.parent)
+
+    def _get(self, key: str) -> bytes:
+        try:
+            return self._path(key).read_bytes()
+        except FileNotFoundError:
+            raise NotFound(f"there is no object {key}") from None
+        except OSError as error:
+            raise _unavailable(self.root, error) from error
+
+    def _delete(self, key: str) -> None:
+        path = self._path(key)
+        try:
+            path.unlink(missing_ok=True)
+            for folder in path.parents:
+                if folder == self.root or not _remove_if_empty(folder):
+                    return
+        except OSError as error:
+            raise _unavailable(self.root, error) from error
+
+    def _list(self, prefix: str, limit: int, after: str) -> Keys:
+        if not prefix.endswith("/"):
+            raise BadInput(f"{prefix!r} is no prefix of object keys: it must end in a slash")
+        self._path(prefix.removesuffix("/"))
+        return list(islice(_walk(self.root, prefix, after), limit))
+
+
+def _walk(root: Path, folder_key: str, after: str) -> Iterator[str]:
+    """Keys below a folder that sort after `after`, in order; drafts of unfinished writes too.
+
+    A folder whose keys all come before is not opened, so listing page by page reads each folder about once.
+    """
+    try:
+        with os.scandir(root / folder_key) as scan:
+            found = [(folder_key + entry.name, entry.is_dir(follow_symlinks=False)) for entry in scan]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise _unavailable(root, error) from error
+    for key in sorted(key + "/" if is_folder else key for key, is_folder in found):
+        if key.endswith("/"):
+            if key > after or after.startswith(key):
+                yield from _walk(root, key, after)
+        elif key > after:
+            yield key
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _remove_if_empty(folder: Path) -> bool:
+    try:
+        folder.rmdir()
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+            return error.errno == errno.ENOENT
+        raise
+    return True
+
+
+def _unavailable(root: Path, error: OSError) -> Unavailable:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Unavailable(f"no space left for pictures in {root}; free space there, then storing goes on by itself")
+    return Unavailable(f"pictures can't be stored or read in {root} ({error.strerror}); check the folder")

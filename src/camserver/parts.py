@@ -1,0 +1,347 @@
+"""The parts camserver is made of, and what each of them gets: the first file to read.
+
+    service      gets                                      its process under `camserver up`
+    control      store, objects, its listening socket      server
+    dispatcher   store, objects                            server
+    web          store, objects, its listening socket      server
+    worker       nothing more                              worker
+
+and all of them the clock, the settings and the readiness board. `PARTS` below is that table as code,
+`PROCESSES` says which parts share a process. This module builds the resources, runs the chosen parts on one
+event loop and takes everything down again. What a service does is in `services/<name>/service.py`, whose
+`run(...)` runs until it is cancelled; it is imported only in the process that runs it, so a worker never loads
+the store.
+"""
+
+import asyncio
+import faulthandler
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from camserver.base import clock as clocks
+from camserver.base import folders, ports, supervise
+from camserver.base import log as logs
+from camserver.base.clock import StoreClock
+from camserver.base.errors import Bug, CamError, Fatal
+from camserver.base.ready import Ready
+
+if TYPE_CHECKING:
+    from camserver.clients.local_server import LocalServer
+    from camserver.config import Settings
+    from camserver.objects.local import LocalObjects
+    from camserver.store.core import Store
+
+log = logs.get_logger(__name__)
+
+# A process that was told to stop and hangs ends itself then and says where it hung. The supervisor's patience
+# is longer, because its kill would say nothing.
+STOP_DEADLINE_SEC = 8.0
+READY_POLL_SEC = 0.2
+
+
+@dataclass(slots=True)
+class Resources:
+    """What parts are built from. A part takes from here what its `run(...)` asks for, and nothing else."""
+
+    settings: "Settings"
+    clock: StoreClock
+    ready: Ready
+    # By the name of the part that listens on it.
+    sockets: dict[str, socket.socket] = field(default_factory=dict)
+    _store: "Store | None" = None
+    _objects: "LocalObjects | None" = None
+
+    @property
+    def store(self) -> "Store":
+        if self._store is None:
+            raise Bug("a part asks for the store but is not marked with needs_store in parts.PARTS")
+        return self._store
+
+    @property
+    def objects(self) -> "LocalObjects":
+        if self._objects is None:
+            raise Bug("a part asks for the objects but is not marked with needs_store in parts.PARTS")
+        return self._objects
+
+
+async def _control(given: Resources) -> None:
+    from camserver.services.control import service
+
+    sock = given.sockets["control"]
+    await service.run(given.store, given.objects, given.clock, given.settings, given.ready, sock)
+
+
+async def _dispatcher(given: Resources) -> None:
+    from camserver.services.dispatcher import service
+
+    await service.run(given.store, given.objects, given.clock, given.settings, given.ready)
+
+
+async def _web(given: Resources) -> None:
+    from camserver.services.web import service
+
+    sock = given.sockets["web"]
+    await service.run(given.store, given.objects, given.clock, given.settings, given.ready, sock)
+
+
+async def _worker(given: Resources) -> None:
+    from camserver.services.worker import service
+
+    await service.run(given.clock, given.settings, given.ready)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    name: str
+    purpose: str
+    start: Callable[[Resources], Awaitable[None]]
+    needs_store: bool
+    # It listens on host and port of the settings' section of its name.
+    listens: bool
+
+
+PARTS: Mapping[str, Part] = {
+    part.name: part
+    for part in (
+        Part("control", "the workers' side: registration, leases, frames in", _control, True, True),
+        Part("dispatcher", "jobs: claim, ask the analyzer, decide, apply", _dispatcher, True, False),
+        Part("web", "API, pages, signed media and the change feed", _web, True, True),
+        Part("worker", "holds cameras, looks at them and sends what it sees", _worker, False, False),
+    )
+}
+
+# The processes of `camserver up`: each is a command of that name that runs these parts.
+PROCESSES: Mapping[str, Sequence[str]] = {
+    "server": ("control", "dispatcher", "web"),
+    "worker": ("worker",),
+}
+
+
+def serve(process: str, names: Sequence[str], settings: "Settings") -> None:
+    """Runs the named parts in this process until SIGTERM or SIGINT, or until one of them fails."""
+    import uvloop
+
+    logs.configure(process, settings.log.format, settings.log.level)
+    for warning in settings.warnings:
+        log.warning("about the settings", warning=warning)
+    try:
+        uvloop.run(_run([PARTS[name] for name in names], settings))
+    except CamError:
+        raise
+    except Exception as error:
+        log.exception("unexpected error")
+        raise Fatal(f"{process} failed ({type(error).__name__}); the log above holds the traceback") from error
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+async def _run(parts: Sequence[Part], settings: "Settings") -> None:
+    _stop_on_signals()
+    try:
+        async with _resources(parts, settings) as given:
+            await run_parts(parts, given)
+    except asyncio.CancelledError:
+        log.info("stopped")
+
+
+def _stop_on_signals() -> None:
+    """The first SIGTERM or SIGINT cancels the calling task. Settings are read at start only, so SIGHUP is moot."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None
+
+    def stop(number: signal.Signals) -> None:
+        if not task.cancelling():
+            log.info("stopping", signal=number.name)
+            faulthandler.dump_traceback_later(STOP_DEADLINE_SEC, exit=True)
+            task.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, number)
+    loop.add_signal_handler(
+        signal.SIGHUP, lambda: log.info("SIGHUP ignored: restart camserver to read changed settings")
+    )
+
+
+@asynccontextmanager
+async def _resources(parts: Sequence[Part], settings: "Settings") -> AsyncIterator[Resources]:
+    """Folder and ports first, then the store; closed in the opposite order, after the parts have ended."""
+    folders.make_usable(settings.server.data_dir, "server.data_dir")
+    given = Resources(settings, StoreClock(), Ready())
+    async with AsyncExitStack() as stack:
+        for part in parts:
+            given.ready.expect(part.name)
+            if part.listens:
+                where = getattr(settings, part.name)
+                sock = ports.listen(where.host, where.port, f"{part.name}.port")
+                stack.callback(sock.close)
+                given.sockets[part.name] = sock
+        if any(part.needs_store for part in parts):
+            await _add_store(given, stack)
+        yield given
+
+
+async def _add_store(given: Resources, stack: AsyncExitStack) -> None:
+    from camserver.objects.local import LocalObjects
+    from camserver.store import open_store
+    from camserver.store.first_start import prepare_store
+
+    chosen = given.settings.store
+    store = await open_store(
+        chosen.url.reveal(),
+        pool_size=chosen.pool_size,
+        acquire_timeout_sec=chosen.acquire_timeout_sec,
+        sqlite_readers=chosen.sqlite_readers,
+        backup_dir=backup_folder(given.settings),
+    )
+    stack.push_async_callback(store.close)
+    given._store = store
+    given._objects = LocalObjects(given.settings.objects.dir)
+    # Before any part starts: no lease is ever judged by a wall clock that is wrong.
+    if await clocks.sync(given.clock, store.database_time_ms):
+        following = asyncio.create_task(clocks.follow(given.clock, store.database_time_ms))
+        stack.callback(following.cancel)
+    # Parts start together; none may meet a database without tenant, site and vocabulary.
+    await prepare_store(store, given.settings.vocabulary.schema_version, given.clock.now_ms())
+
+
+def backup_folder(settings: "Settings") -> Path:
+    """Where the database is copied to before an upgrade."""
+    return settings.server.data_dir / "backups"
+
+
+async def run_parts(parts: Sequence[Part], given: Resources) -> None:
+    """Runs the parts until cancelled; the first that fails, or ends, ends all and is what is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for part in parts:
+                group.create_task(_run_one(part, given), name=part.name)
+    except BaseExceptionGroup as failed:
+        raise _most_telling(failed) from failed
+
+
+async def _run_one(part: Part, given: Resources) -> None:
+    with logs.as_service(part.name):
+        log.info("service starts", purpose=part.purpose)
+        try:
+            await part.start(given)
+        except CamError as error:
+            log.error("service failed", code=error.code, cause=error.message)
+            raise
+        except Exception as error:
+            log.exception("service failed")
+            raise Fatal(
+                f"the service {part.name} failed ({type(error).__name__}); the log above holds the traceback"
+            ) from error
+        finally:
+            given.ready.clear(part.name, "stopped")
+        raise Bug(f"the service {part.name} ended by itself; it must run until it is cancelled")
+
+
+def _most_telling(failed: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Of several failures the one that names what to do, else the first."""
+    leaves = list(_leaves(failed))
+    return next((leaf for leaf in leaves if isinstance(leaf, CamError)), leaves[0])
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Sequence[BaseException]:
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found.extend(_leaves(error) if isinstance(error, BaseExceptionGroup) else [error])
+    return found
+
+
+@asynccontextmanager
+async def tool_server(settings: "Settings") -> AsyncIterator["LocalServer"]:
+    """The API for a command-line tool: of the server that runs, or of one that lives as long as it is needed.
+
+    The latter owns the store meanwhile, so a server that is started beside it waits or is refused, as beside any
+    other.
+    """
+    from camserver.services.web import service
+
+    running = local_server(settings, settings.web.port)
+    if await running.is_there():
+        yield running
+        return
+    logs.configure("tool", settings.log.format, "warning")
+    own = Resources(settings, StoreClock(), Ready())
+    async with AsyncExitStack() as stack:
+        folders.make_usable(settings.server.data_dir, "server.data_dir")
+        sock = stack.enter_context(ports.listen("127.0.0.1", 0, "web.port"))
+        await _add_store(own, stack)
+        own.ready.expect("web")
+        web = asyncio.create_task(
+            service.run(own.store, own.objects, own.clock, settings, own.ready, sock, for_people=False)
+        )
+        stack.push_async_callback(_cancelled, web)
+        while not own.ready.is_ready and not web.done():  # noqa: ASYNC110 - the board is read, it wakes nobody
+            await asyncio.sleep(0.01)
+        if web.done():
+            await web
+        yield local_server(settings, sock.getsockname()[1])
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
+
+
+def local_server(settings: "Settings", port: int) -> "LocalServer":
+    """The client of a web service on this machine."""
+    from camserver.clients.local_server import LocalServer
+    from camserver.config.secret_files import LOCAL_ADMIN_TOKEN
+
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.web.host, settings.web.host)
+    shown = f"[{host}]" if ":" in host else host
+    return LocalServer(f"http://{shown}:{port}", settings.server.secrets_dir / LOCAL_ADMIN_TOKEN)
+
+
+def up(
+    settings: "Settings", options: Sequence[str], greet: Callable[[], None], demo: bool
+) -> supervise.GaveUp | None:
+    """Runs every process of `PROCESSES` as a child until told to stop. `options` go before each command.
+
+    `greet` is called when the server is ready for the first time; with `demo`, after its cameras were added.
+    """
+    logs.configure("up", settings.log.format, settings.log.level)
+    folders.make_usable(settings.server.data_dir, "server.data_dir")
+    # The children's stderr is a pipe to us, so what is on our side of it decides how their lines look.
+    environ = {**os.environ, "CAMSERVER_LOG_FORMAT": logs.resolve_format(settings.log.format)}
+    if logs.colours_wanted():
+        environ["FORCE_COLOR"] = "1"
+    children = [
+        supervise.ChildSpec(name, [sys.executable, "-m", "camserver", *options, name], environ) for name in PROCESSES
+    ]
+    return asyncio.run(_supervise(children, settings, greet, demo))
+
+
+async def _supervise(
+    children: Sequence[supervise.ChildSpec], settings: "Settings", greet: Callable[[], None], demo: bool
+) -> supervise.GaveUp | None:
+    greeting = asyncio.create_task(_greet(settings, greet, demo))
+    try:
+        return await supervise.Supervisor(children, supervise.RestartPolicy()).run()
+    finally:
+        await _cancelled(greeting)
+
+
+async def _greet(settings: "Settings", greet: Callable[[], None], demo: bool) -> None:
+    from camserver.clients.demo_cameras import add_demo_cameras
+
+    server = local_server(settings, settings.web.port)
+    while not await server.is_ready():  # noqa: ASYNC110 - it is another process
+        await asyncio.sleep(READY_POLL_SEC)
+    if demo:
+        try:
+            log.info("demo cameras added", count=await add_demo_cameras(server))
+        except CamError as error:
+            log.warning("no demo cameras", cause=error.message)
+    greet()

@@ -1,0 +1,1 @@
+"""One folder a service; service.py holds run(...)."""

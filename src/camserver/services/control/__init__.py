@@ -1,0 +1,1 @@
+"""Control: the workers' side of the server."""

@@ -1,0 +1,132 @@
+"""The HTTP side of control: the workers' socket, uploads, health. Routes translate, they don't decide."""
+
+import asyncio
+from dataclasses import dataclass
+
+from fastapi import FastAPI
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.websockets import WebSocket
+
+from camserver.base.clock import Clock
+from camserver.base.errors import BadInput, CamError, Reject, Unavailable
+from camserver.base.log import bind_ids, get_logger
+from camserver.base.ready import Ready
+from camserver.base.secrets import Secret
+from camserver.services.control.admission import Room, require_worker_token
+from camserver.services.control.conversation import Conversations
+from camserver.services.control.uploads import Uploads
+from camserver.wire.looks import BODY_MAX_BYTES, LOOKS_PATH, WORKER_HEADER, ErrorBody, unpack
+from camserver.wire.worker import SOCKET_PATH
+
+log = get_logger(__name__)
+
+# Bodies of uploads under way, all together.
+ROOM_BYTES = 256_000_000
+# A worker on a bad line may be slow, but it must not hold its room for ever.
+BODY_TIMEOUT_SEC = 120.0
+RETRY_AFTER_SEC = 2
+
+
+class TooLarge(Reject):
+    code = "too_large"
+    http_status = 413
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    clock: Clock
+    ready: Ready
+    token: Secret
+    conversations: Conversations
+    uploads: Uploads
+    upload_max_bytes: int
+    room: Room
+
+    def app(self) -> FastAPI:
+        app = FastAPI(title="camserver control", docs_url=None, redoc_url=None, openapi_url=None)
+        app.add_api_route("/healthz", self.healthz, methods=["GET"], response_model=None)
+        app.add_api_route("/readyz", self.readyz, methods=["GET"], response_model=None)
+        app.add_api_route(LOOKS_PATH, self.look, methods=["POST"], response_model=None)
+        app.add_api_websocket_route(SOCKET_PATH, self.worker)
+        return app
+
+    async def healthz(self) -> Response:
+        """This process is alive."""
+        return JSONResponse({"status": "ok"})
+
+    async def readyz(self) -> Response:
+        """Every service of this process can do its work, or why not."""
+        checks = {name: why or "ok" for name, why in self.ready.checks().items()}
+        return JSONResponse({"checks": checks}, 200 if self.ready.is_ready else 503)
+
+    async def worker(self, socket: WebSocket) -> None:
+        try:
+            require_worker_token(socket.headers, _peer(socket), self.token)
+        except CamError as error:
+            log.warning("a worker was not let in", code=error.code, cause=error.message)
+            await socket.send_denial_response(_error(error))
+            return
+        await socket.accept()
+        await self.conversations.hold(socket)
+
+    async def look(self, request: Request) -> Response:
+        received_at = self.clock.now_ms()
+        worker_id = request.headers.get(WORKER_HEADER, "")[:64]
+        with bind_ids(worker_id=worker_id):
+            try:
+                require_worker_token(request.headers, _peer(request), self.token)
+                return await self._look(request, worker_id, received_at)
+            except ClientDisconnect:
+                log.info("an upload was cut off")
+                return _error(BadInput("the upload was cut off"))
+            except CamError as error:
+                log.warning("upload not recorded", code=error.code, cause=error.message)
+                return _error(error)
+
+    async def _look(self, request: Request, worker_id: str, received_at: int) -> Response:
+        size_bytes = self._announced_bytes(request)
+        with self.room.reserve(size_bytes):
+            body = await _read(request, size_bytes)
+            upload = unpack(body)
+            del body
+            answer = await self.uploads.take(worker_id, upload, received_at)
+        return Response(answer.model_dump_json(), media_type="application/json")
+
+    def _announced_bytes(self, request: Request) -> int:
+        text = request.headers.get("content-length", "")
+        if not text.isdecimal():
+            raise BadInput("an upload must say its Content-Length")
+        size_bytes = int(text)
+        allowed_bytes = min(self.upload_max_bytes, BODY_MAX_BYTES)
+        if size_bytes > allowed_bytes:
+            raise TooLarge(
+                f"an upload of {size_bytes} bytes is more than {allowed_bytes}; make the pictures smaller or raise "
+                "[control] upload_max_bytes"
+            )
+        return size_bytes
+
+
+async def _read(request: Request, size_bytes: int) -> bytearray:
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_SEC):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > size_bytes:
+                    raise BadInput(f"an upload is longer than the {size_bytes} bytes it announced")
+    except TimeoutError:
+        raise Unavailable(f"an upload took longer than {BODY_TIMEOUT_SEC:g} s; try again") from None
+    return body
+
+
+def _peer(connection: Request | WebSocket) -> str:
+    return connection.client.host if connection.client is not None else ""
+
+
+def _error(error: CamError) -> Response:
+    # What only a person at the server can use stays in the server's log.
+    shown = error.message if isinstance(error, Reject) or error.http_status == 503 else "internal error"
+    body = ErrorBody(error_code=error.code, message=shown[:1024])
+    headers = {"Retry-After": str(RETRY_AFTER_SEC)} if error.http_status == 503 else {}
+    return Response(body.model_dump_json(), error.http_status, headers=headers, media_type="application/json")

@@ -1,0 +1,155 @@
+"""The workers whose sockets this process has. Nothing here is truth: leases and intents are rows.
+
+A connection writes through a bounded outbox, so that a worker which does not read holds up nobody but itself.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from starlette.websockets import WebSocket
+
+from camserver.base.log import get_logger
+from camserver.domain.leases import WorkerRoom
+from camserver.domain.workers import WorkerState
+from camserver.store.workers import Registered
+from camserver.wire.worker import FromServer, Refused, encode
+
+log = get_logger(__name__)
+
+OUTBOX_MAX = 1024
+# An intent that is not acknowledged is sent again after this long.
+RESEND_MS = 5_000
+
+CLOSE_REPLACED = 4001
+CLOSE_REFUSED = 4003
+CLOSE_SILENT = 4008
+CLOSE_OVERFLOW = 1013
+
+# A worker in one of these takes no further camera.
+_LEAVING = frozenset({WorkerState.DRAINING, WorkerState.STOPPED})
+
+
+@dataclass(frozen=True, slots=True)
+class _Close:
+    code: int
+
+
+@dataclass(slots=True)
+class Sent:
+    """An intent that went out on this socket."""
+
+    kind: str
+    camera_id: str
+    generation: int
+    at_boot_ms: int
+
+
+class Connection:
+    def __init__(self, socket: WebSocket, worker: Registered, worker_id: str, slots: int, boot_ms: int) -> None:
+        self._socket = socket
+        self._outbox: asyncio.Queue[str | _Close] = asyncio.Queue(OUTBOX_MAX)
+        self._overflowed = asyncio.Event()
+        self.worker = worker
+        self.worker_id = worker_id
+        self.slots = slots
+        self.state = WorkerState.REGISTERED
+        self.heard_boot_ms = boot_ms
+        self.sent: dict[str, Sent] = {}
+        self.verdicts_since = 0
+        self.verdicts_told: dict[str, int] = {}  # camera_id → captured_at
+
+    def send(self, message: FromServer) -> None:
+        self._put(encode(message))
+
+    def end(self, code: int, error_code: str, message: str) -> None:
+        """Says why and closes, after what is already on its way."""
+        log.info("connection ends", worker_id=self.worker_id, error_code=error_code, cause=message)
+        self.send(Refused(error_code=error_code, message=message))
+        self._put(_Close(code))
+
+    def _put(self, item: str | _Close) -> None:
+        try:
+            self._outbox.put_nowait(item)
+        except asyncio.QueueFull:
+            log.warning("a worker does not read its messages", worker_id=self.worker_id, waiting=OUTBOX_MAX)
+            self._overflowed.set()
+
+    async def pump(self) -> None:
+        """Sends what is in the outbox until the connection is to be closed."""
+        overflow = asyncio.ensure_future(self._overflowed.wait())
+        sending = asyncio.ensure_future(self._send_on())
+        try:
+            await asyncio.wait({overflow, sending}, return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                sending.result()
+        finally:
+            overflow.cancel()
+            sending.cancel()
+
+    async def _send_on(self) -> None:
+        while True:
+            item = await self._outbox.get()
+            if isinstance(item, _Close):
+                await self._socket.close(item.code)
+                return
+            await self._socket.send_text(item)
+
+    def is_due(self, intent_id: str, boot_ms: int) -> bool:
+        """Whether an intent goes out (again) on this socket."""
+        sent = self.sent.get(intent_id)
+        return sent is None or boot_ms - sent.at_boot_ms >= RESEND_MS
+
+    def forget_sent(self, still_pending: set[str]) -> None:
+        """Drops the marks of intents that are done, so that they do not pile up."""
+        for intent_id in self.sent.keys() - still_pending:
+            del self.sent[intent_id]
+
+
+class Connections:
+    """One connection per worker: a newer one replaces the older."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[int, Connection] = {}
+        # Set when an assignment round should not wait for its time.
+        self.wake = asyncio.Event()
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(tuple(self._by_key.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def add(self, connection: Connection) -> None:
+        older = self._by_key.get(connection.worker.worker_key)
+        self._by_key[connection.worker.worker_key] = connection
+        if older is not None:
+            older.end(CLOSE_REPLACED, "replaced", "a newer connection of this worker replaced this one")
+        self.wake.set()
+
+    def remove(self, connection: Connection) -> bool:
+        """False when a newer one has taken its place."""
+        if self._by_key.get(connection.worker.worker_key) is not connection:
+            return False
+        del self._by_key[connection.worker.worker_key]
+        return True
+
+    def get(self, worker_key: int) -> Connection | None:
+        return self._by_key.get(worker_key)
+
+    def keys(self) -> tuple[int, ...]:
+        return tuple(self._by_key)
+
+    def rooms(self, used: dict[int, int], heard_since_boot_ms: int) -> list[WorkerRoom]:
+        """The workers that may get another camera: heard of lately, and not on their way out."""
+        return [
+            WorkerRoom(
+                connection.worker.worker_key,
+                connection.worker.tenant_id,
+                connection.worker.site_id,
+                connection.slots,
+                used.get(connection.worker.worker_key, 0),
+            )
+            for connection in self._by_key.values()
+            if connection.state not in _LEAVING and connection.heard_boot_ms >= heard_since_boot_ms
+        ]

@@ -1,0 +1,319 @@
+"""One worker's socket, from REGISTER to its end: messages in, what they change, answers out.
+
+A message that is not understood is answered with REFUSED and the conversation goes on. The end of a socket ends no
+lease: the worker has until they expire to come back.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from camserver.base.clock import Clock
+from camserver.base.errors import BadInput, CamError, Reject, Retry
+from camserver.base.log import bind_ids, get_logger
+from camserver.domain.leases import LeasePolicy
+from camserver.services.control.connections import (
+    CLOSE_OVERFLOW,
+    CLOSE_REFUSED,
+    CLOSE_REPLACED,
+    Connection,
+    Connections,
+)
+from camserver.services.control.epoch import Epoch
+from camserver.services.control.reports import Reports
+from camserver.store import Store
+from camserver.store.intents import acked
+from camserver.store.starts import not_done
+from camserver.store.workers import Beat, Registration, disconnected, first_tenant, heartbeat, sign_in
+from camserver.wire.worker import (
+    PROTOCOL,
+    VERDICTS_MAX,
+    Ack,
+    CameraVerdict,
+    FromWorker,
+    Heartbeat,
+    Held,
+    Lost,
+    Refused,
+    Register,
+    Registered,
+    Renewed,
+    Report,
+    encode,
+    parse_from_worker,
+)
+
+log = get_logger(__name__)
+
+REGISTER_TIMEOUT_SEC = 30.0
+# A report must not be lost to a short outage; after these pauses the worker is told to send it again.
+RETRY_PAUSES_SEC = (0.2, 1.0, 2.0, 5.0)
+# Verdicts are read back this far before the newest one seen: transactions do not commit in the order of their times.
+VERDICT_OVERLAP_MS = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Conversations:
+    """What every conversation needs."""
+
+    store: Store
+    clock: Clock
+    connections: Connections
+    epoch: Epoch
+    policy: LeasePolicy
+    reports: Reports
+    message_max_bytes: int
+
+    @property
+    def ttl_ms(self) -> int:
+        return self.policy.ttl_sec * 1000
+
+    async def hold(self, socket: WebSocket) -> None:
+        """Speaks with one worker until its socket ends."""
+        try:
+            connection = await self._admit(socket)
+        except (WebSocketDisconnect, TimeoutError):
+            log.info("a connection ended before it registered")
+            return
+        if connection is None:
+            return
+        ids = connection.worker
+        with bind_ids(tenant_id=ids.tenant_id, site_id=ids.site_id, worker_id=connection.worker_id):
+            try:
+                await self._serve(socket, connection)
+            finally:
+                await self._part(connection)
+
+    # Registering -----------------------------------------------------------------------------------------------
+
+    async def _admit(self, socket: WebSocket) -> Connection | None:
+        try:
+            async with asyncio.timeout(REGISTER_TIMEOUT_SEC):
+                message = await self._next(socket)
+            if not isinstance(message, Register):
+                raise BadInput(f"the first message must be REGISTER, not {message.type}")
+            if message.protocol != PROTOCOL:
+                raise BadInput(
+                    f"this server speaks protocol {PROTOCOL}, the worker {message.protocol}; install the same "
+                    "version on both"
+                )
+            return await self._register(socket, message)
+        except (Reject, Retry) as error:
+            log.warning("registration refused", code=error.code, cause=error.message)
+            await socket.send_text(encode(_refused(error)))
+            await socket.close(CLOSE_OVERFLOW if isinstance(error, Retry) else CLOSE_REFUSED)
+            return None
+
+    async def _register(self, socket: WebSocket, message: Register) -> Connection:
+        who = Registration(
+            worker_id=message.worker_id,
+            site=message.site,
+            version=message.version,
+            labels=tuple(sorted(message.labels.items())),
+            slots=message.capacity.slots,
+            cpu=message.capacity.cpu,
+            gpu=message.capacity.gpu,
+            mem=message.capacity.mem,
+            boot_id=message.boot_id,
+            connected_epoch=self.epoch.process_id,
+        )
+        held = tuple((one.camera_id, one.generation) for one in message.holding)
+        tenant_id = await self.store.read(first_tenant)
+        now_ms = self.clock.now_ms()
+        signed = await self.store.write(sign_in, tenant_id, who, held, self.ttl_ms, now_ms)
+        connection = Connection(
+            socket, signed.worker, message.worker_id, message.capacity.slots, self.clock.boot_ms()
+        )
+        connection.send(
+            Registered(
+                worker_id=message.worker_id,
+                server_time=now_ms,
+                ttl_ms=self.ttl_ms,
+                heartbeat_sec=self.policy.heartbeat_sec,
+                kept=_held(signed.renewal.renewed),
+                lost=_lost(signed.renewal.lost),
+            )
+        )
+        log.info(
+            "on_connect",
+            tenant_id=signed.worker.tenant_id,
+            site_id=signed.worker.site_id,
+            worker_id=message.worker_id,
+            kept=len(signed.renewal.renewed),
+            lost=len(signed.renewal.lost),
+            restarted=len(signed.restarted),
+        )
+        self.connections.add(connection)
+        return connection
+
+    # Speaking --------------------------------------------------------------------------------------------------
+
+    async def _serve(self, socket: WebSocket, connection: Connection) -> None:
+        listening = asyncio.ensure_future(self._listen(socket, connection))
+        sending = asyncio.ensure_future(connection.pump())
+        try:
+            await asyncio.wait({listening, sending}, return_when=asyncio.FIRST_COMPLETED)
+            if listening.done():
+                listening.result()
+            else:
+                await _close(socket, CLOSE_OVERFLOW)
+                sending.result()
+        except (WebSocketDisconnect, RuntimeError) as error:
+            # The socket ended while something was being sent: Starlette says so with a RuntimeError.
+            log.info("socket ended", cause=str(error) or type(error).__name__)
+        finally:
+            listening.cancel()
+            sending.cancel()
+            await asyncio.gather(listening, sending, return_exceptions=True)
+
+    async def _listen(self, socket: WebSocket, connection: Connection) -> None:
+        while True:
+            try:
+                message = await self._next(socket)
+                connection.heard_boot_ms = self.clock.boot_ms()
+                await self._handle(connection, message)
+            except WebSocketDisconnect as end:
+                log.info("on_disconnect", code=end.code)
+                return
+            except (Reject, Retry) as error:
+                log.warning("message refused", code=error.code, cause=error.message)
+                connection.send(_refused(error))
+
+    async def _next(self, socket: WebSocket) -> FromWorker:
+        frame = await socket.receive()
+        if frame["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(frame.get("code", 1005))
+        text: str | None = frame.get("text")
+        if text is None:
+            raise BadInput("messages are text frames of JSON, not binary ones")
+        if len(text.encode()) > self.message_max_bytes:
+            raise BadInput(f"a message is longer than {self.message_max_bytes} bytes")
+        return parse_from_worker(text)
+
+    async def _handle(self, connection: Connection, message: FromWorker) -> None:
+        match message:
+            case Heartbeat():
+                await self._heartbeat(connection, message)
+            case Ack():
+                await self._patiently(lambda: self._ack(connection, message))
+            case Report():
+                await self._patiently(lambda: self.reports.take(connection, message))
+            case Register():
+                raise BadInput("this connection is registered already; open a new one to register again")
+
+    async def _patiently(self, work: Callable[[], Awaitable[None]]) -> None:
+        for pause_sec in RETRY_PAUSES_SEC:
+            try:
+                await work()
+            except Retry as error:
+                log.warning("a message waits for the store", cause=error.message)
+                await self.clock.sleep(pause_sec)
+            else:
+                return
+        await work()
+
+    async def _heartbeat(self, connection: Connection, message: Heartbeat) -> None:
+        if message.worker_id != connection.worker_id:
+            raise BadInput(f"this connection is {connection.worker_id}'s, not {message.worker_id}'s")
+        connection.state = message.state
+        now_ms = self.clock.now_ms()
+        beat = await self.store.write(
+            heartbeat,
+            connection.worker,
+            self.epoch.process_id,
+            message.state.value,
+            tuple((one.camera_id, one.generation) for one in message.renew),
+            connection.verdicts_since,
+            self.ttl_ms,
+            now_ms,
+        )
+        connection.send(
+            Renewed(
+                heartbeat_seq=message.heartbeat_seq,
+                renewed=_held(beat.renewal.renewed),
+                lost=_lost(beat.renewal.lost),
+                ttl_ms=self.ttl_ms,
+                server_time=now_ms,
+                verdicts=_new_verdicts(connection, beat),
+            )
+        )
+        if beat.renewal.lost:
+            log.warning("leases_lost", lost=[list(one) for one in beat.renewal.lost])
+        if beat.is_replaced:
+            connection.end(CLOSE_REPLACED, "replaced", "this worker is connected to another process")
+
+    async def _ack(self, connection: Connection, message: Ack) -> None:
+        sent = connection.sent.get(message.intent_id)
+        now_ms = self.clock.now_ms()
+        is_known = True
+        if message.status == "ok":
+            is_known = await self.store.write(acked, connection.worker.worker_key, message.intent_id, now_ms)
+        else:
+            await self.store.write(
+                not_done,
+                connection.worker.worker_key,
+                message.intent_id,
+                f"{message.status}: {message.details}",
+                self.policy,
+                now_ms,
+            )
+            self.connections.wake.set()
+        log.info(
+            "ack_stop" if sent is not None and sent.kind == "send_stop" else "ack_start",
+            intent_id=message.intent_id,
+            camera_id=None if sent is None else sent.camera_id,
+            generation=None if sent is None else sent.generation,
+            status=message.status,
+            details=message.details,
+            is_known=is_known,
+        )
+
+    async def _part(self, connection: Connection) -> None:
+        if self.connections.remove(connection):
+            try:
+                await self.store.write(disconnected, connection.worker.worker_key, self.epoch.process_id)
+            except CamError as error:
+                # Only a hint for people: the leases' own times decide what follows.
+                log.warning("the end of a connection could not be noted", cause=error.message)
+
+
+async def _close(socket: WebSocket, code: int) -> None:
+    try:
+        await socket.close(code)
+    except RuntimeError:
+        # It is closed already.
+        return
+
+
+def _refused(error: CamError) -> Refused:
+    return Refused(error_code=error.code, message=error.message[:1024])
+
+
+def _held(pairs: tuple[tuple[str, int], ...]) -> tuple[Held, ...]:
+    return tuple(Held(camera_id=camera_id, generation=generation) for camera_id, generation in pairs)
+
+
+def _lost(triples: tuple[tuple[str, int, str], ...]) -> tuple[Lost, ...]:
+    return tuple(
+        Lost(camera_id=camera_id, generation=generation, reason=reason) for camera_id, generation, reason in triples
+    )
+
+
+def _new_verdicts(connection: Connection, beat: Beat) -> tuple[CameraVerdict, ...]:
+    """What this socket has not told yet; what does not fit comes with the next answer."""
+    new = [one for one in beat.verdicts if connection.verdicts_told.get(one[0]) != one[1]]
+    told = new[:VERDICTS_MAX]
+    for camera_id, captured_at, _, _ in told:
+        connection.verdicts_told[camera_id] = captured_at
+    if beat.verdicts and len(told) == len(new):
+        connection.verdicts_since = max(one[3] for one in beat.verdicts) - VERDICT_OVERLAP_MS
+        still = {one[0] for one in beat.verdicts}
+        connection.verdicts_told = {
+            camera_id: at for camera_id, at in connection.verdicts_told.items() if camera_id in still
+        }
+    return tuple(
+        CameraVerdict(camera_id=camera_id, captured_at=captured_at, detected=detected)
+        for camera_id, captured_at, detected, _ in told
+    )

@@ -1,0 +1,56 @@
+"""What a worker's reports (EVENT) change. Those that change nothing are logged, for people to read."""
+
+from dataclasses import dataclass
+
+from camserver.base.clock import Clock
+from camserver.base.log import get_logger
+from camserver.domain.leases import LeasePolicy
+from camserver.services.control.connections import Connection, Connections
+from camserver.store import Store
+from camserver.store.leases import Claim, release
+from camserver.store.starts import FaultCounts, camera_fault, set_active
+from camserver.wire.worker import Kinds, Report, parse_fault
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    store: Store
+    clock: Clock
+    connections: Connections
+    policy: LeasePolicy
+
+    async def take(self, connection: Connection, report: Report) -> None:
+        """Applies a report; repeating it changes nothing further."""
+        held = True
+        if report.camera_id is not None and report.generation is not None:
+            claim = Claim(
+                connection.worker.tenant_id, connection.worker.worker_key, report.camera_id, report.generation
+            )
+            held = await self._apply(claim, report)
+        level = log.info if report.event_type == Kinds.PIPELINE_READY else log.warning
+        level(
+            report.event_type,
+            camera_id=report.camera_id,
+            generation=report.generation,
+            seq=report.seq,
+            payload=report.payload,
+            # False: it came from a generation that is over and changed nothing.
+            is_holder=held,
+        )
+
+    async def _apply(self, claim: Claim, report: Report) -> bool:
+        now_ms = self.clock.now_ms()
+        match report.event_type:
+            case Kinds.PIPELINE_READY:
+                return await self.store.write(set_active, claim, now_ms)
+            case Kinds.PIPELINE_STOPPED:
+                held = await self.store.write(release, claim, "stopped", now_ms)
+                self.connections.wake.set()
+                return held
+            case Kinds.CAMERA_FAULT | Kinds.PIPELINE_ERROR:
+                fault = parse_fault(report.payload)
+                counts = FaultCounts(fault.fault, fault.failures, fault.auth_failures, fault.next_attempt_at)
+                return await self.store.write(camera_fault, claim, counts, fault.message, self.policy, now_ms)
+        return True

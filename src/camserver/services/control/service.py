@@ -1,0 +1,71 @@
+"""Control: workers register, hold leases, get their intents and send looks here.
+
+It keeps no truth: leases, intents and looks are rows, pictures are objects, and any number of control processes may
+run on one store. This module builds the parts and runs them; each part's own module says what it does.
+"""
+
+import asyncio
+import os
+import socket as sockets
+
+from camserver.base import asgi
+from camserver.base.clock import Clock
+from camserver.base.ready import Ready
+from camserver.config import Settings, make_secrets
+from camserver.objects.local import Objects
+from camserver.services.control.admission import Room
+from camserver.services.control.app import ROOM_BYTES, Routes
+from camserver.services.control.connections import Connections
+from camserver.services.control.conversation import Conversations
+from camserver.services.control.epoch import Epoch
+from camserver.services.control.orders import Orders
+from camserver.services.control.recorder import Recorder
+from camserver.services.control.reports import Reports
+from camserver.services.control.rounds import Rounds
+from camserver.services.control.uploads import Uploads
+from camserver.store import Store
+
+# A message that is too long gets an answer up to here; a longer one costs the connection.
+ANSWERED_MAX_FACTOR = 4
+
+
+async def run(
+    store: Store, objects: Objects, clock: Clock, settings: Settings, ready: Ready, socket: sockets.socket
+) -> None:
+    """Runs control on a listening socket until cancelled."""
+    secrets = make_secrets(settings)
+    policy = settings.leases
+    connections = Connections()
+    epoch = Epoch(store, clock, f"control {sockets.gethostname()} {os.getpid()}")
+    recorder = Recorder(store, policy)
+    reports = Reports(store, clock, connections, policy)
+    conversations = Conversations(
+        store, clock, connections, epoch, policy, reports, settings.control.max_message_bytes
+    )
+    uploads = Uploads(store, objects, clock, epoch, recorder, settings.jobs.default_priority)
+    orders = Orders(settings.looks, settings.gate, secrets.credential_key_bytes())
+    rounds = Rounds(store, clock, connections, policy, orders)
+    routes = Routes(
+        clock,
+        ready,
+        secrets.worker_token,
+        conversations,
+        uploads,
+        settings.control.upload_max_bytes,
+        Room(ROOM_BYTES),
+    )
+    serving = asyncio.Event()
+    message_max_bytes = settings.control.max_message_bytes * ANSWERED_MAX_FACTOR
+    try:
+        async with asyncio.TaskGroup() as outer:
+            # Outlives the server, so that uploads under way at the end still get their answer.
+            recording = outer.create_task(recorder.run())
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(asgi.serve(routes.app(), socket, serving.set, message_max_bytes))
+                    group.create_task(epoch.keep(ready, serving))
+                    group.create_task(rounds.run())
+            finally:
+                recording.cancel()
+    finally:
+        await epoch.close()

@@ -1,0 +1,154 @@
+"""Looks coming in: checked, their pictures made durable, recorded, and only then acknowledged (decisions 11–13)."""
+
+import asyncio
+from dataclasses import dataclass, replace
+
+import uuid_utils
+
+from camserver.base.clock import Clock
+from camserver.base.errors import CamError, EpochEnded, Unauthenticated, Unavailable
+from camserver.base.log import get_logger
+from camserver.domain.leases import FrameStanding
+from camserver.domain.uploads import captured_at_by_age, settled_captured_at
+from camserver.objects.keys import Kind, frame_key
+from camserver.objects.local import Objects
+from camserver.services.control.epoch import Epoch
+from camserver.services.control.recorder import Recorder
+from camserver.store import Store
+from camserver.store.frames import Look, find_recorded
+from camserver.store.frames import Recorded as Row
+from camserver.store.workers import Uploader, first_tenant, uploader
+from camserver.wire.looks import LookAnswer, LookHeader, LookRefused, LookUpload, Recorded
+
+log = get_logger(__name__)
+
+# An epoch ends when this process was thought dead; twice in one upload means that something is wrong with time.
+EPOCH_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Uploads:
+    store: Store
+    objects: Objects
+    clock: Clock
+    epoch: Epoch
+    recorder: Recorder
+    default_priority: int
+
+    async def take(self, worker_id: str, upload: LookUpload, received_at: int) -> LookAnswer:
+        """Records a look. Whatever is raised, nothing was acknowledged and the worker sends it again."""
+        header = upload.header
+        tenant_id = await self.store.read(first_tenant)
+        sender = await self.store.read(uploader, tenant_id, worker_id, header.camera_id, header.generation)
+        if sender is None:
+            raise Unauthenticated(f"worker {worker_id} is not registered; it registers on its control socket")
+        if sender.camera_key is None or sender.site_id is None:
+            return self._refused(header, f"there is no camera {header.camera_id}")
+        if not sender.is_holder:
+            return self._refused(
+                header, f"generation {header.generation} of {header.camera_id} was never this worker's"
+            )
+        known = await self.store.read(find_recorded, sender.camera_key, header.generation, header.seq)
+        if known is not None:
+            return self._answer(header, known)
+        look = self._look(sender, sender.camera_key, sender.site_id, header, received_at)
+        return self._answer(header, await self._store_and_record(look, upload))
+
+    async def _store_and_record(self, look: Look, upload: LookUpload) -> Row:
+        for _ in range(EPOCH_ATTEMPTS):
+            epoch_id = self.epoch.current
+            placed = _placed(look, epoch_id if upload.infer or upload.full else None)
+            keys = await self._put(placed, upload)
+            try:
+                recorded = await self.recorder.record(placed)
+            except EpochEnded:
+                await self.epoch.replace(epoch_id)
+                continue
+            if recorded.frame_uuid != look.frame_uuid or recorded.standing is FrameStanding.REFUSED:
+                await self._drop(keys)
+            return recorded
+        raise Unavailable("the server's epoch was ended again and again while a look was stored; try again")
+
+    async def _put(self, look: Look, upload: LookUpload) -> list[str]:
+        if look.epoch_id is None:
+            return []
+        pictures = [
+            (_key(look, look.epoch_id, kind), data)
+            for kind, data in ((Kind.INFER, upload.infer), (Kind.FULL, upload.full))
+            if data
+        ]
+        await asyncio.gather(*(self.objects.put(key, data) for key, data in pictures))
+        return [key for key, _ in pictures]
+
+    async def _drop(self, keys: list[str]) -> None:
+        """The row is another one's, or there is none: these objects would only wait for the sweep."""
+        for key in keys:
+            try:
+                await self.objects.delete(key)
+            except (CamError, OSError) as error:
+                log.warning("an object without a row is left to the sweep", key=key, cause=str(error))
+
+    def _look(self, sender: Uploader, camera_key: int, site_id: int, header: LookHeader, received_at: int) -> Look:
+        captured_at = header.captured_at
+        if header.boot_id == sender.boot_id:
+            captured_at = captured_at_by_age(header.boot_ms, header.sent_boot_ms, received_at, header.captured_at)
+        return Look(
+            worker_key=sender.worker_key,
+            tenant_id=sender.tenant_id,
+            site_id=site_id,
+            camera_key=camera_key,
+            generation=header.generation,
+            seq=header.seq,
+            frame_uuid=str(uuid_utils.uuid7()),
+            captured_at=settled_captured_at(captured_at, received_at),
+            worker_at=header.captured_at,
+            received_at=received_at,
+            collector_status=header.status,
+            verdict=header.verdict,
+            priority=self.default_priority if sender.job_priority is None else sender.job_priority,
+            error_code=header.error_code,
+            error_message=header.error_message,
+            diff_ratio=header.diff_ratio,
+            luma_delta=header.luma_delta,
+            blur_score=header.blur_score,
+            full_w=header.full_w,
+            full_h=header.full_h,
+            infer_w=header.infer_w,
+            infer_h=header.infer_h,
+            letterbox=int(header.letterbox),
+            letterbox_top=header.letterbox_top,
+            letterbox_left=header.letterbox_left,
+            letterbox_bottom=header.letterbox_bottom,
+            letterbox_right=header.letterbox_right,
+            infer_hash64_hex=header.infer_hash64_hex,
+            infer_bytes=header.infer_bytes or None,
+            full_bytes=header.full_bytes or None,
+        )
+
+    def _answer(self, header: LookHeader, recorded: Row) -> LookAnswer:
+        if recorded.standing is FrameStanding.REFUSED:
+            return self._refused(header, recorded.reason)
+        return Recorded(
+            standing="live" if recorded.standing is FrameStanding.LIVE else "late",
+            frame_uuid=recorded.frame_uuid,
+            repeat=recorded.repeat,
+            server_time=self.clock.now_ms(),
+        )
+
+    def _refused(self, header: LookHeader, reason: str) -> LookRefused:
+        log.warning(
+            "look_refused",
+            camera_id=header.camera_id,
+            generation=header.generation,
+            seq=header.seq,
+            cause=reason,
+        )
+        return LookRefused(reason=reason[:255], server_time=self.clock.now_ms())
+
+
+def _key(look: Look, epoch_id: int, kind: Kind) -> str:
+    return frame_key(epoch_id, look.tenant_id, look.camera_key, look.captured_at, look.frame_uuid, kind)
+
+
+def _placed(look: Look, epoch_id: int | None) -> Look:
+    return replace(look, epoch_id=epoch_id)

@@ -1,0 +1,1 @@
+"""Claims jobs, asks the analyzer, decides, applies; and sweeps."""

@@ -1,0 +1,280 @@
+"""One job after another: claim, ask, decide, apply. Errors are told apart in one place and never stop the loop.
+
+A store that is away is waited for, with what was found out so far: analyses are paid for. The job's fence tells
+whether the wait was too long.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import ParamSpec, TypeVar
+from weakref import WeakValueDictionary
+
+import uuid_utils
+
+from camserver.base.batches import Batcher
+from camserver.base.clock import Clock
+from camserver.base.errors import BadInput, NotFound, Retry
+from camserver.base.log import bind_ids, get_logger
+from camserver.clients.analyzer import AnalyzerClient, AnalyzerError
+from camserver.domain.analysis import Analysis
+from camserver.domain.jobs import Breaker, ErrorKind, after_error, sends_vocabulary
+from camserver.domain.outcomes import Policies, decide
+from camserver.domain.vocabulary import Vocabulary
+from camserver.objects.keys import Kind, frame_key
+from camserver.objects.local import Objects
+from camserver.services.dispatcher.vocabulary import ActiveVocabulary
+from camserver.store import Store, jobs, outcomes
+from camserver.store.jobs import ClaimedJob, ClaimTerms, Failure
+from camserver.store.outcomes import Applied, Finished
+from camserver.wire.analyzer import result_json
+
+log = get_logger(__name__)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# How often an empty queue is looked at.
+IDLE_SEC = 0.3
+# How often a state that keeps moving is decided again before the job is given back.
+DECISIONS_MAX = 20
+STORE_PAUSE_SEC = 1.0
+
+
+@dataclass(slots=True)
+class Counters:
+    """What this dispatcher did since it started."""
+
+    claimed: int = 0
+    done: int = 0
+    failed: int = 0
+    decided_again: int = 0
+    fences_lost: int = 0
+
+
+@dataclass(slots=True)
+class Desk:
+    """Everything a job needs on its way through."""
+
+    name: str
+    store: Store
+    objects: Objects
+    clock: Clock
+    analyzer: AnalyzerClient
+    vocabulary: ActiveVocabulary
+    terms: ClaimTerms
+    policies: Policies
+    breaker: Breaker
+    # By job and fence: a job whose claim was lost may be claimed again before its first task has noticed.
+    in_flight: dict[tuple[int, str], asyncio.Task[None]] = field(default_factory=dict)
+    # One outcome of a camera at a time: each moves the state that the others were decided on.
+    turns: WeakValueDictionary[int, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+    freed: asyncio.Event = field(default_factory=asyncio.Event)
+    counters: Counters = field(default_factory=Counters)
+    applier: Batcher[Finished, Applied] = field(init=False)
+    failer: Batcher[Failure, None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        batch = self.terms.policy.batch
+        self.applier = Batcher(self._apply, size_max=batch, waiting_max=100 * batch)
+        self.failer = Batcher(self._fail, size_max=batch, waiting_max=100 * batch)
+
+    async def _apply(self, finished: tuple[Finished, ...]) -> Sequence[Applied]:
+        return await self.store.write(outcomes.apply, finished, self.clock.now_ms())
+
+    async def _fail(self, failures: tuple[Failure, ...]) -> Sequence[None]:
+        await self.store.write(jobs.fail, failures, self.clock.now_ms())
+        return [None] * len(failures)
+
+
+async def claim_and_work(desk: Desk) -> None:
+    """Claims while there is room and the breaker allows, and works on what it got, each job in a task of its own."""
+    async with asyncio.TaskGroup() as group:
+        while True:
+            desk.freed.clear()
+            try:
+                claimed = await _claim(desk)
+            except Retry as error:
+                log.warning("claim_failed", why=error.message)
+                await desk.clock.sleep(STORE_PAUSE_SEC)
+                continue
+            for job in claimed:
+                desk.in_flight[job.job_id, job.token] = group.create_task(_work(desk, job))
+            if not claimed:
+                await _wait_for_more(desk)
+
+
+async def _claim(desk: Desk) -> tuple[ClaimedJob, ...]:
+    if desk.vocabulary.current is None:
+        return ()
+    now_ms = desk.clock.now_ms()
+    room = min(desk.breaker.allowance(now_ms, len(desk.in_flight)), desk.terms.policy.batch)
+    if room == 0:
+        return ()
+    token = str(uuid_utils.uuid7())
+    claimed = await desk.store.write(jobs.claim, desk.name, token, room, now_ms, desk.terms)
+    desk.breaker = desk.breaker.claimed(now_ms, len(claimed))
+    desk.counters.claimed += len(claimed)
+    return claimed
+
+
+async def _wait_for_more(desk: Desk) -> None:
+    """Until a job in flight ends or the queue is worth another look, whichever is first."""
+    woken = asyncio.create_task(desk.freed.wait())
+    idle = asyncio.ensure_future(desk.clock.sleep(IDLE_SEC))
+    try:
+        # A full house is woken by whoever leaves; an empty queue only by the clock.
+        waits = {woken, idle} if desk.in_flight else {idle}
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        woken.cancel()
+        idle.cancel()
+
+
+async def _work(desk: Desk, job: ClaimedJob) -> None:
+    with bind_ids(job_id=job.job_id, camera_id=job.camera_id, tenant_id=job.frame.tenant_id):
+        try:
+            error = await _attempt(desk, job)
+            if error is not None:
+                await _give_back(desk, job, error)
+        except Exception:
+            # Not even giving it back worked. Its lock runs out, and the sweep brings it back.
+            log.exception("job_left")
+        finally:
+            del desk.in_flight[job.job_id, job.token]
+            desk.freed.set()
+
+
+async def _attempt(desk: Desk, job: ClaimedJob) -> AnalyzerError | None:
+    """Does the job. Answers what it failed with; a lost fence is no failure, the job is somebody else's then."""
+    try:
+        analysis, vocabulary = await _analyzed(desk, job)
+        desk.breaker = desk.breaker.succeeded()
+        await _settle(desk, job, analysis, vocabulary)
+    except AnalyzerError as error:
+        now_ms = desk.clock.now_ms()
+        desk.breaker = desk.breaker.failed(error.kind, now_ms, random.random(), error.retry_after_sec)
+        return error
+    except Exception as error:
+        # A fault of our own with this one job. The attempt counts, so that it can't go round for ever.
+        log.exception("job_failed")
+        return AnalyzerError(ErrorKind.LOCK_LOST, f"given up: {type(error).__name__}: {error}")
+    return None
+
+
+async def _analyzed(desk: Desk, job: ClaimedJob) -> tuple[Analysis, Vocabulary]:
+    picture = await _picture(desk, job)
+    sent_already = False
+    while True:
+        vocabulary, sent = desk.vocabulary.current, desk.vocabulary.sent
+        assert vocabulary is not None
+        try:
+            analysis = await desk.analyzer.analyze(
+                job.camera_id, job.frame.captured_at, job.frame_uuid, picture, vocabulary
+            )
+            return analysis, vocabulary
+        except AnalyzerError as error:
+            if not sends_vocabulary(error.kind, sent_already):
+                raise
+        sent_already = True
+        await _patiently(desk, desk.vocabulary.push, sent)
+
+
+async def _picture(desk: Desk, job: ClaimedJob) -> bytes:
+    if job.epoch_id is None:
+        raise AnalyzerError(ErrorKind.UNREADABLE_IMAGE, "the frame has no picture")
+    frame = job.frame
+    key = frame_key(job.epoch_id, frame.tenant_id, frame.camera_key, frame.captured_at, job.frame_uuid, Kind.INFER)
+    try:
+        return await desk.objects.get(key)
+    except (NotFound, BadInput) as error:
+        raise AnalyzerError(ErrorKind.UNREADABLE_IMAGE, error.message) from None
+    except Retry as error:
+        # Like an analyzer that is away: no job's fault, and no use in claiming more for now.
+        raise AnalyzerError(ErrorKind.UNAVAILABLE, error.message) from None
+
+
+async def _settle(desk: Desk, job: ClaimedJob, analysis: Analysis, vocabulary: Vocabulary) -> None:
+    """Decides and applies, again with the camera's new state when that moved in between."""
+    turn = desk.turns.setdefault(job.frame.camera_key, asyncio.Lock())
+    async with turn:
+        await _settle_in_turn(desk, job, analysis, vocabulary)
+
+
+async def _settle_in_turn(desk: Desk, job: ClaimedJob, analysis: Analysis, vocabulary: Vocabulary) -> None:
+    tag_groups = tuple((tag, vocabulary.group_of(tag)) for tag in analysis.tags)
+    kept = result_json(analysis)
+    for _ in range(DECISIONS_MAX):
+        outcome = decide(job.frame, analysis, job.view, vocabulary, desk.policies, desk.clock.now_ms())
+        finished = Finished(job.job_id, job.token, outcome, tag_groups, kept)
+        applied = await _patiently(desk, desk.applier.submit, finished)
+        if applied is Applied.DONE:
+            desk.counters.done += 1
+            return
+        if applied is Applied.STATE_MOVED:
+            desk.counters.decided_again += 1
+            fresh = await _patiently(desk, _claimed_still, desk, job)
+            if fresh:
+                job = fresh[0]
+                continue
+        desk.counters.fences_lost += 1
+        log.warning("fence_lost", attempt=job.attempt)
+        return
+    raise AnalyzerError(ErrorKind.LOCK_LOST, f"the camera's state moved {DECISIONS_MAX} times while deciding")
+
+
+async def _claimed_still(desk: Desk, job: ClaimedJob) -> tuple[ClaimedJob, ...]:
+    """The job with its camera's state as it is now; nothing when its fence is lost."""
+    return await desk.store.read(jobs.claimed, (job.job_id,), (job.token,), desk.terms)
+
+
+async def _patiently(desk: Desk, call: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Repeats a call while the store is away. One that was done without our learning of it finds the fence gone."""
+    while True:
+        try:
+            return await call(*args, **kwargs)
+        except Retry as error:
+            log.warning("store_awaited", why=error.message)
+            await desk.clock.sleep(STORE_PAUSE_SEC)
+
+
+async def _give_back(desk: Desk, job: ClaimedJob, error: AnalyzerError) -> None:
+    follows = after_error(
+        error.kind,
+        attempt=job.attempt,
+        created_at=job.created_at,
+        now_ms=desk.clock.now_ms(),
+        policy=desk.terms.policy,
+        jitter=random.random(),
+        retry_after_sec=error.retry_after_sec,
+    )
+    desk.counters.failed += 1
+    log.info("attempt_failed", kind=error.kind.value, attempt=job.attempt, follows=str(follows), why=error.message)
+    failure = Failure(job.job_id, job.token, follows, f"{error.kind.value}: {error.message}")
+    await _patiently(desk, desk.failer.submit, failure)
+
+
+async def renew_locks(desk: Desk) -> None:
+    """Keeps the claims of jobs in flight; a job whose claim is gone is dropped at once."""
+    pause_sec: float = desk.terms.policy.renew_every_sec
+    while True:
+        await desk.clock.sleep(pause_sec)
+        try:
+            await _renew(desk)
+            pause_sec = desk.terms.policy.renew_every_sec
+        except Retry as error:
+            log.warning("renew_failed", why=error.message)
+            pause_sec = STORE_PAUSE_SEC
+
+
+async def _renew(desk: Desk) -> None:
+    mine = dict(desk.in_flight)
+    if not mine:
+        return
+    job_ids = tuple(sorted({job_id for job_id, _ in mine}))
+    until = desk.clock.now_ms() + desk.terms.policy.lock_sec * 1000
+    held = await desk.store.write(jobs.renew, desk.name, job_ids, until)
+    for (job_id, _), task in mine.items():
+        if job_id not in held:
+            task.cancel()

@@ -1,0 +1,1 @@
+"""The web service: API, pages and identity. `service.py` runs it."""

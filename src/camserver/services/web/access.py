@@ -1,0 +1,135 @@
+"""Who may call: sessions, the local admin token, cross-site checks, permissions.
+
+Every route passes through `admit` before its body is even parsed. Somebody is recognized by the session cookie or by
+the local admin token. A request that changes something must come from our own pages: browsers say where it comes
+from (Origin, Sec-Fetch-Site), the cookie is SameSite=Strict, and with a cookie the session's own token must be in the
+header X-CSRF-Token.
+"""
+
+import hashlib
+import ipaddress
+import secrets
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from fastapi import Request
+
+from camserver.base.errors import Forbidden, Retry, Unauthenticated
+from camserver.base.log import get_logger
+from camserver.domain.people import Permission, Principal, Role
+from camserver.services.web.calls import Call, Web, address_of
+from camserver.store import sessions
+from camserver.store.sessions import SignedIn
+
+log = get_logger(__name__)
+
+SESSION_COOKIE = "camserver_session"
+CSRF_HEADER = "x-csrf-token"
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+# A request that a proxy handed on did not come from this machine, whatever its peer's address is.
+_PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-real-ip")
+_TOKEN_MAX_CHARS = 200
+
+
+class Gate(StrEnum):
+    """What a route needs when it is no permission."""
+
+    PUBLIC = "public"
+    SIGNED_IN = "signed_in"
+
+
+Needs = Gate | Permission
+
+
+async def admit(web: Web, request: Request, needs: Needs) -> Call:
+    """The call, when its caller may make it; Unauthenticated or Forbidden otherwise."""
+    changes_something = request.method not in _SAFE_METHODS
+    if changes_something:
+        _refuse_foreign_pages(request)
+    now_ms = web.clock.now_ms()
+    if needs is Gate.PUBLIC:
+        return Call(web, request, None, None, now_ms)
+    principal, signed_in = await _recognize(web, request, now_ms)
+    if signed_in is not None and changes_something:
+        _require_csrf_token(request, signed_in)
+    if isinstance(needs, Permission):
+        principal.require(needs)
+    if signed_in is not None and signed_in.needs_touch(now_ms):
+        await _touch(web, principal, now_ms)
+    return Call(web, request, principal, signed_in, now_ms)
+
+
+def token_hash(token: str) -> str:
+    """How a random token is kept. It has 256 bits of its own, so it needs no slow hash."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+async def find_session(web: Web, request: Request, now_ms: int) -> SignedIn | None:
+    token = request.cookies.get(SESSION_COOKIE, "")
+    if not token or len(token) > _TOKEN_MAX_CHARS:
+        return None
+    return await web.store.read(sessions.find, token_hash(token), now_ms)
+
+
+async def _recognize(web: Web, request: Request, now_ms: int) -> tuple[Principal, SignedIn | None]:
+    given = request.headers.get("authorization")
+    if given is not None:
+        return _local_admin(web, request, given), None
+    signed_in = await find_session(web, request, now_ms)
+    if signed_in is None:
+        raise Unauthenticated("nobody is signed in here, or the sign-in is over; sign in and try again")
+    return signed_in.principal, signed_in
+
+
+def _local_admin(web: Web, request: Request, given: str) -> Principal:
+    kind, _, token = given.partition(" ")
+    expected = web.secrets.local_admin_token.reveal()
+    if (
+        not _is_local(request)
+        or kind.lower() != "bearer"
+        or not secrets.compare_digest(token.strip().encode(), expected.encode())
+    ):
+        raise Unauthenticated(
+            "the token is not this server's local admin token, or it was not used on the server's own machine; "
+            "use the file local_admin_token of its secrets folder"
+        )
+    return Principal(web.home.tenant_id, None, Role.SYSTEM_ADMIN)
+
+
+def _is_local(request: Request) -> bool:
+    if any(name in request.headers for name in _PROXY_HEADERS):
+        return False
+    try:
+        return ipaddress.ip_address(address_of(request)).is_loopback
+    except ValueError:
+        return False
+
+
+def _refuse_foreign_pages(request: Request) -> None:
+    """Programs send neither header; browsers send at least one with every request that changes something."""
+    site = request.headers.get("sec-fetch-site")
+    origin = request.headers.get("origin")
+    foreign = site is not None and site not in ("same-origin", "none")
+    if origin is not None:
+        # Host was held against the allow-list already. The scheme may differ where a proxy ends TLS.
+        foreign = foreign or urlsplit(origin).netloc.lower() != request.headers.get("host", "").lower()
+    if foreign:
+        raise Forbidden(
+            "the request comes from a page of another site; open this server's own pages", reason="foreign_origin"
+        )
+
+
+def _require_csrf_token(request: Request, signed_in: SignedIn) -> None:
+    given = request.headers.get(CSRF_HEADER, "")
+    if not secrets.compare_digest(given.encode(), signed_in.csrf_token.encode()):
+        raise Forbidden(
+            "the header X-CSRF-Token is missing or not this session's; get it from GET /api/session", reason="csrf"
+        )
+
+
+async def _touch(web: Web, principal: Principal, now_ms: int) -> None:
+    try:
+        await web.store.as_(principal).write(sessions.touch, web.settings.web.session_hours, now_ms)
+    except Retry as error:
+        # Reading goes on while writing can't; the next request tries again.
+        log.warning("the use of a session could not be noted", cause=error.message)

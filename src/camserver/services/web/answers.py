@@ -1,0 +1,103 @@
+"""Errors as answers: {error_code, message, details}, in the reader's language and without anything internal."""
+
+import json
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from camserver.base.errors import (
+    BadInput,
+    CamError,
+    Conflict,
+    Fatal,
+    NotFound,
+    Reject,
+    Retry,
+    StoreBusy,
+)
+from camserver.base.log import get_logger
+from camserver.base.secrets import scrub
+from camserver.services.web.messages import Language, choose_language, message_for
+from camserver.wire.api import ErrorAnswer
+
+log = get_logger(__name__)
+
+FIELDS_SHOWN_MAX = 20
+RETRY_AFTER_SEC = 5
+RETRY_AFTER_BUSY_SEC = 1
+# What a driver or the disk says is for the log: it may name hosts and folders.
+_OUTWARD = {
+    "store_busy": "the server is busy: no database connection became free in time; try again shortly",
+    "store_unavailable": "the database is away at the moment; try again shortly",
+    "unavailable": "a part of the server is away at the moment; try again shortly",
+    "conflict": "somebody else changed the same thing at the same moment; look again and try again",
+}
+
+
+class WrongMethod(Reject):
+    code = "wrong_method"
+    http_status = 405
+
+
+def answer_error(request: Request, error: Exception) -> JSONResponse:
+    """The answer to a request that failed."""
+    call = getattr(request.state, "call", None)
+    language = call.language if call is not None else choose_language(request.headers.get("accept-language", ""))
+    request_id: str = request.state.request_id
+    return error_response(_outward(error, request_id), language)
+
+
+def error_response(error: CamError, language: Language) -> JSONResponse:
+    body = ErrorAnswer(
+        error_code=error.code, message=scrub(message_for(error, language)), details=_plain(error.details)
+    )
+    headers = {}
+    if isinstance(error, Retry):
+        usual = RETRY_AFTER_BUSY_SEC if isinstance(error, StoreBusy) else RETRY_AFTER_SEC
+        headers["Retry-After"] = str(error.details.get("retry_after_sec", usual))
+    return JSONResponse(body.model_dump(), status_code=error.http_status, headers=headers)
+
+
+def _outward(error: Exception, request_id: str) -> CamError:
+    """The error that is told; what is not for the caller's eyes goes to the log."""
+    if isinstance(error, RequestValidationError):
+        return _bad_fields(error)
+    if isinstance(error, HTTPException):
+        return _of_framework(error)
+    if isinstance(error, Fatal) or not isinstance(error, CamError):
+        log.error("a request failed", exc_info=error)
+        return CamError(
+            f"something went wrong inside the server; its log says more under {request_id}",
+            reason="internal",
+            request_id=request_id,
+        )
+    if isinstance(error, Retry | Conflict) and "reason" not in error.details:
+        log.warning("a request could not be served", code=error.code, cause=error.message)
+        return type(error)(_OUTWARD.get(error.code, "try again shortly"))
+    return error
+
+
+def _bad_fields(error: RequestValidationError) -> BadInput:
+    """Names fields and rules only: the values given may hold a password."""
+    fields = [
+        {"field": ".".join(str(part) for part in problem["loc"]), "problem": problem["type"]}
+        for problem in error.errors()[:FIELDS_SHOWN_MAX]
+    ]
+    named = ", ".join(f"{field['field']} ({field['problem']})" for field in fields)
+    return BadInput(f"the request is malformed: {named}; correct it", reason="bad_fields", fields=fields)
+
+
+def _of_framework(error: HTTPException) -> CamError:
+    if error.status_code == 404:
+        return NotFound("there is nothing at this address", reason="no_route")
+    if error.status_code == 405:
+        return WrongMethod("this address does not take that method", reason="wrong_method")
+    return BadInput("the request's body can't be read; send JSON", reason="bad_fields")
+
+
+def _plain(details: object) -> dict[str, object]:
+    """Details as JSON holds them."""
+    plain: dict[str, object] = json.loads(scrub(json.dumps(details, default=str)))
+    return plain

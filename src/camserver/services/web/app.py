@@ -1,0 +1,36 @@
+"""The application: every route of the web service, behind the edge."""
+
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+
+from camserver import __version__
+from camserver.services.web.answers import answer_error
+from camserver.services.web.calls import Web
+from camserver.services.web.edge import App, Edge
+from camserver.services.web.routes import cameras, changes, events, health, pages, session, setup, system
+from camserver.services.web.routing import GuardedRoute, add_routes
+
+SUBJECTS = (health, setup, session, cameras, events, changes, system, pages)
+
+
+def build_api() -> FastAPI:
+    """The routes without resources: enough for the OpenAPI document and for listing who may use what."""
+    # FastAPI's own document and its viewers would be routes without a need.
+    api = FastAPI(title="camserver", version=__version__, openapi_url=None, docs_url=None, redoc_url=None)
+    api.router.route_class = GuardedRoute
+    api.router.redirect_slashes = False
+    for subject in SUBJECTS:
+        add_routes(api, subject.routes)
+    # Raised by the router itself, before there is a route to turn them into an answer.
+    api.add_exception_handler(HTTPException, _answer_unrouted)
+    return api
+
+
+def build_app(web: Web) -> App:
+    api = build_api()
+    api.state.web = web
+    return Edge(api, web.settings, web.clock)
+
+
+async def _answer_unrouted(request: Request, error: Exception) -> Response:
+    return answer_error(request, error)

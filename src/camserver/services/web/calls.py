@@ -1,0 +1,81 @@
+"""What a request handler works with: the service's resources and the one call it answers."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from camserver.base.clock import Clock
+from camserver.base.errors import Bug
+from camserver.base.ready import Ready
+from camserver.config import Secrets, Settings
+from camserver.domain.people import Principal
+from camserver.objects.local import Objects
+from camserver.services.web.messages import Language, choose_language
+from camserver.services.web.passwords import Passwords
+from camserver.services.web.throttle import Devices, Throttle
+from camserver.store import ScopedStore, Store
+from camserver.store.first_start import Home
+from camserver.store.sessions import SignedIn
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """Made once, when the service starts."""
+
+    store: Store
+    objects: Objects
+    clock: Clock
+    settings: Settings
+    secrets: Secrets
+    ready: Ready
+    home: Home  # the tenant that the local admin token acts in
+    public_url: str  # without a slash at its end
+    passwords: Passwords
+    throttle: Throttle
+    devices: Devices
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request by somebody who may make it."""
+
+    web: Web
+    request: Request
+    caller: Principal | None  # None on public routes
+    signed_in: SignedIn | None  # None on public routes and for the local admin token
+    now_ms: int
+
+    @property
+    def principal(self) -> Principal:
+        if self.caller is None:
+            raise Bug(f"the public route {self.request.url.path} asks who calls")
+        return self.caller
+
+    @property
+    def store(self) -> ScopedStore:
+        """The store in the caller's name."""
+        return self.web.store.as_(self.principal)
+
+    @property
+    def address(self) -> str:
+        return address_of(self.request)
+
+    @property
+    def language(self) -> Language:
+        if self.signed_in is not None:
+            return "ja" if self.signed_in.language == "ja" else "en"
+        return choose_language(self.request.headers.get("accept-language", ""))
+
+
+def address_of(request: Request) -> str:
+    """Who is at the other end; behind a proxy on this machine, whom the proxy names."""
+    return request.client.host if request.client else ""
+
+
+async def _current_call(request: Request) -> Call:
+    call: Call = request.state.call
+    return call
+
+
+TheCall = Annotated[Call, Depends(_current_call)]

@@ -1,0 +1,199 @@
+"""The outermost layer: everything that holds for every request before it means anything.
+
+Host allow-list (421), bounded body (413, 408), security headers on every answer, one log line a request without its
+query, and a request id. It knows no routes and nobody's name.
+"""
+
+import asyncio
+import ipaddress
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from uuid_utils import uuid7
+
+from camserver.base.clock import Clock
+from camserver.base.errors import Reject
+from camserver.base.log import bind_ids, get_logger
+from camserver.config import Settings
+from camserver.services.web.answers import error_response
+from camserver.services.web.messages import choose_language
+
+log = get_logger(__name__)
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+BODY_MAX_BYTES = 65_536
+BODY_TIMEOUT_SEC = 30
+_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+# Scripts, styles and pictures come from here and nowhere else, nothing is inline, nobody frames us.
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+class WrongHost(Reject):
+    code = "wrong_host"
+    http_status = 421
+
+
+class TooLarge(Reject):
+    code = "too_large"
+    http_status = 413
+
+
+class TooSlow(Reject):
+    code = "too_slow"
+    http_status = 408
+
+
+class Edge:
+    def __init__(self, app: App, settings: Settings, clock: Clock) -> None:
+        self._app = app
+        self._clock = clock
+        self._hosts = allowed_hosts(settings)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            # There is none yet; closing before accepting is HTTP 403.
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        request_id = uuid7().hex
+        scope.setdefault("state", {})["request_id"] = request_id
+        answer = _Answer(send)
+        started_ms = self._clock.boot_ms()
+        with bind_ids(request_id=request_id):
+            try:
+                await self._handle(scope, receive, answer)
+            finally:
+                self._log(scope, answer.status, self._clock.boot_ms() - started_ms)
+
+    async def _handle(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
+        headers = Headers(scope=scope)
+        try:
+            self._check_host(scope, headers.get("host", ""))
+            body = await _read_body(headers, receive)
+        except Reject as refused:
+            response = error_response(refused, choose_language(headers.get("accept-language", "")))
+            # What is left of the body was not read, so the connection can't be used again.
+            response.headers["Connection"] = "close"
+            await response(scope, receive, answer)
+            return
+        if body is not None:
+            await self._app(scope, _replay(body, receive), answer)
+
+    def _check_host(self, scope: Scope, host: str) -> None:
+        name = host_name(host)
+        # A literal address that this very connection reached can't be a foreign name pointed at us.
+        own_address = (scope.get("server") or ("",))[0]
+        if name and (name in self._hosts or name == own_address):
+            return
+        raise WrongHost(
+            "the server does not answer to this host name; add it to web.allowed_hosts, or use another address",
+            reason="wrong_host",
+        )
+
+    def _log(self, scope: Scope, status: int | None, duration_ms: int) -> None:
+        quiet = scope["method"] in ("GET", "HEAD") and status is not None and status < 400
+        write = log.debug if quiet else log.info
+        write(
+            "request",
+            method=scope["method"],
+            path=scope["path"],
+            status=status,
+            duration_ms=duration_ms,
+            address=(scope.get("client") or ("",))[0],
+        )
+
+
+class _Answer:
+    """Sends, adds the headers every answer has, and remembers the status."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status: int | None = None
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers[name] = value
+            headers.setdefault("Cache-Control", "no-store")
+        await self._send(message)
+
+
+async def _read_body(headers: Headers, receive: Receive) -> bytes | None:
+    """The whole body, which is small by rule; None when the client went away."""
+    declared = headers.get("content-length", "0")
+    if declared.isdecimal() and int(declared) > BODY_MAX_BYTES:
+        raise _too_large()
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_SEC):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return None
+                body += message.get("body", b"")
+                if len(body) > BODY_MAX_BYTES:
+                    raise _too_large()
+                if not message.get("more_body", False):
+                    return bytes(body)
+    except TimeoutError:
+        raise TooSlow(f"the request took longer than {BODY_TIMEOUT_SEC} s; try again", reason="too_slow") from None
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(
+        f"the request is larger than {BODY_MAX_BYTES} bytes; send less", reason="too_large", bytes_max=BODY_MAX_BYTES
+    )
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """What the application receives: the body in one piece, then what comes after it."""
+    given = False
+
+    async def next_message() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return next_message
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, lower case, without port and brackets; empty when there is none."""
+    try:
+        return (urlsplit(f"//{host.strip()}").hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def allowed_hosts(settings: Settings) -> frozenset[str]:
+    """The configured names, the address that is bound, that of public_url, and this machine's own."""
+    configured: Iterable[str] = (*settings.web.allowed_hosts, settings.web.host)
+    names = {host_name(f"[{name}]" if _is_ipv6(name) else name) for name in configured}
+    names.add(urlsplit(settings.server.public_url).hostname or "")
+    return frozenset(names | _LOOPBACK_NAMES) - {"", "0.0.0.0", "::"}
+
+
+def _is_ipv6(name: str) -> bool:
+    try:
+        return ipaddress.ip_address(name).version == 6
+    except ValueError:
+        return False

@@ -1,0 +1,85 @@
+"""What people read when something is refused, in Japanese and English.
+
+Errors are raised in English where they arise and may carry a `reason`; here a reason, or else the error's code, has
+its Japanese. English readers get the error's own message. `{name}` is filled from the error's details.
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from camserver.base.errors import CamError
+
+Language = Literal["ja", "en"]
+
+_JA_BY_REASON: Mapping[str, str] = {
+    "password_short": "パスワードが短すぎます。{chars_min}文字以上にしてください。",
+    "password_long": "パスワードが長すぎます。{chars_max}文字以下にしてください。",
+    "password_is_login": "パスワードがログイン名と同じです。別のものにしてください。",
+    "password_repeats": "パスワードの文字の種類が少なすぎます。4種類以上の文字を使ってください。",
+    "login_form": "ログイン名に使えるのは、半角の英数字と . _ @ + - です。",
+    "wrong_login": "ログイン名またはパスワードが違います。",
+    "too_many_tries": "サインインの試行が多すぎます。{retry_after_sec}秒待ってからもう一度お試しください。",
+    "sign_in_busy": "サインインが混み合っています。数秒待ってからもう一度お試しください。",
+    "setup_unknown": "セットアップ用リンクが正しくありません。リンク全体をコピーして開き直してください。",
+    "setup_used": "このセットアップ用リンクは使用済みです。`camserver setup-link` で新しいリンクを作ってください。",
+    "setup_expired": "セットアップ用リンクの期限（1時間）が切れています。"
+    "`camserver setup-link` で新しいリンクを作ってください。",
+    "setup_admin_exists": "セットアップは完了しています。サインインしてください。",
+    "csrf": "ページの有効期限が切れています。再読み込みしてからもう一度お試しください。",
+    "foreign_origin": "別のサイトからの要求は受け付けません。このサーバーのページを直接開いてください。",
+    "wrong_host": "このホスト名では利用できません。設定 web.allowed_hosts に追加してください。",
+    "too_large": "送信データが大きすぎます（上限 {bytes_max} バイト）。",
+    "too_slow": "送信に時間がかかりすぎました。もう一度お試しください。",
+    "no_camera": "カメラ「{camera_id}」はありません。",
+    "no_picture": "カメラ「{camera_id}」の画像はまだありません。",
+    "no_site": "サイト「{site}」はありません。",
+    "no_event": "このイベントはありません。保存期間を過ぎた可能性があります。",
+    "camera_exists": "カメラID「{camera_id}」はすでに使われています。別のIDにしてください。",
+    "bad_cursor": "ページの位置が正しくありません。最初から開き直してください。",
+    "bad_fields": "入力内容に誤りがあります。",
+    "url_form": "カメラのURLが正しくありません。",
+    "url_scheme": "この形式のURLは使えません。使えるのは {schemes} です。",
+    "url_type": "カメラの種類とURLの形式が合っていません。",
+    "url_two_credentials": "認証情報がURLと入力欄の両方にあります。どちらか一方にしてください。",
+    "source_needs_admin": "この種類のカメラを追加できるのはシステム管理者だけです。",
+    "no_route": "このページはありません。",
+    "wrong_method": "この操作はできません。",
+    "internal": "内部エラーが発生しました。問い合わせ番号: {request_id}",
+}
+_JA_BY_CODE: Mapping[str, str] = {
+    "store_busy": "サーバーが混み合っています。少し待ってからもう一度お試しください。",
+    "store_unavailable": "データベースに接続できません。少し待ってからもう一度お試しください。",
+    "unavailable": "ただいま利用できません。少し待ってからもう一度お試しください。",
+    "unauthenticated": "サインインしてください。",
+    "forbidden": "この操作の権限がありません。管理者にお問い合わせください。",
+    "not_found": "見つかりません。",
+    "conflict": "他の操作と重なりました。もう一度お試しください。",
+    "bad_input": "入力内容に誤りがあります。",
+}
+_JA_OTHERWISE = "処理できませんでした。もう一度お試しください。"
+
+
+def message_for(error: CamError, language: Language) -> str:
+    if language == "en":
+        return error.message
+    text = _JA_BY_REASON.get(str(error.details.get("reason", ""))) or _JA_BY_CODE.get(error.code, _JA_OTHERWISE)
+    try:
+        return text.format(**error.details)
+    except (KeyError, IndexError):
+        # A detail that the text names is missing; the sentence is still better than none.
+        return text
+
+
+def choose_language(accept_language: str) -> Language:
+    """The reader's language from the browser's header: the one of ours that is named with the highest weight."""
+    best: tuple[float, Language] = (0.0, "en")
+    for part in accept_language[:200].split(","):
+        name, _, weight = part.strip().partition(";q=")
+        language: Language | None = "ja" if name[:2].lower() == "ja" else "en" if name[:2].lower() == "en" else None
+        try:
+            value = float(weight) if weight else 1.0
+        except ValueError:
+            continue
+        if language is not None and value > best[0]:
+            best = (value, language)
+    return best[1]

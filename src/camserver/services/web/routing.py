@@ -1,0 +1,91 @@
+"""Routes that can't be added without saying who may use them.
+
+`Routes` collects a module's endpoints. `GuardedRoute` is the only kind of route in the application: it refuses to be
+built without a need, admits the caller before the body is read, and turns every error into an answer. The need is in
+the OpenAPI document too, as `x-permission`.
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from fastapi import FastAPI, Request, Response
+from fastapi.routing import APIRoute
+
+from camserver.base.errors import Bug
+from camserver.domain.people import Permission
+from camserver.services.web.access import Gate, Needs, admit
+from camserver.services.web.answers import answer_error
+
+Handler = Callable[..., Awaitable[Any]]
+H = TypeVar("H", bound=Handler)
+NEED = "x-permission"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    method: str
+    path: str
+    needs: Needs
+    handler: Handler
+    options: dict[str, Any]
+
+
+class Routes:
+    def __init__(self) -> None:
+        self.endpoints: list[Endpoint] = []
+
+    def get(self, path: str, needs: Needs, **options: Any) -> Callable[[H], H]:
+        return self._add("GET", path, needs, options)
+
+    def post(self, path: str, needs: Needs, **options: Any) -> Callable[[H], H]:
+        return self._add("POST", path, needs, options)
+
+    def delete(self, path: str, needs: Needs, **options: Any) -> Callable[[H], H]:
+        return self._add("DELETE", path, needs, options)
+
+    def _add(self, method: str, path: str, needs: Needs, options: dict[str, Any]) -> Callable[[H], H]:
+        def keep(handler: H) -> H:
+            self.endpoints.append(Endpoint(method, path, needs, handler, options))
+            return handler
+
+        return keep
+
+
+class GuardedRoute(APIRoute):
+    def __init__(self, path: str, endpoint: Handler, **options: Any) -> None:
+        self.needs = _need_of(path, options.get("openapi_extra"))
+        super().__init__(path, endpoint, **options)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def guarded(request: Request) -> Response:
+            try:
+                request.state.call = await admit(request.app.state.web, request, self.needs)
+                return await handler(request)
+            except Exception as error:
+                return answer_error(request, error)
+
+        return guarded
+
+
+def _need_of(path: str, extra: dict[str, Any] | None) -> Needs:
+    need = (extra or {}).get(NEED)
+    if need in set(Gate):
+        return Gate(need)
+    if need in set(Permission):
+        return Permission(need)
+    raise Bug(f"the route {path} does not say who may use it; add it with Routes and a need")
+
+
+def add_routes(app: FastAPI, routes: Routes) -> None:
+    for endpoint in routes.endpoints:
+        app.router.add_api_route(
+            endpoint.path,
+            endpoint.handler,
+            methods=[endpoint.method],
+            route_class_override=GuardedRoute,
+            openapi_extra={NEED: endpoint.needs.value},
+            **endpoint.options,
+        )

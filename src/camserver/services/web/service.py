@@ -1,0 +1,101 @@
+"""Runs the web service: prepares the database, offers a set-up link, serves until cancelled."""
+
+import asyncio
+import ipaddress
+import socket
+from urllib.parse import urlsplit
+
+from camserver.base import asgi
+from camserver.base.clock import Clock
+from camserver.base.errors import Retry
+from camserver.base.log import get_logger
+from camserver.base.ready import Ready
+from camserver.config import Settings, make_secrets
+from camserver.objects.local import Objects
+from camserver.services.web import setup_link
+from camserver.services.web.app import build_app
+from camserver.services.web.calls import Web
+from camserver.services.web.passwords import Passwords
+from camserver.services.web.throttle import Devices, Throttle
+from camserver.store import Store, sessions
+from camserver.store.first_start import prepare_store
+
+log = get_logger(__name__)
+
+SWEEP_EVERY_SEC = 600.0
+
+
+async def run(
+    store: Store,
+    objects: Objects,
+    clock: Clock,
+    settings: Settings,
+    ready: Ready,
+    sock: socket.socket,
+    *,
+    for_people: bool = True,
+) -> None:
+    """`for_people` False serves the API to a tool on this machine: nobody is told an address or offered a link."""
+    web = await _make_web(store, objects, clock, settings, ready, sock)
+    try:
+        if for_people:
+            await setup_link.offer(store, web.public_url, settings.server.data_dir, clock.now_ms())
+            _tell_where(settings, web.public_url)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_sweep(store, clock))
+            group.create_task(asgi.serve(build_app(web), sock, lambda: ready.set("web")))
+    finally:
+        web.passwords.close()
+
+
+async def _make_web(
+    store: Store, objects: Objects, clock: Clock, settings: Settings, ready: Ready, sock: socket.socket
+) -> Web:
+    secrets = await asyncio.to_thread(make_secrets, settings)
+    home = await prepare_store(store, settings.vocabulary.schema_version, clock.now_ms())
+    return Web(
+        store=store,
+        objects=objects,
+        clock=clock,
+        settings=settings,
+        secrets=secrets,
+        ready=ready,
+        home=home,
+        public_url=_public_url(settings, sock),
+        passwords=await asyncio.to_thread(Passwords),
+        throttle=Throttle(),
+        devices=Devices(secrets.session_key),
+    )
+
+
+def _public_url(settings: Settings, sock: socket.socket) -> str:
+    """The configured address; where any free port was asked for, with the one that was got."""
+    parts = urlsplit(settings.server.public_url)
+    if parts.port == 0:
+        parts = parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{sock.getsockname()[1]}")
+    return parts.geturl().rstrip("/")
+
+
+def _tell_where(settings: Settings, public_url: str) -> None:
+    log.info("web pages are served", url=public_url)
+    try:
+        elsewhere = not ipaddress.ip_address(settings.web.host).is_loopback
+    except ValueError:
+        elsewhere = settings.web.host != "localhost"
+    if elsewhere and urlsplit(public_url).scheme != "https":
+        log.warning(
+            "web pages can be reached from other machines without encryption; put a reverse proxy with TLS in front "
+            "and set server.public_url to its https address",
+            host=settings.web.host,
+        )
+
+
+async def _sweep(store: Store, clock: Clock) -> None:
+    """Removes sign-ins that are over, now and then."""
+    while True:
+        try:
+            while await store.write(sessions.sweep, clock.now_ms()) == sessions.SWEEP_BATCH:
+                pass
+        except Retry as error:
+            log.warning("ended sign-ins could not be removed; tried again later", cause=error.message)
+        await clock.sleep(SWEEP_EVERY_SEC)

@@ -1,0 +1,1 @@
+"""The worker: holds leases on cameras, looks at them, keeps every look until the server has it (see service)."""

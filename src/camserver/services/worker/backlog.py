@@ -1,0 +1,163 @@
+"""Which looks wait, which is sent next and which goes first when there is no room. In memory only, no I/O.
+
+Two orders of sending: *fresh*, the newest look of each camera, so that a wall is up to date soon after a worker
+comes back; and *oldest*, everything else as it was taken. Looks are added in the order they were taken, so
+the order of arrival is the order of age.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from camserver.services.worker.spool_files import LookName
+from camserver.wire.looks import LookUpload
+
+# (camera_id, generation)
+LeaseKey = tuple[str, int]
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One look that the server has not acknowledged."""
+
+    name: LookName
+    size_bytes: int
+    # Set when there was no room on disk: the look is held here and nowhere else.
+    in_memory: LookUpload | None = None
+    attempts: int = 0
+    not_before_boot_ms: int = 0
+    was_fresh: bool = field(default=False)
+
+    @property
+    def lease(self) -> LeaseKey:
+        return (self.name.camera_id, self.name.generation)
+
+
+class Backlog:
+    def __init__(self) -> None:
+        self._by_lease: dict[LeaseKey, dict[int, Entry]] = {}
+        # OrderedDict, because taking the first of a plain dict gets slow once many firsts were taken.
+        self._oldest: OrderedDict[LookName, Entry] = OrderedDict()
+        self._fresh: OrderedDict[str, Entry] = OrderedDict()
+        self._quiet_on_disk: OrderedDict[LookName, Entry] = OrderedDict()
+        self._passed_on_disk: OrderedDict[LookName, Entry] = OrderedDict()
+        self._quiet_in_memory: OrderedDict[LookName, Entry] = OrderedDict()
+        self._passed_in_memory: OrderedDict[LookName, Entry] = OrderedDict()
+        self._resting: list[Entry] = []
+        self.looks = 0
+        self.disk_bytes = 0
+        self.memory_bytes = 0
+        self.memory_looks = 0
+
+    def add(self, entry: Entry) -> bool:
+        """Puts a look at the end, as its camera's newest. False when that look waits already."""
+        seqs = self._by_lease.setdefault(entry.lease, {})
+        if entry.name.seq in seqs:
+            return False
+        seqs[entry.name.seq] = entry
+        self._fresh[entry.name.camera_id] = entry
+        self._oldest[entry.name] = entry
+        self._droppable(entry)[entry.name] = entry
+        self._count(entry, 1)
+        return True
+
+    def take(self, boot_ms: int, fresh_first: bool) -> Entry | None:
+        """The next look to send; it is the caller's until `give_back` or `remove`."""
+        self._wake_rested(boot_ms)
+        order = (self._take_fresh, self._take_oldest)
+        for take in order if fresh_first else reversed(order):
+            if (entry := take()) is not None:
+                return entry
+        return None
+
+    def give_back(self, entry: Entry) -> None:
+        """It was not sent; it waits again, in front, but not before `not_before_boot_ms`."""
+        if self._by_lease.get(entry.lease, {}).get(entry.name.seq) is not entry:
+            return
+        if entry.not_before_boot_ms:
+            self._resting.append(entry)
+        else:
+            self._line_up(entry)
+
+    def remove(self, entry: Entry) -> None:
+        """It is no longer ours to send. Removing twice changes nothing."""
+        seqs = self._by_lease.get(entry.lease, {})
+        if seqs.get(entry.name.seq) is not entry:
+            return
+        del seqs[entry.name.seq]
+        if not seqs:
+            del self._by_lease[entry.lease]
+        self._leave_lines(entry)
+        if entry in self._resting:
+            self._resting.remove(entry)
+        self._count(entry, -1)
+
+    def to_drop(self, quiet_only: bool, in_memory: bool = False) -> Entry | None:
+        """What goes first when there is no room: the oldest quiet look, then the oldest. Never one being sent."""
+        quiet, passed = (
+            (self._quiet_in_memory, self._passed_in_memory)
+            if in_memory
+            else (self._quiet_on_disk, self._passed_on_disk)
+        )
+        for line in (quiet,) if quiet_only else (quiet, passed):
+            if line:
+                return next(iter(line.values()))
+        return None
+
+    def count_of(self, lease: LeaseKey) -> int:
+        """How many looks of a lease the server has not acknowledged, those being sent included."""
+        return len(self._by_lease.get(lease, {}))
+
+    def next_wake_boot_ms(self) -> int | None:
+        """When the first resting look may be tried again."""
+        return min((entry.not_before_boot_ms for entry in self._resting), default=None)
+
+    def _take_fresh(self) -> Entry | None:
+        if not self._fresh:
+            return None
+        entry = next(iter(self._fresh.values()))
+        entry.was_fresh = True
+        self._leave_lines(entry)
+        return entry
+
+    def _take_oldest(self) -> Entry | None:
+        if not self._oldest:
+            return None
+        entry = next(iter(self._oldest.values()))
+        entry.was_fresh = self._fresh.get(entry.name.camera_id) is entry
+        self._leave_lines(entry)
+        return entry
+
+    def _line_up(self, entry: Entry) -> None:
+        for line in (self._oldest, self._droppable(entry)):
+            line[entry.name] = entry
+            line.move_to_end(entry.name, last=False)
+        # A newer look of the camera, if there is one, has that place already or was sent.
+        if entry.was_fresh and entry.name.camera_id not in self._fresh:
+            self._fresh[entry.name.camera_id] = entry
+
+    def _leave_lines(self, entry: Entry) -> None:
+        self._oldest.pop(entry.name, None)
+        self._droppable(entry).pop(entry.name, None)
+        if self._fresh.get(entry.name.camera_id) is entry:
+            del self._fresh[entry.name.camera_id]
+
+    def _wake_rested(self, boot_ms: int) -> None:
+        rested = [entry for entry in self._resting if entry.not_before_boot_ms <= boot_ms]
+        if rested:
+            self._resting = [entry for entry in self._resting if entry.not_before_boot_ms > boot_ms]
+            for entry in rested:
+                entry.not_before_boot_ms = 0
+                self._line_up(entry)
+
+    def _droppable(self, entry: Entry) -> OrderedDict[LookName, Entry]:
+        if entry.in_memory is not None:
+            return self._quiet_in_memory if entry.name.quiet else self._passed_in_memory
+        return self._quiet_on_disk if entry.name.quiet else self._passed_on_disk
+
+    def _count(self, entry: Entry, step: int) -> None:
+        self.looks += step
+        if entry.in_memory is None:
+            self.disk_bytes += step * entry.size_bytes
+        else:
+            self.memory_bytes += step * entry.size_bytes
+            self.memory_looks += step

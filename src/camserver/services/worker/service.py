@@ -1,0 +1,187 @@
+"""The worker as a service: puts its parts together, runs them, and lets the cameras go when it is told to stop.
+
+    link      the control socket: registration, heartbeats, intents, reports
+    cameras   one task a camera, each with its hold
+    spool     every look on disk until the server has it
+    uploader  sends looks from the spool
+
+It reaches the server by socket and HTTP only; it never touches a database.
+"""
+
+import asyncio
+import ipaddress
+import re
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from camserver import __version__
+from camserver.base.clock import boot_id
+from camserver.base.errors import BadSettings
+from camserver.base.log import bind_ids, get_logger
+from camserver.base.ready import Ready
+from camserver.config import Settings, worker_token
+from camserver.domain.workers import WorkerState
+from camserver.services.worker.camera import LookCounts, Surroundings
+from camserver.services.worker.cameras import Cameras
+from camserver.services.worker.intents import Intents
+from camserver.services.worker.link import READY_NAME, Hooks, Identity, Link, ServerClock
+from camserver.services.worker.reports import Reports
+from camserver.services.worker.spool import Spool
+from camserver.services.worker.states import States
+from camserver.services.worker.upload_client import UploadClient
+from camserver.services.worker.uploads import Uploader
+from camserver.wire.worker import CAMERAS_MAX, Kinds
+
+log = get_logger(__name__)
+
+PICTURE_THREADS = 2
+# Within this the cameras are flushed and let go when the process is told to stop; the process itself has 8 s.
+STOP_SEC = 4.0
+_WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+async def run(clock: ServerClock, settings: Settings, ready: Ready) -> None:
+    """Works until cancelled; then flushes, gives the leases back and ends."""
+    ready.expect(READY_NAME)
+    identity = identify(settings)
+    with bind_ids(worker_id=identity.worker_id):
+        async with _parts(identity, clock, settings, ready) as parts:
+            try:
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(parts.link.run()), group.create_task(parts.upload())]
+                    try:
+                        await asyncio.Event().wait()
+                    except asyncio.CancelledError:
+                        # Also comes when a part failed; then there is nobody left who could flush.
+                        if not any(task.done() for task in tasks):
+                            await parts.let_go()
+                        raise
+            except BaseExceptionGroup as failed:
+                raise failed.exceptions[0] from failed
+
+
+def identify(settings: Settings) -> Identity:
+    """Who this worker is by its settings. BadSettings when they can't work."""
+    name = settings.worker.name
+    if not _WORKER_ID.fullmatch(name):
+        raise BadSettings(
+            f"worker.name {name!r} must be 1 to 64 letters, digits, dots, dashes or underscores, beginning with "
+            "a letter or digit; set it in the configuration"
+        )
+    url = settings.worker.server_url
+    if urlsplit(url).scheme != "https" and not _is_loopback(urlsplit(url).hostname or ""):
+        raise BadSettings(
+            f"worker.server_url {url} would send the worker's token over the network in the clear; use https"
+        )
+    return Identity(
+        worker_id=name,
+        site=settings.worker.site_id or "",
+        version=__version__,
+        slots=min(settings.worker.slots, CAMERAS_MAX),
+        boot_id=boot_id(),
+        server_url=url,
+        token=worker_token(settings),
+        margin_ms=settings.leases.margin_sec * 1000,
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    link: Link
+    uploader: Uploader
+    cameras: Cameras
+    reports: Reports
+    states: States
+    registered: asyncio.Event
+
+    async def upload(self) -> None:
+        """Sends looks once the server's time is known: a look's time is counted by it."""
+        await self.registered.wait()
+        await self.uploader.run()
+
+    async def let_go(self) -> None:
+        """Gives the leases back, so that another worker need not wait for them to run out."""
+        try:
+            async with asyncio.timeout(STOP_SEC):
+                await self.cameras.stop_all("worker stops")
+                await self.reports.until_sent()
+        except TimeoutError:
+            log.warning("stopped before everything was sent; it stays in the spool")
+        self.states.move(WorkerState.STOPPED)
+
+
+@asynccontextmanager
+async def _parts(identity: Identity, clock: ServerClock, settings: Settings, ready: Ready) -> AsyncIterator[Parts]:
+    """Builds everything, and takes it down again in the opposite order."""
+    reports = Reports(clock)
+    states = States(reports)
+    counts = LookCounts()
+    spool = Spool(settings.worker.spool_dir, settings.worker.spool_max_bytes)
+    await spool.open()
+    pictures = ThreadPoolExecutor(PICTURE_THREADS, thread_name_prefix="pictures")
+    given = Surroundings(clock, identity.boot_id, spool, reports, pictures, settings.gate, settings.leases, counts)
+    cameras = Cameras(given, identity.slots)
+    intents = Intents(cameras, spool, states, clock)
+    registered = asyncio.Event()
+    try:
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
+            client = UploadClient(session, identity.server_url, identity.worker_id, identity.token)
+            uploader = Uploader(spool, client, clock, reports, identity.boot_id, settings.worker.uploads_in_flight)
+
+            def on_registered() -> None:
+                registered.set()
+                uploader.try_now()
+
+            def metrics() -> Mapping[str, float]:
+                return {
+                    "cameras": len(cameras),
+                    "looks_ok": counts.ok,
+                    "looks_failed": counts.failed,
+                    "looks_given_up": counts.given_up,
+                    "spool_looks": spool.looks,
+                    "spool_bytes": spool.disk_bytes,
+                    "spool_in_memory": spool.memory_looks,
+                    "spool_dropped": spool.dropped,
+                    "spool_set_aside": spool.set_aside,
+                    "uploads_recorded": uploader.recorded,
+                    "uploads_refused": uploader.refused,
+                    "uploads_failed": uploader.failed,
+                    "reports_dropped": reports.dropped,
+                    "lease_renew_rtt_ms": link.renew_rtt_ms,
+                }
+
+            hooks = Hooks(on_registered, metrics, lambda: report_drops(spool, reports))
+            link = Link(identity, session, clock, cameras, intents, states, reports, ready, hooks)
+            try:
+                yield Parts(link, uploader, cameras, reports, states, registered)
+            finally:
+                await intents.close()
+                await cameras.close()
+    finally:
+        await spool.close()
+        pictures.shutdown(wait=False, cancel_futures=True)
+
+
+def report_drops(spool: Spool, reports: Reports) -> None:
+    """One report a lease for all looks that were dropped since the last heartbeat."""
+    for (camera_id, generation), dropped in spool.take_drops().items():
+        reports.add(
+            Kinds.SPOOL_FULL,
+            camera_id,
+            generation,
+            dropped=dropped.count,
+            first_seq=dropped.first_seq,
+            last_seq=dropped.last_seq,
+        )

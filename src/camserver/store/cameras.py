@@ -1,0 +1,277 @@
+"""Cameras as people see and change them. Everything is held to the principal's tenant and sites.
+
+A camera that was removed keeps its row and its evidence until retention takes them, under a camera_id that nobody
+can ask for, so the old id is free at once. Leases and looks are other modules' business.
+"""
+
+from dataclasses import dataclass
+
+from camserver.base.credentials import Sealed
+from camserver.base.errors import Conflict, NotFound
+from camserver.store import audit, tenants
+from camserver.store.tx import Row, Scoped
+
+PAGE_MAX = 500
+CAMERA_ID_MAX_CHARS = 64
+# No camera_id that people choose may hold it.
+REMOVED_MARK = "~"
+
+
+@dataclass(frozen=True, slots=True)
+class NewCamera:
+    camera_id: str
+    name: str
+    site: str  # name or uuid
+    source_type: str
+    url: str  # without credentials
+    credentials: Sealed | None
+    polling_interval_sec: float | None  # None: the configured default
+
+
+@dataclass(frozen=True, slots=True)
+class LatestFrame:
+    """The newest look of a camera."""
+
+    frame_uuid: str
+    captured_at: int
+    received_at: int
+    status: str  # ok, timeout, error
+    error_code: str | None
+    detected: bool
+    primary_event: str
+    severity: int
+    has_picture: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CameraSummary:
+    camera_id: str
+    name: str
+    site: str
+    enabled: bool
+    source_type: str
+    url: str
+    has_credentials: bool
+    polling_interval_sec: float | None
+    state: str  # of its session
+    state_reason: str
+    created_at: int
+    latest: LatestFrame | None
+
+
+@dataclass(frozen=True, slots=True)
+class PicturePlace:
+    """What the key of a frame's picture is made of."""
+
+    epoch_id: int
+    tenant_id: int
+    camera_key: int
+    captured_at: int
+    frame_uuid: str
+
+
+_IN_REACH = "c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND (:all_sites = 1 OR c.site_id IN (:site_ids...))"
+_SUMMARY = f"""
+SELECT c.camera_id, c.name, c.enabled, c.created_at, s.name AS site, st.source_type, st.url, a.key_id,
+  o.polling_interval_sec, cs.state, cs.reason, f.frame_uuid, f.captured_at, f.received_at, f.collector_status,
+  f.error_code, f.detected, f.primary_event, f.severity, f.infer_bytes
+FROM cameras c
+JOIN sites s ON s.site_id = c.site_id
+LEFT JOIN camera_streams st ON st.camera_key = c.camera_key AND st.kind = 'main'
+LEFT JOIN camera_auth a ON a.camera_key = c.camera_key
+LEFT JOIN camera_overrides o ON o.camera_key = c.camera_key
+LEFT JOIN camera_sessions cs ON cs.camera_key = c.camera_key
+LEFT JOIN frames f ON f.frame_id = (
+  SELECT n.frame_id FROM frames n WHERE n.camera_key = c.camera_key ORDER BY n.captured_at DESC LIMIT 1)
+WHERE {_IN_REACH}"""
+
+
+def reach(tx: Scoped) -> dict[str, object]:
+    """The parameters of `all_sites` and `site_ids` for the principal."""
+    site_ids = tx.principal.site_ids
+    return {"all_sites": int(site_ids is None), "site_ids": sorted(site_ids or ())}
+
+
+def public_camera_id(camera_id: str) -> str:
+    """The id people knew a removed camera by."""
+    return camera_id.partition(REMOVED_MARK)[0]
+
+
+async def page(tx: Scoped, after: str, limit: int) -> tuple[CameraSummary, ...]:
+    """Cameras in the order of their ids, from behind `after`."""
+    rows = await tx.all(
+        f"{_SUMMARY} AND c.camera_id > :after ORDER BY c.camera_id LIMIT :limit",
+        after=after,
+        limit=min(limit, PAGE_MAX),
+        **reach(tx),
+    )
+    return tuple(_summary(row) for row in rows)
+
+
+async def get(tx: Scoped, camera_id: str) -> CameraSummary:
+    row = await tx.one(f"{_SUMMARY} AND c.camera_id = :camera_id", camera_id=camera_id, **reach(tx))
+    if row is None:
+        raise missing(camera_id)
+    return _summary(row)
+
+
+def missing(camera_id: str) -> NotFound:
+    return NotFound(
+        f"there is no camera {camera_id!r}; `camserver camera list` names those there are",
+        reason="no_camera",
+        camera_id=camera_id,
+    )
+
+
+def _summary(row: Row) -> CameraSummary:
+    return CameraSummary(
+        camera_id=row["camera_id"],
+        name=row["name"],
+        site=row["site"],
+        enabled=bool(row["enabled"]),
+        source_type=row["source_type"] or "",
+        url=row["url"] or "",
+        has_credentials=row["key_id"] is not None,
+        polling_interval_sec=row["polling_interval_sec"],
+        state=row["state"] or "",
+        state_reason=row["reason"] or "",
+        created_at=row["created_at"],
+        latest=None if row["frame_uuid"] is None else _latest(row),
+    )
+
+
+def _latest(row: Row) -> LatestFrame:
+    return LatestFrame(
+        frame_uuid=row["frame_uuid"],
+        captured_at=row["captured_at"],
+        received_at=row["received_at"],
+        status=row["collector_status"],
+        error_code=row["error_code"],
+        detected=bool(row["detected"]),
+        primary_event=row["primary_event"],
+        severity=row["severity"],
+        has_picture=row["infer_bytes"] is not None,
+    )
+
+
+async def latest_picture(tx: Scoped, camera_id: str) -> PicturePlace:
+    """Where the newest picture of a camera lies; failed looks since then have none."""
+    row = await tx.one(
+        "SELECT f.epoch_id, f.camera_key, f.captured_at, f.frame_uuid FROM cameras c "
+        "JOIN frames f ON f.camera_key = c.camera_key "
+        f"WHERE c.camera_id = :camera_id AND {_IN_REACH} AND f.infer_bytes IS NOT NULL AND f.epoch_id IS NOT NULL "
+        "ORDER BY f.captured_at DESC LIMIT 1",
+        camera_id=camera_id,
+        **reach(tx),
+    )
+    if row is None:
+        await get(tx, camera_id)
+        raise NotFound(
+            f"camera {camera_id} has no picture yet; wait for its first look, or see its state",
+            reason="no_picture",
+            camera_id=camera_id,
+        )
+    return PicturePlace(
+        row["epoch_id"], tx.principal.tenant_id, row["camera_key"], row["captured_at"], row["frame_uuid"]
+    )
+
+
+async def add(tx: Scoped, camera: NewCamera, address: str, now_ms: int) -> CameraSummary:
+    """Adds a camera with everything a worker needs to be given it."""
+    site = await tenants.find_site(tx, camera.site)
+    if await tx.one(
+        "SELECT camera_key FROM cameras WHERE tenant_id = :tenant_id AND camera_id = :camera_id",
+        camera_id=camera.camera_id,
+    ):
+        raise Conflict(
+            f"there is a camera {camera.camera_id!r} already; choose another camera_id, or remove that one",
+            reason="camera_exists",
+            camera_id=camera.camera_id,
+        )
+    camera_key = await tx.insert(
+        "INSERT INTO cameras (tenant_id, site_id, camera_id, name, created_at, updated_at) "
+        "VALUES (:tenant_id, :site_id, :camera_id, :name, :now_ms, :now_ms) RETURNING camera_key",
+        site_id=site.site_id,
+        camera_id=camera.camera_id,
+        name=camera.name,
+        now_ms=now_ms,
+    )
+    await _add_parts(tx, camera_key, site.site_id, camera, now_ms)
+    tx.changed(kind="camera", at_ms=now_ms, site_id=site.site_id, camera_key=camera_key)
+    await audit.add_own(tx, audit.Entry("camera_added", now_ms, address, "camera", camera.camera_id))
+    return await get(tx, camera.camera_id)
+
+
+async def _add_parts(tx: Scoped, camera_key: int, site_id: int, camera: NewCamera, now_ms: int) -> None:
+    await tx.run(
+        "INSERT INTO camera_streams (tenant_id, camera_key, kind, source_type, url) "
+        "VALUES (:tenant_id, :camera_key, 'main', :source_type, :url)",
+        camera_key=camera_key,
+        source_type=camera.source_type,
+        url=camera.url,
+    )
+    await tx.run(
+        "INSERT INTO camera_overrides (camera_key, tenant_id, polling_interval_sec, updated_at) "
+        "VALUES (:camera_key, :tenant_id, :polling_interval_sec, :now_ms)",
+        camera_key=camera_key,
+        polling_interval_sec=camera.polling_interval_sec,
+        now_ms=now_ms,
+    )
+    await tx.run(
+        "INSERT INTO camera_state (camera_key, tenant_id, updated_at) VALUES (:camera_key, :tenant_id, :now_ms)",
+        camera_key=camera_key,
+        now_ms=now_ms,
+    )
+    await tx.run(
+        "INSERT INTO camera_sessions (camera_key, tenant_id, site_id, credential_version, updated_at) "
+        "VALUES (:camera_key, :tenant_id, :site_id, :credential_version, :now_ms)",
+        camera_key=camera_key,
+        site_id=site_id,
+        credential_version=0 if camera.credentials is None else 1,
+        now_ms=now_ms,
+    )
+    if camera.credentials is not None:
+        await tx.run(
+            "INSERT INTO camera_auth (camera_key, tenant_id, key_id, nonce, ciphertext, updated_at) "
+            "VALUES (:camera_key, :tenant_id, :key_id, :nonce, :ciphertext, :now_ms)",
+            camera_key=camera_key,
+            key_id=camera.credentials.key_id,
+            nonce=camera.credentials.nonce,
+            ciphertext=camera.credentials.ciphertext,
+            now_ms=now_ms,
+        )
+
+
+async def remove(tx: Scoped, camera_id: str, address: str, now_ms: int) -> None:
+    """Removes a camera: its address, credentials and lease at once, its evidence when retention says so.
+
+    Without its session nothing is renewed, so its worker learns with the next heartbeat that the camera is lost.
+    """
+    row = await tx.one(
+        f"SELECT c.camera_key, c.site_id FROM cameras c WHERE c.camera_id = :camera_id AND {_IN_REACH} FOR UPDATE",
+        camera_id=camera_id,
+        **reach(tx),
+    )
+    if row is None:
+        raise missing(camera_id)
+    camera_key = row["camera_key"]
+    for table in ("camera_sessions", "camera_auth", "camera_streams", "camera_overrides"):
+        await tx.run(
+            f"DELETE FROM {table} WHERE camera_key = :camera_key AND tenant_id = :tenant_id", camera_key=camera_key
+        )
+    await tx.run(
+        "UPDATE camera_leases SET ended_at = :now_ms, end_reason = 'camera removed' "
+        "WHERE camera_key = :camera_key AND tenant_id = :tenant_id AND ended_at IS NULL",
+        camera_key=camera_key,
+        now_ms=now_ms,
+    )
+    mark = f"{REMOVED_MARK}{camera_key}"
+    await tx.run(
+        "UPDATE cameras SET camera_id = :removed_id, enabled = 0, deleted_at = :now_ms, updated_at = :now_ms "
+        "WHERE camera_key = :camera_key AND tenant_id = :tenant_id",
+        removed_id=camera_id[: CAMERA_ID_MAX_CHARS - len(mark)] + mark,
+        camera_key=camera_key,
+        now_ms=now_ms,
+    )
+    tx.changed(kind="camera", at_ms=now_ms, site_id=row["site_id"], camera_key=camera_key)
+    await audit.add_own(tx, audit.Entry("camera_removed", now_ms, address, "camera", camera_id))

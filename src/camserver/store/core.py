@@ -1,0 +1,81 @@
+"""The store as services see it: run an operation as a read or as one transaction, in a principal's name or not."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from camserver.base.clock import boot_time_ms
+from camserver.domain.people import Principal
+from camserver.store.sql import Dialect
+from camserver.store.tx import Scoped, Tx
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Operation = Callable[Concatenate[Tx, P], Coroutine[Any, Any, R]]
+ScopedOperation = Callable[Concatenate[Scoped, P], Coroutine[Any, Any, R]]
+
+
+class Store(ABC):
+    """One per process. Reads and writes are operations of the noun modules beside this one."""
+
+    dialect: Dialect
+
+    def __init__(self) -> None:
+        # When this store last became usable, by the boot-time clock: leases are not reclaimed right after an outage.
+        self.available_since_boot_ms = boot_time_ms()
+        self._away = False
+
+    @abstractmethod
+    async def read(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Runs an operation that only reads."""
+
+    @abstractmethod
+    async def write(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Runs an operation as one transaction: all of it or nothing, durable on return."""
+
+    def as_(self, principal: Principal) -> "ScopedStore":
+        return ScopedStore(self, principal)
+
+    @abstractmethod
+    async def database_time_ms(self) -> int | None:
+        """The database's own time; None on SQLite, whose time is this machine's."""
+
+    @abstractmethod
+    async def close(self) -> None: ...
+
+    @property
+    def away(self) -> bool:
+        """True from a lost database until the next operation that succeeds."""
+        return self._away
+
+    def _note_away(self) -> None:
+        self._away = True
+
+    def _note_back(self) -> None:
+        if self._away:
+            self._away = False
+            self.available_since_boot_ms = boot_time_ms()
+
+
+class ScopedStore:
+    """The store in a principal's name; its operations get a `Scoped` transaction."""
+
+    def __init__(self, store: Store, principal: Principal) -> None:
+        self._store = store
+        self.principal = principal
+
+    async def read(self, operation: ScopedOperation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._store.read(_in_name, self.principal, operation, args, kwargs)
+
+    async def write(self, operation: ScopedOperation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._store.write(_in_name, self.principal, operation, args, kwargs)
+
+
+async def _in_name(
+    tx: Tx,
+    principal: Principal,
+    operation: Callable[..., Coroutine[Any, Any, R]],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> R:
+    return await operation(Scoped(tx, principal), *args, **kwargs)

@@ -1,0 +1,43 @@
+"""Counts of a tenant for its status page. Each costs little however long the tables are."""
+
+from dataclasses import dataclass
+
+from camserver.store.tx import Scoped
+
+# Finished jobs are counted among the newest so many of the installation: counting all reads the whole table.
+RECENT_JOBS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    cameras: int
+    sessions: dict[str, int]  # by state
+    unfinished_jobs: dict[str, int]  # queued, delayed, running
+    recent_jobs: dict[str, int]  # done, dead, skipped among the newest RECENT_JOBS
+    open_events: int
+
+
+async def count(tx: Scoped) -> Counts:
+    cameras = await tx.one("SELECT COUNT(*) AS n FROM cameras WHERE tenant_id = :tenant_id AND deleted_at IS NULL")
+    sessions = await tx.all(
+        "SELECT state, COUNT(*) AS n FROM camera_sessions WHERE tenant_id = :tenant_id GROUP BY state"
+    )
+    unfinished = await tx.all(
+        "SELECT status, COUNT(*) AS n FROM inference_jobs WHERE tenant_id = :tenant_id "
+        "AND status IN ('queued','delayed','running') GROUP BY status"
+    )
+    recent = await tx.all(
+        f"SELECT status, COUNT(*) AS n FROM inference_jobs WHERE tenant_id = :tenant_id AND job_id > "
+        f"(SELECT COALESCE(MAX(job_id), 0) - {RECENT_JOBS} FROM inference_jobs) "
+        "AND status IN ('done','dead','skipped') GROUP BY status"
+    )
+    events = await tx.one("SELECT COUNT(*) AS n FROM events WHERE tenant_id = :tenant_id AND open_key IS NOT NULL")
+    assert cameras is not None
+    assert events is not None
+    return Counts(
+        cameras=cameras["n"],
+        sessions={row["state"]: row["n"] for row in sessions},
+        unfinished_jobs={row["status"]: row["n"] for row in unfinished},
+        recent_jobs={row["status"]: row["n"] for row in recent},
+        open_events=events["n"],
+    )

@@ -1,0 +1,43 @@
+"""What a database needs before anything runs on it: a tenant, a site, a vocabulary. Safe to run at every start.
+
+Several processes may start at once: rows are inserted if absent, and the tenant's row is the lock under which a
+vocabulary is activated.
+"""
+
+from dataclasses import dataclass
+
+from camserver.base.errors import Bug
+from camserver.store import tenants, vocabularies
+from camserver.store.core import Store
+from camserver.store.tx import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The tenant and site that an installation starts with."""
+
+    tenant_id: int
+    site_id: int
+
+
+async def prepare(tx: Tx, shipped: vocabularies.Document, schema_version: str, now_ms: int) -> Home:
+    """Makes what is missing and activates the wanted vocabulary; BadSettings when there is no such version."""
+    tenant_id = await tenants.ensure(tx, tenants.DEFAULT_TENANT, now_ms)
+    await lock_home(tx)
+    site_id = await tenants.ensure_site(tx, tenant_id, tenants.DEFAULT_SITE, now_ms)
+    await vocabularies.add(tx, shipped, now_ms)
+    await vocabularies.activate(tx, schema_version, now_ms)
+    return Home(tenant_id, site_id)
+
+
+async def lock_home(tx: Tx) -> int:
+    """Lets one transaction at a time past, on every database, until it ends. Answers the default tenant."""
+    row = await tx.one("SELECT tenant_id FROM tenants WHERE name = :name FOR UPDATE", name=tenants.DEFAULT_TENANT)
+    if row is None:
+        raise Bug("the default tenant is missing; first_start.prepare has not run on this database")
+    return int(row["tenant_id"])
+
+
+async def prepare_store(store: Store, schema_version: str, now_ms: int) -> Home:
+    """`prepare` with the vocabulary that comes with the program."""
+    return await store.write(prepare, vocabularies.shipped(), schema_version, now_ms)

@@ -1,0 +1,380 @@
+"""The queue of analysis jobs: claiming under a fence, failing, sweeping (decisions 14 to 16).
+
+Finishing a job is `outcomes.apply`. A claim's token is its fence: whoever lost it writes nothing.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from camserver.domain.events import EventPolicy, merge_gap_ms
+from camserver.domain.facts import CameraView, EventFacts, FrameFacts, IncidentFacts, Still
+from camserver.domain.jobs import Dead, Delay, ErrorKind, JobPolicy, Skip, after_error, jobs_to_skip
+from camserver.domain.retention import Retention
+from camserver.store.tx import Row, Tx
+
+# Candidates looked at per job wanted: a window this wide holds enough different cameras, thanks to `lap`.
+WINDOW_FACTOR = 4
+SWEEP_BATCH = 500
+# How far back a late frame's event is looked for.
+COVERING_CANDIDATES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTerms:
+    """What a claim needs to know besides the rows."""
+
+    policy: JobPolicy
+    events: EventPolicy
+    default_interval_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedJob:
+    """A job under a fence, with everything that deciding on it takes."""
+
+    job_id: int
+    token: str
+    attempt: int
+    created_at: int
+    frame_uuid: str
+    camera_id: str
+    epoch_id: int | None
+    frame: FrameFacts
+    view: CameraView
+
+
+async def claim(
+    tx: Tx, dispatcher: str, token: str, count: int, now_ms: int, terms: ClaimTerms
+) -> tuple[ClaimedJob, ...]:
+    """Takes up to `count` jobs of as many cameras, by priority, lap and age; a camera with a backlog newest first."""
+    heads = await tx.all(_heads(count * WINDOW_FACTOR))
+    first_of: dict[int, Row] = {}
+    for head in heads:
+        if len(first_of) == count:
+            break
+        first_of.setdefault(head["camera_key"], head)
+    if not first_of:
+        return ()
+    chosen = {camera_key: head["job_id"] for camera_key, head in first_of.items()}
+    # When no camera in an incomplete window has a second job waiting, none is behind.
+    if len(heads) == count * WINDOW_FACTOR or any(head["lap"] > 0 for head in heads):
+        chosen.update(await _newest_of_backlogs(tx, first_of, now_ms, terms.policy))
+    job_ids = sorted(chosen.values())
+    await tx.run(
+        _LOCK_JOBS,
+        dispatcher=dispatcher,
+        token=token,
+        locked_until=now_ms + terms.policy.lock_sec * 1000,
+        job_ids=job_ids,
+    )
+    return await claimed(tx, tuple(job_ids), (token,), terms)
+
+
+def _heads(limit: int) -> str:
+    # A literal LIMIT: as a parameter it doubles PostgreSQL's planning cost.
+    return f"""
+    SELECT job_id, camera_key, lap, created_at FROM inference_jobs WHERE status = 'queued'
+    ORDER BY priority DESC, lap, job_id LIMIT {int(limit)} FOR UPDATE SKIP LOCKED"""
+
+
+async def _newest_of_backlogs(tx: Tx, first_of: dict[int, Row], now_ms: int, policy: JobPolicy) -> dict[int, int]:
+    rows = await tx.all(_NEWEST_JOBS, camera_keys=sorted(first_of))
+    old = now_ms - policy.backlog_age_sec * 1000
+    return {
+        row["camera_key"]: row["job_id"]
+        for row in rows
+        if row["lap"] >= policy.backlog_jobs or first_of[row["camera_key"]]["created_at"] < old
+    }
+
+
+async def claimed(
+    tx: Tx, job_ids: tuple[int, ...], tokens: tuple[str, ...], terms: ClaimTerms
+) -> tuple[ClaimedJob, ...]:
+    """The jobs among these that are still held under one of the tokens, with their cameras' state as it is now."""
+    rows = await tx.all(
+        f"""{JOB_FACTS}
+        WHERE j.job_id IN (:job_ids...) AND j.locked_token IN (:tokens...) AND j.status = 'running'""",
+        job_ids=list(job_ids),
+        tokens=list(tokens),
+    )
+    return tuple([await job_with_facts(tx, row, terms) for row in rows])
+
+
+async def job_with_facts(tx: Tx, row: Row, terms: ClaimTerms) -> ClaimedJob:
+    interval_sec = row["polling_interval_sec"]
+    frame = FrameFacts(
+        frame_id=row["frame_id"],
+        tenant_id=row["tenant_id"],
+        site_id=row["site_id"],
+        camera_key=row["camera_key"],
+        captured_at=row["captured_at"],
+        late=bool(row["late"]),
+        blur_score=row["blur_score"],
+        interval_ms=terms.default_interval_ms if interval_sec is None else round(interval_sec * 1000),
+    )
+    return ClaimedJob(
+        job_id=row["job_id"],
+        token=row["locked_token"],
+        attempt=row["attempt"],
+        created_at=row["created_at"],
+        frame_uuid=row["frame_uuid"],
+        camera_id=row["camera_id"],
+        epoch_id=row["epoch_id"],
+        frame=frame,
+        view=await _view(tx, row, frame, terms.events),
+    )
+
+
+async def _view(tx: Tx, row: Row, frame: FrameFacts, policy: EventPolicy) -> CameraView:
+    open_event = _event(row) if row["event_id"] is not None else None
+    newest = _incident(row, "newest_") if row["newest_incident_id"] is not None else None
+    incidents = []
+    if open_event is not None and (newest is None or newest.incident_id != open_event.incident_id):
+        incidents.append(_incident(row, "own_"))
+    covering = None
+    known = [thing.last_seen_at for thing in (open_event, newest) if thing is not None]
+    if frame.late or any(frame.captured_at < last_seen_at for last_seen_at in known):
+        covering_row = await _covering(tx, frame, merge_gap_ms(policy, frame.interval_ms))
+        if covering_row is not None:
+            covering = _event(covering_row)
+            incidents.append(_incident(covering_row, "own_"))
+    stills = json.loads(row["stills"]) if row["stills"] else []
+    return CameraView(
+        version=row["version"],
+        open_event=open_event,
+        incident=newest,
+        covering=covering,
+        stills=tuple([Still(*still) for still in stills]),
+        incidents=tuple(incidents),
+    )
+
+
+async def _covering(tx: Tx, frame: FrameFacts, gap_ms: int) -> Row | None:
+    rows = await tx.all(
+        _COVERING,
+        camera_key=frame.camera_key,
+        starts_before=frame.captured_at + gap_ms,
+    )
+    return next((row for row in rows if row["last_seen_at"] >= frame.captured_at - gap_ms), None)
+
+
+def _event(row: Row) -> EventFacts:
+    return EventFacts(
+        event_id=row["event_id"],
+        incident_id=row["own_incident_id"],
+        primary_event=row["primary_event"],
+        start_at=row["start_at"],
+        last_seen_at=row["last_seen_at"],
+        severity_max=row["severity_max"],
+        confidence_max=row["confidence_max"],
+        retention=Retention(row["retention_class"]),
+        best_score=row["best_score"],
+    )
+
+
+def _incident(row: Row, prefix: str) -> IncidentFacts:
+    return IncidentFacts(
+        incident_id=row[prefix + "incident_id"],
+        start_at=row[prefix + "start_at"],
+        last_seen_at=row[prefix + "last_seen_at"],
+        severity_max=row[prefix + "severity_max"],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed attempt and what it leads to."""
+
+    job_id: int
+    token: str
+    follows: Delay | Dead | Skip
+    error: str
+
+
+async def fail(tx: Tx, failures: tuple[Failure, ...], now_ms: int) -> None:
+    """Writes failures under their fences; one whose fence is lost is dropped, since somebody else has the job."""
+    for failure in sorted(failures, key=lambda failure: failure.job_id):
+        await _write_failure(tx, failure, now_ms)
+
+
+async def _write_failure(tx: Tx, failure: Failure, now_ms: int) -> None:
+    follows = failure.follows
+    if isinstance(follows, Delay):
+        await tx.run(
+            """
+            UPDATE inference_jobs SET status = 'delayed', available_at = :available_at, attempt = attempt - :refund,
+              last_error = :error, locked_by = NULL, locked_token = NULL, locked_until = NULL
+            WHERE job_id = :job_id AND locked_token = :token AND status = 'running'""",
+            available_at=follows.available_at,
+            refund=int(follows.refund),
+            error=failure.error[:255],
+            job_id=failure.job_id,
+            token=failure.token,
+        )
+        return
+    await tx.run(
+        """
+        UPDATE inference_jobs SET status = :status, finished_at = :now_ms, last_error = :error,
+          locked_by = NULL, locked_token = NULL, locked_until = NULL
+        WHERE job_id = :job_id AND locked_token = :token AND status = 'running'""",
+        status="dead" if isinstance(follows, Dead) else "skipped",
+        now_ms=now_ms,
+        error=f"{follows.reason}: {failure.error}"[:255],
+        job_id=failure.job_id,
+        token=failure.token,
+    )
+
+
+async def renew(tx: Tx, dispatcher: str, job_ids: tuple[int, ...], locked_until: int) -> frozenset[int]:
+    """Keeps a live dispatcher's claims; answers those that are still its own."""
+    await tx.run(
+        """
+        UPDATE inference_jobs SET locked_until = :locked_until
+        WHERE job_id IN (:job_ids...) AND locked_by = :dispatcher AND status = 'running'""",
+        locked_until=locked_until,
+        job_ids=list(job_ids),
+        dispatcher=dispatcher,
+    )
+    rows = await tx.all(
+        """
+        SELECT job_id FROM inference_jobs
+        WHERE job_id IN (:job_ids...) AND locked_by = :dispatcher AND status = 'running'""",
+        job_ids=list(job_ids),
+        dispatcher=dispatcher,
+    )
+    return frozenset(row["job_id"] for row in rows)
+
+
+async def release(tx: Tx, dispatcher: str) -> int:
+    """Gives back what a dispatcher holds when it stops; the attempts don't count."""
+    return await tx.run(
+        """
+        UPDATE inference_jobs SET status = 'queued', attempt = attempt - 1,
+          locked_by = NULL, locked_token = NULL, locked_until = NULL
+        WHERE status = 'running' AND locked_by = :dispatcher""",
+        dispatcher=dispatcher,
+    )
+
+
+async def return_expired(tx: Tx, now_ms: int, policy: JobPolicy, jitter: float) -> int:
+    """Takes jobs back from dispatchers that died. The attempt counts: the job may be what killed them."""
+    rows = await tx.all(_EXPIRED, now_ms=now_ms)
+    for row in rows:
+        follows = after_error(
+            ErrorKind.LOCK_LOST,
+            attempt=row["attempt"],
+            created_at=row["created_at"],
+            now_ms=now_ms,
+            policy=policy,
+            jitter=jitter,
+        )
+        await _write_failure(tx, Failure(row["job_id"], row["locked_token"], follows, "the lock ran out"), now_ms)
+    return len(rows)
+
+
+async def promote_delayed(tx: Tx, now_ms: int) -> int:
+    """Queues the delayed jobs whose time has come."""
+    rows = await tx.all(_DUE, now_ms=now_ms)
+    return await _set_status(tx, rows, "status = 'queued'", "delayed")
+
+
+async def skip_old(tx: Tx, now_ms: int, policy: JobPolicy) -> int:
+    rows = await tx.all(_OLD, created_before=now_ms - policy.max_age_sec * 1000)
+    reason = f"older than {policy.max_age_sec} s"
+    return await _set_status(
+        tx,
+        rows,
+        "status = 'skipped', finished_at = :now_ms, last_error = :reason",
+        None,
+        now_ms=now_ms,
+        reason=reason,
+    )
+
+
+async def skip_beyond_bound(tx: Tx, now_ms: int, policy: JobPolicy) -> int:
+    """Skips the oldest waiting jobs of cameras that have more than the bound."""
+    full = await tx.all(_FULL_CAMERAS, bound=policy.camera_bound)
+    skipped = 0
+    for row in full:
+        surplus = min(jobs_to_skip(row["waiting"], policy), SWEEP_BATCH)
+        oldest = await tx.all(
+            f"""
+            SELECT job_id FROM inference_jobs
+            WHERE camera_key = :camera_key AND status IN ('queued','delayed','running') AND status <> 'running'
+            ORDER BY job_id LIMIT {surplus} FOR UPDATE SKIP LOCKED""",
+            camera_key=row["camera_key"],
+        )
+        skipped += await _set_status(
+            tx,
+            oldest,
+            "status = 'skipped', finished_at = :now_ms, last_error = :reason",
+            None,
+            now_ms=now_ms,
+            reason=f"more than {policy.camera_bound} waiting jobs of this camera",
+        )
+    return skipped
+
+
+async def _set_status(tx: Tx, rows: Sequence[Row], assignment: str, only: str | None, **params: object) -> int:
+    if not rows:
+        return 0
+    condition = "status <> 'running'" if only is None else f"status = '{only}'"
+    return await tx.run(
+        f"UPDATE inference_jobs SET {assignment} WHERE job_id IN (:job_ids...) AND {condition}",
+        job_ids=[row["job_id"] for row in rows],
+        **params,
+    )
+
+
+async def count_by_status(tx: Tx) -> dict[str, int]:
+    rows = await tx.all("SELECT status, count(*) AS jobs FROM inference_jobs GROUP BY status")
+    return {row["status"]: row["jobs"] for row in rows}
+
+
+_NEWEST_JOBS = """
+SELECT j.camera_key, j.job_id, j.lap FROM cameras c JOIN inference_jobs j ON j.job_id = (
+  SELECT max(q.job_id) FROM inference_jobs q WHERE q.camera_key = c.camera_key AND q.status = 'queued'
+    AND q.status IN ('queued','delayed','running'))
+WHERE c.camera_key IN (:camera_keys...)"""
+_LOCK_JOBS = """
+UPDATE inference_jobs SET status = 'running', locked_by = :dispatcher, locked_token = :token,
+  locked_until = :locked_until, attempt = attempt + 1
+WHERE job_id IN (:job_ids...) AND status = 'queued'"""
+# A job with its frame, its camera and that camera's state; whoever uses it adds the WHERE.
+JOB_FACTS = """
+SELECT j.job_id, j.locked_token, j.attempt, j.created_at, j.tenant_id, j.camera_key,
+  f.frame_id, f.frame_uuid, f.site_id, f.captured_at, f.late, f.blur_score, f.epoch_id,
+  c.camera_id, o.polling_interval_sec, s.version, s.stills,
+  e.event_id, e.incident_id AS own_incident_id, e.primary_event, e.start_at, e.last_seen_at, e.severity_max,
+  e.confidence_max, e.retention_class, e.best_score,
+  own.start_at AS own_start_at, own.last_seen_at AS own_last_seen_at, own.severity_max AS own_severity_max,
+  i.incident_id AS newest_incident_id, i.start_at AS newest_start_at, i.last_seen_at AS newest_last_seen_at,
+  i.severity_max AS newest_severity_max
+FROM inference_jobs j
+JOIN frames f ON f.frame_id = j.frame_id
+JOIN cameras c ON c.camera_key = j.camera_key
+JOIN camera_state s ON s.camera_key = j.camera_key
+LEFT JOIN camera_overrides o ON o.camera_key = j.camera_key
+LEFT JOIN events e ON e.event_id = s.open_event_id
+LEFT JOIN incidents own ON own.incident_id = e.incident_id
+LEFT JOIN incidents i ON i.incident_id = s.incident_id"""
+_COVERING = f"""
+SELECT e.event_id, e.incident_id AS own_incident_id, e.primary_event, e.start_at, e.last_seen_at, e.severity_max,
+  e.confidence_max, e.retention_class, e.best_score,
+  own.start_at AS own_start_at, own.last_seen_at AS own_last_seen_at, own.severity_max AS own_severity_max
+FROM events e JOIN incidents own ON own.incident_id = e.incident_id
+WHERE e.camera_key = :camera_key AND e.start_at <= :starts_before
+ORDER BY e.start_at DESC LIMIT {COVERING_CANDIDATES}"""
+_EXPIRED = f"""
+SELECT job_id, locked_token, attempt, created_at FROM inference_jobs
+WHERE status = 'running' AND locked_until < :now_ms ORDER BY job_id LIMIT {SWEEP_BATCH} FOR UPDATE SKIP LOCKED"""
+_DUE = f"""
+SELECT job_id FROM inference_jobs WHERE status = 'delayed' AND available_at <= :now_ms
+ORDER BY job_id LIMIT {SWEEP_BATCH} FOR UPDATE SKIP LOCKED"""
+_OLD = f"""
+SELECT job_id FROM inference_jobs WHERE status IN ('queued','delayed','running') AND status <> 'running'
+AND created_at < :created_before ORDER BY job_id LIMIT {SWEEP_BATCH} FOR UPDATE SKIP LOCKED"""
+_FULL_CAMERAS = """
+SELECT camera_key, count(*) AS waiting FROM inference_jobs WHERE status IN ('queued','delayed','running')
+GROUP BY camera_key HAVING count(*) > :bound"""

@@ -1,0 +1,263 @@
+"""Numbered migrations: what a database is at, bringing it up to date, and refusing one from the future.
+
+An upgrade backs up first. SQLite is upgraded in a copy that replaces the file when it is whole, so a kill at any
+moment leaves the old file or the new one. PostgreSQL rolls a failed migration back; MariaDB can't, and then the
+backup is the way back.
+"""
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import unquote, urlsplit
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy.engine import Connection
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from camserver.base.errors import Fatal, StoreTooNew, StoreTooOld, StoreUnavailable, UpgradeFailed
+from camserver.base.secrets import scrub
+from camserver.store.sql import Dialect
+
+T = TypeVar("T")
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+# Any number that no other program on the same PostgreSQL would choose.
+UPGRADE_LOCK = 0x63616D73
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaStatus:
+    """`current` None = an empty database."""
+
+    current: str | None
+    head: str
+
+    @property
+    def up_to_date(self) -> bool:
+        return self.current == self.head
+
+
+def dialect_of(url: str) -> Dialect:
+    match urlsplit(url).scheme.partition("+")[0]:
+        case "sqlite":
+            return Dialect.SQLITE
+        case "postgresql" | "postgres":
+            return Dialect.POSTGRES
+        case "mysql" | "mariadb":
+            return Dialect.MARIADB
+        case scheme:
+            raise Fatal(
+                f"[store] url has the scheme {scheme!r}; use sqlite:///path, postgresql://… or mysql://… (MariaDB)"
+            )
+
+
+def sqlite_path(url: str) -> Path:
+    return Path(unquote(urlsplit(url).path))
+
+
+def status(url: str) -> SchemaStatus:
+    """What the database is at. A newer one than this program is refused."""
+    if dialect_of(url) is Dialect.SQLITE and not sqlite_path(url).exists():
+        return SchemaStatus(None, _scripts().get_current_head() or "")
+    return on_database(url, _status)
+
+
+def upgrade(url: str, backup_dir: Path | None = None) -> SchemaStatus:
+    """Brings the database to the newest schema. `backup_dir` None makes no backup."""
+    before = status(url)
+    if before.up_to_date:
+        return before
+    if before.current is not None and backup_dir is not None:
+        _back_up(url, backup_dir / f"camserver-{before.current}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
+    try:
+        if dialect_of(url) is Dialect.SQLITE:
+            _upgrade_sqlite(sqlite_path(url))
+        else:
+            on_database(url, _upgrade_locked)
+    except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
+        raise UpgradeFailed(
+            f"the upgrade from {before.current} to {before.head} failed ({scrub(str(error))}); "
+            + (f"the backup is in {backup_dir}" if backup_dir else "no backup was asked for")
+        ) from error
+    return status(url)
+
+
+def require_current(url: str) -> None:
+    """Refuses a database that is not at this program's schema."""
+    found = status(url)
+    if not found.up_to_date:
+        raise StoreTooOld(
+            f"the database is at schema {found.current or 'none'}, this program needs {found.head}; "
+            "run: camserver db upgrade"
+        )
+
+
+def _config(connection: Connection | None = None) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config())
+
+
+def _status(connection: Connection) -> SchemaStatus:
+    current = MigrationContext.configure(connection).get_current_revision()
+    scripts = _scripts()
+    head = scripts.get_current_head() or ""
+    known = {script.revision for script in scripts.walk_revisions()}
+    if current is not None and current not in known:
+        raise StoreTooNew(
+            f"the database is at schema {current}, which this program does not know (it knows up to {head}): it was "
+            "made by a newer camserver; install that version again, or restore the backup made before the upgrade"
+        )
+    return SchemaStatus(current, head)
+
+
+def _upgrade_on(connection: Connection) -> None:
+    command.upgrade(_config(connection), "head")
+
+
+def _upgrade_locked(connection: Connection) -> None:
+    """Several services may start at once; one upgrades, the others wait and find nothing to do."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": UPGRADE_LOCK})
+        _upgrade_on(connection)
+        return
+    if connection.scalar(sa.text("SELECT GET_LOCK('camserver-upgrade', 600)")) != 1:
+        raise UpgradeFailed("another camserver has been upgrading this database for ten minutes; wait for it")
+    try:
+        _upgrade_on(connection)
+    finally:
+        connection.execute(sa.text("SELECT RELEASE_LOCK('camserver-upgrade')"))
+
+
+def on_database(url: str, work: Callable[[Connection], T]) -> T:
+    """Runs `work` in one transaction of its own; callable with or without a running event loop."""
+    if dialect_of(url) is Dialect.SQLITE:
+        return _on_sqlite(sqlite_path(url), work)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(_on_server(url, work))).result()
+
+
+def _on_sqlite(path: Path, work: Callable[[Connection], T]) -> T:
+    engine = sa.create_engine(f"sqlite:///{path}", poolclass=sa.pool.NullPool)
+    with engine.begin() as connection:
+        return work(connection)
+
+
+async def _on_server(url: str, work: Callable[[Connection], T]) -> T:
+    driver = {Dialect.POSTGRES: "postgresql+asyncpg", Dialect.MARIADB: "mariadb+asyncmy"}[dialect_of(url)]
+    engine = create_async_engine(sa.make_url(url).set(drivername=driver), poolclass=sa.pool.NullPool)
+    try:
+        async with engine.begin() as connection:
+            return await connection.run_sync(work)
+    except (OSError, sa.exc.DBAPIError) as error:
+        if isinstance(error, OSError) or error.connection_invalidated or isinstance(error, sa.exc.OperationalError):
+            raise StoreUnavailable(
+                f"the database can't be reached ({scrub(str(error))}); check that it runs and that [store] url "
+                "is right"
+            ) from error
+        raise
+    finally:
+        await engine.dispose()
+
+
+def _upgrade_sqlite(path: Path) -> None:
+    draft = path.with_name(path.name + ".upgrading")
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        _copy_sqlite(path, draft)
+    _on_sqlite(draft, _upgrade_on)
+    with closing(sqlite3.connect(draft)) as connection:
+        broken = connection.execute("PRAGMA foreign_key_check").fetchall()
+        if broken:
+            raise sqlite3.IntegrityError(f"{len(broken)} rows lost their parent in the upgrade")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with draft.open("rb") as file:
+        os.fsync(file.fileno())
+    if path.exists():
+        _fold_log_in(path)
+    draft.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _fold_log_in(path: Path) -> None:
+    """Writes the old file's write-ahead log into it and removes the log: it must not be replayed into the new file,
+    and until that is in place the old one must be whole."""
+    with closing(sqlite3.connect(path)) as connection:
+        (mode,) = connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+    if mode != "delete":
+        raise sqlite3.OperationalError(f"{path} is open in another program")
+
+
+def _copy_sqlite(source: Path, target: Path) -> None:
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+        old.backup(new)
+
+
+def _back_up(url: str, target: Path) -> None:
+    """Copies the database aside. Servers are dumped with their own tools, which also restore."""
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    dialect = dialect_of(url)
+    if dialect is Dialect.SQLITE:
+        _copy_sqlite(sqlite_path(url), target.with_suffix(".db"))
+        return
+    tool = {Dialect.POSTGRES: "pg_dump", Dialect.MARIADB: "mariadb-dump"}[dialect]
+    program = shutil.which(tool)
+    if program is None:
+        raise UpgradeFailed(
+            f"the backup before the upgrade needs {tool}, which is not installed; install the database's client "
+            "package, or make a backup yourself and run: camserver db upgrade --no-backup"
+        )
+    parts = urlsplit(url)
+    host, port = parts.hostname or "127.0.0.1", parts.port or (5432 if dialect is Dialect.POSTGRES else 3306)
+    user, password, name = (
+        unquote(parts.username or ""),
+        unquote(parts.password or ""),
+        parts.path.lstrip("/"),
+    )
+    output = target.with_suffix(".sql")
+    # `--` ends the options, so that a name that starts with a dash stays a name.
+    argv = [program, f"--host={host}", f"--port={port}"]
+    if dialect is Dialect.POSTGRES:
+        argv += [f"--username={user}", "--no-password", f"--file={output}", "--", name]
+        environment = {"PGPASSWORD": password}
+    else:
+        argv += [f"--user={user}", "--single-transaction", f"--result-file={output}", "--", name]
+        environment = {"MYSQL_PWD": password}
+    done = subprocess.run(
+        argv,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    if done.returncode != 0:
+        output.unlink(missing_ok=True)
+        raise UpgradeFailed(
+            f"the backup before the upgrade failed ({scrub(done.stderr.strip()[-500:])}); nothing was changed"
+        )

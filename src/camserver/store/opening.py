@@ -1,0 +1,85 @@
+"""Opens the store that a URL names, and takes the SQLite file's owner lock where there is one."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from camserver.base.secrets import Secret
+from camserver.store import migrate
+from camserver.store.core import Store
+from camserver.store.sql import Dialect
+from camserver.store.sqlite import OwnerLock, SqliteStore
+
+
+async def open_store(
+    url: str | Secret,
+    *,
+    pool_size: int = 10,
+    acquire_timeout_sec: float = 5.0,
+    sqlite_readers: int = 4,
+    backup_dir: Path | None = None,
+) -> Store:
+    """A ready store.
+
+    An empty database is set up. An older SQLite file is backed up and upgraded, since it is ours alone; an older
+    server database is refused with the command to run, since other machines may be using it.
+    """
+    address = url if isinstance(url, Secret) else Secret(url)
+    match migrate.dialect_of(address.reveal()):
+        case Dialect.SQLITE:
+            return await _open_sqlite(address.reveal(), sqlite_readers, acquire_timeout_sec, backup_dir)
+        case Dialect.POSTGRES:
+            # Imported here, so that one machine on SQLite needs no driver of the others.
+            from camserver.store.postgres import PostgresStore
+
+            await asyncio.to_thread(_prepare_server, address.reveal())
+            return PostgresStore(address, pool_size=pool_size, acquire_timeout_sec=acquire_timeout_sec)
+        case Dialect.MARIADB:
+            from camserver.store.mariadb import MariaStore
+
+            await asyncio.to_thread(_prepare_server, address.reveal())
+            return MariaStore(address, pool_size=pool_size, acquire_timeout_sec=acquire_timeout_sec)
+
+
+async def upgrade_database(url: Secret, backup_dir: Path | None) -> migrate.SchemaStatus:
+    """`camserver db upgrade`: refused while a camserver runs on the SQLite file."""
+    async with _owned(url.reveal()):
+        return await asyncio.to_thread(migrate.upgrade, url.reveal(), backup_dir)
+
+
+@asynccontextmanager
+async def _owned(url: str) -> AsyncIterator[None]:
+    if migrate.dialect_of(url) is not Dialect.SQLITE:
+        yield
+        return
+    lock = _lock_of(url)
+    await lock.acquire(wait_sec=0)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _lock_of(url: str) -> OwnerLock:
+    path = migrate.sqlite_path(url)
+    return OwnerLock(path.with_name(path.name + ".lock"))
+
+
+async def _open_sqlite(url: str, readers: int, acquire_timeout_sec: float, backup_dir: Path | None) -> SqliteStore:
+    lock = _lock_of(url)
+    await lock.acquire()
+    try:
+        await asyncio.to_thread(migrate.upgrade, url, backup_dir)
+        store = SqliteStore(migrate.sqlite_path(url), lock, readers=readers, acquire_timeout_sec=acquire_timeout_sec)
+        await store.start()
+    except BaseException:
+        lock.release()
+        raise
+    return store
+
+
+def _prepare_server(url: str) -> None:
+    if migrate.status(url).current is None:
+        migrate.upgrade(url)
+    migrate.require_current(url)

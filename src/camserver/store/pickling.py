@@ -1,0 +1,53 @@
+"""Pickles what crosses to the SQLite writer, with a short cut for dataclasses.
+
+The standard way to pickle a frozen, slotted dataclass walks its fields in Python on both sides. Here it becomes its
+class and the tuple of its values, which is several times faster.
+"""
+
+import dataclasses
+import enum
+import io
+import pickle
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+
+loads = pickle.loads
+
+
+class _Reducers(dict[type, Callable[[Any], tuple[Any, ...]]]):
+    """How to take an object of a type apart; found once for each type, KeyError for the standard way."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], tuple[Any, ...]]:
+        reducer = _reducer(kind)
+        if reducer is None:
+            raise KeyError(kind)
+        self[kind] = reducer
+        return reducer
+
+
+def _reducer(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
+    if issubclass(kind, enum.Enum):
+        # By its name: looking a member up by value runs Python code.
+        return lambda member: (getattr, (kind, member.name))
+    if not dataclasses.is_dataclass(kind):
+        return None
+    fields = dataclasses.fields(kind)
+    if not all(field.init for field in fields):
+        return None
+    names = [field.name for field in fields]
+    if len(names) == 1:
+        return lambda held: (kind, (getattr(held, names[0]),))
+    values = attrgetter(*names)
+    return lambda held: (kind, values(held))
+
+
+_REDUCERS = _Reducers()
+
+
+def dumps(held: object) -> bytes:
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer, pickle.HIGHEST_PROTOCOL)
+    pickler.dispatch_table = _REDUCERS
+    pickler.dump(held)
+    return buffer.getvalue()

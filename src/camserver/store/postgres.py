@@ -1,0 +1,117 @@
+"""PostgreSQL by asyncpg: prepared statements, a literal SQL text per statement, READ COMMITTED."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import asyncpg
+
+from camserver.base.errors import Bug, CamError, StoreUnavailable
+from camserver.base.secrets import Secret
+from camserver.store.pool import Pool
+from camserver.store.server_store import ServerStore, unavailable, violated
+from camserver.store.sql import Dialect, Sql, render
+from camserver.store.tx import Row, Tx
+
+CONNECT_TIMEOUT_SEC = 10
+STATEMENT_TIMEOUT_SEC = 60
+
+
+class PostgresTx(Tx):
+    dialect = Dialect.POSTGRES
+
+    def __init__(self, connection: Any) -> None:
+        super().__init__()
+        self._connection = connection
+
+    async def one(self, sql: str | Sql, **params: object) -> Row | None:
+        statement = render(sql, Dialect.POSTGRES)
+        row: Row | None = await self._connection.fetchrow(
+            statement.text, *statement.arguments(Dialect.POSTGRES, params)
+        )
+        return row
+
+    async def all(self, sql: str | Sql, **params: object) -> Sequence[Row]:
+        statement = render(sql, Dialect.POSTGRES)
+        rows: Sequence[Row] = await self._connection.fetch(
+            statement.text, *statement.arguments(Dialect.POSTGRES, params)
+        )
+        return rows
+
+    async def run(self, sql: str | Sql, **params: object) -> int:
+        statement = render(sql, Dialect.POSTGRES)
+        status: str = await self._connection.execute(statement.text, *statement.arguments(Dialect.POSTGRES, params))
+        # "UPDATE 3", "INSERT 0 1", "DELETE 2"; other commands have no count.
+        count = status.rpartition(" ")[2]
+        return int(count) if count.isdigit() else 0
+
+    async def many(self, sql: str | Sql, rows: Sequence[Mapping[str, object]]) -> None:
+        if rows:
+            statement = render(sql, Dialect.POSTGRES)
+            await self._connection.executemany(
+                statement.text, [statement.arguments(Dialect.POSTGRES, row) for row in rows]
+            )
+
+
+class PostgresStore(ServerStore[Any]):
+    dialect = Dialect.POSTGRES
+
+    def __init__(self, url: Secret, *, pool_size: int, acquire_timeout_sec: float) -> None:
+        super().__init__()
+        self._url = url
+        self.pool = Pool(self._connect, self._disconnect, size_max=pool_size, acquire_timeout_sec=acquire_timeout_sec)
+
+    async def _connect(self) -> Any:
+        return await asyncpg.connect(
+            self._url.reveal(),
+            timeout=CONNECT_TIMEOUT_SEC,
+            command_timeout=STATEMENT_TIMEOUT_SEC,
+            server_settings={"application_name": "camserver", "jit": "off"},
+        )
+
+    async def _disconnect(self, connection: Any) -> None:
+        # Without a farewell: the connection may be in any state, and the server notices by itself.
+        connection.terminate()
+
+    def _tx(self, connection: Any) -> Tx:
+        return PostgresTx(connection)
+
+    async def _command(self, connection: Any, command: str) -> None:
+        done: str = await connection.execute(command)
+        if command == "COMMIT" and done != "COMMIT":
+            # PostgreSQL answers so when a statement failed before; without this the loss would look like success.
+            raise Bug("an operation went on after a statement of it failed; nothing of it was kept")
+
+    async def database_time_ms(self) -> int | None:
+        return await self.read(_database_time_ms)
+
+    def _asks_for_retry(self, error: Exception) -> bool:
+        return isinstance(error, (asyncpg.SerializationError, asyncpg.DeadlockDetectedError))
+
+    def _translated(self, error: Exception) -> CamError | None:
+        if isinstance(error, asyncpg.IntegrityConstraintViolationError):
+            return violated("PostgreSQL", error)
+        # The driver's word for an argument of the wrong type is an InterfaceError too, and a ValueError.
+        if isinstance(error, _AWAY) and not isinstance(error, ValueError):
+            return unavailable("PostgreSQL", error)
+        if isinstance(error, asyncpg.DiskFullError):
+            return StoreUnavailable("PostgreSQL's disk is full; free space there, then writing goes on by itself")
+        return None
+
+
+_AWAY = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+)
+
+
+async def _database_time_ms(tx: Tx) -> int:
+    row = await tx.one("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms")
+    assert row is not None
+    return int(row["now_ms"])

@@ -1,0 +1,107 @@
+"""SQL text for three dialects.
+
+Text is written once with `:name` parameters and rendered per dialect on first use. What differs between dialects is
+given by hand in a `Sql`. Rendering knows four portable spellings and nothing else:
+
+- `:name`            a parameter
+- `x IN (:ids...)`   a list parameter (`NOT IN` too); an empty list holds nothing: IN never matches, NOT IN always
+- `FOR UPDATE`, `FOR UPDATE SKIP LOCKED`, `FOR SHARE`   row locks; SQLite has one writer and needs none
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+
+class Dialect(StrEnum):
+    SQLITE = "sqlite"
+    POSTGRES = "postgres"
+    MARIADB = "mariadb"
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """A statement whose text differs between dialects; `text` serves those not given by name."""
+
+    text: str = ""
+    sqlite: str | None = None
+    postgres: str | None = None
+    mariadb: str | None = None
+
+    def on(self, dialect: Dialect) -> str:
+        special: str | None = getattr(self, dialect.value)
+        return self.text if special is None else special
+
+
+class EmptyList:
+    """A list parameter without items, where a driver has no spelling of its own for one (see mariadb.py)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """Text a driver understands and the names of its parameters in the order it wants them."""
+
+    text: str
+    names: tuple[str, ...]
+    lists: frozenset[str]
+
+    def arguments(self, dialect: Dialect, params: Mapping[str, object]) -> tuple[object, ...]:
+        if not self.lists:
+            return tuple([params[name] for name in self.names])
+        return tuple([self._argument(dialect, name, params[name]) for name in self.names])
+
+    def _argument(self, dialect: Dialect, name: str, value: object) -> object:
+        if name not in self.lists:
+            return value
+        items = list(value)  # type: ignore[call-overload]  # a list parameter is iterable by contract
+        match dialect:
+            case Dialect.SQLITE:
+                return json.dumps(items)
+            case Dialect.MARIADB:
+                # The driver writes a tuple as (a,b); an empty one would be a syntax error.
+                return tuple(items) or EmptyList()
+            case Dialect.POSTGRES:
+                return items
+
+
+# A colon that belongs to a PostgreSQL cast (::bigint) is no parameter.
+_PARAMETER = re.compile(r"(?<!:):([a-z_][a-z0-9_]*)(\.\.\.)?")
+_LIST = re.compile(r"(NOT\s+)?IN\s*\(\s*:([a-z_][a-z0-9_]*)\.\.\.\s*\)")
+_LOCK = re.compile(r"\s+FOR\s+(UPDATE(\s+SKIP\s+LOCKED)?|SHARE)\b")
+
+
+@lru_cache(maxsize=2048)
+def render(statement: str | Sql, dialect: Dialect) -> Rendered:
+    text = statement if isinstance(statement, str) else statement.on(dialect)
+    lists = frozenset(match.group(2) for match in _LIST.finditer(text))
+    if dialect is Dialect.SQLITE:
+        text = _LOCK.sub("", text)
+    elif dialect is Dialect.MARIADB:
+        text = re.sub(r"\bFOR\s+SHARE\b", "LOCK IN SHARE MODE", text).replace("%", "%%")
+    text = _LIST.sub(lambda match: _render_list(match, dialect), text)
+    names: list[str] = []
+
+    def place(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if dialect is Dialect.POSTGRES:
+            if name not in names:
+                names.append(name)
+            return f"${names.index(name) + 1}"
+        names.append(name)
+        return "?" if dialect is Dialect.SQLITE else "%s"
+
+    return Rendered(_PARAMETER.sub(place, text), tuple(names), lists)
+
+
+def _render_list(match: re.Match[str], dialect: Dialect) -> str:
+    negated, name = bool(match.group(1)), match.group(2)
+    match dialect:
+        case Dialect.SQLITE:
+            return f"{'NOT ' if negated else ''}IN (SELECT value FROM json_each(:{name}))"
+        case Dialect.MARIADB:
+            return f"{'NOT ' if negated else ''}IN :{name}"
+        case Dialect.POSTGRES:
+            return f"<> ALL(:{name})" if negated else f"= ANY(:{name})"

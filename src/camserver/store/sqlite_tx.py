@@ -1,0 +1,56 @@
+"""One SQLite connection and the transaction over it. Its coroutines never suspend; see tx.drive."""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+
+from camserver.store.sql import Dialect, Sql, render
+from camserver.store.tx import Row, Tx
+
+STATEMENTS_CACHED = 512
+# Only a foreign program (a backup tool, a shell) can hold the file: the owner lock keeps other servers out.
+BUSY_TIMEOUT_MS = 10_000
+
+
+def connect(path: str, *, read_only: bool = False) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        path, isolation_level=None, cached_statements=STATEMENTS_CACHED, check_same_thread=False
+    )
+    connection.row_factory = sqlite3.Row
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute("PRAGMA cache_size = -32768")
+    connection.execute("PRAGMA journal_size_limit = 67108864")
+    if read_only:
+        connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+class SqliteTx(Tx):
+    dialect = Dialect.SQLITE
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__()
+        self._connection = connection
+
+    def _execute(self, sql: str | Sql, params: Mapping[str, object]) -> sqlite3.Cursor:
+        statement = render(sql, Dialect.SQLITE)
+        return self._connection.execute(statement.text, statement.arguments(Dialect.SQLITE, params))
+
+    async def one(self, sql: str | Sql, **params: object) -> Row | None:
+        # All rows are fetched: a statement with RETURNING that is not stepped to its end stays open.
+        rows = self._execute(sql, params).fetchall()
+        return rows[0] if rows else None
+
+    async def all(self, sql: str | Sql, **params: object) -> Sequence[Row]:
+        return self._execute(sql, params).fetchall()
+
+    async def run(self, sql: str | Sql, **params: object) -> int:
+        return max(self._execute(sql, params).rowcount, 0)
+
+    async def many(self, sql: str | Sql, rows: Sequence[Mapping[str, object]]) -> None:
+        if rows:
+            statement = render(sql, Dialect.SQLITE)
+            self._connection.executemany(statement.text, [statement.arguments(Dialect.SQLITE, row) for row in rows])

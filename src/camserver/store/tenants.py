@@ -1,0 +1,72 @@
+"""Tenants and their sites. A tenant never exists without its change counter."""
+
+from dataclasses import dataclass
+
+from uuid_utils import uuid7
+
+from camserver.base.errors import NotFound
+from camserver.store.sql import Sql
+from camserver.store.tx import Scoped, Tx
+
+DEFAULT_TENANT = "default"
+DEFAULT_SITE = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    site_id: int
+    site_uuid: str
+    name: str
+
+
+def _insert_if_absent(text: str) -> Sql:
+    return Sql(text.format("INSERT") + " ON CONFLICT DO NOTHING", mariadb=text.format("INSERT IGNORE"))
+
+
+_INSERT_TENANT = _insert_if_absent(
+    "{} INTO tenants (tenant_uuid, name, created_at) VALUES (:tenant_uuid, :name, :now_ms)"
+)
+_INSERT_COUNTER = _insert_if_absent("{} INTO change_counters (tenant_id, last_seq) VALUES (:tenant_id, 0)")
+_INSERT_SITE = _insert_if_absent(
+    "{} INTO sites (tenant_id, site_uuid, name, created_at) VALUES (:tenant_id, :site_uuid, :name, :now_ms)"
+)
+
+
+async def ensure(tx: Tx, name: str, now_ms: int) -> int:
+    """The tenant of that name with its change counter; made when there is none, by several callers at once too."""
+    tenant_id = await find(tx, name)
+    if tenant_id is None:
+        await tx.run(_INSERT_TENANT, tenant_uuid=str(uuid7()), name=name, now_ms=now_ms)
+        tenant_id = await find(tx, name)
+        assert tenant_id is not None
+    if await tx.one("SELECT last_seq FROM change_counters WHERE tenant_id = :tenant_id", tenant_id=tenant_id) is None:
+        await tx.run(_INSERT_COUNTER, tenant_id=tenant_id)
+    return tenant_id
+
+
+async def find(tx: Tx, name: str) -> int | None:
+    row = await tx.one("SELECT tenant_id FROM tenants WHERE name = :name", name=name)
+    return None if row is None else int(row["tenant_id"])
+
+
+async def ensure_site(tx: Tx, tenant_id: int, name: str, now_ms: int) -> int:
+    """The tenant's site of that name; made when there is none."""
+    find_site = "SELECT site_id FROM sites WHERE tenant_id = :tenant_id AND name = :name"
+    row = await tx.one(find_site, tenant_id=tenant_id, name=name)
+    if row is None:
+        await tx.run(_INSERT_SITE, tenant_id=tenant_id, site_uuid=str(uuid7()), name=name, now_ms=now_ms)
+        row = await tx.one(find_site, tenant_id=tenant_id, name=name)
+        assert row is not None
+    return int(row["site_id"])
+
+
+async def find_site(tx: Scoped, name_or_uuid: str) -> Site:
+    """A site within the principal's reach."""
+    row = await tx.one(
+        "SELECT site_id, site_uuid, name FROM sites "
+        "WHERE tenant_id = :tenant_id AND (name = :wanted OR site_uuid = :wanted)",
+        wanted=name_or_uuid,
+    )
+    if row is None or not tx.principal.reaches(row["site_id"]):
+        raise NotFound(f"there is no site {name_or_uuid!r}; use its name or id", reason="no_site", site=name_or_uuid)
+    return Site(row["site_id"], row["site_uuid"], row["name"])

@@ -1,0 +1,237 @@
+"""What a store operation gets: one transaction, the same on three databases.
+
+An operation is a module-level `async def op(tx, ...)` that awaits nothing but `tx`. On PostgreSQL and MariaDB it
+suspends at each statement; on SQLite it runs through without suspending, in the writer's process or a reader's
+thread.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from typing import Any, Protocol, TypeVar
+
+from camserver.base.errors import Bug
+from camserver.domain.people import Principal
+from camserver.store.sql import Dialect, Sql
+
+R = TypeVar("R")
+
+
+class Row(Protocol):
+    """A result row, read by column name. Rows never leave the operation that fetched them."""
+
+    def __getitem__(self, column: str) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of the change feed (decisions 44): what changed, never its content."""
+
+    tenant_id: int
+    kind: str
+    site_id: int | None
+    camera_key: int | None
+    object_id: int | None
+    at_ms: int
+
+
+@lru_cache(maxsize=512)
+def returned_column(text: str) -> str:
+    found = re.search(r"\bRETURNING\s+(\w+)\s*$", text)
+    if found is None:
+        raise Bug(f"an insert must end in RETURNING and its key: {text.strip()[:80]}")
+    return found.group(1)
+
+
+class Tx(ABC):
+    """A transaction (write) or a series of statements (read)."""
+
+    dialect: Dialect
+
+    def __init__(self) -> None:
+        self._changes: list[Change] = []
+
+    @abstractmethod
+    async def one(self, sql: str | Sql, **params: object) -> Row | None:
+        """The first row, or None."""
+
+    @abstractmethod
+    async def all(self, sql: str | Sql, **params: object) -> Sequence[Row]:
+        """All rows. Bound them with LIMIT: everything is held in memory."""
+
+    @abstractmethod
+    async def run(self, sql: str | Sql, **params: object) -> int:
+        """Runs a statement; how many rows it matched, changed or not."""
+
+    @abstractmethod
+    async def many(self, sql: str | Sql, rows: Sequence[Mapping[str, object]]) -> None:
+        """Runs one statement for each row of parameters."""
+
+    async def insert(self, sql: str | Sql, **params: object) -> int:
+        """Runs an INSERT … RETURNING key and answers the key."""
+        row = await self.one(sql, **params)
+        if row is None:
+            raise Bug("an INSERT … RETURNING gave no row")
+        return int(row[returned_column(sql if isinstance(sql, str) else sql.on(self.dialect))])
+
+    def changed(
+        self,
+        *,
+        tenant_id: int,
+        kind: str,
+        at_ms: int,
+        site_id: int | None = None,
+        camera_key: int | None = None,
+        object_id: int | None = None,
+    ) -> None:
+        """Adds a line to the change feed. It is written as the last statement of the transaction."""
+        self._changes.append(Change(tenant_id, kind, site_id, camera_key, object_id, at_ms))
+
+    async def write_changes(self) -> None:
+        """Numbers and writes the collected changes; called by the store right before it commits.
+
+        The counter row is locked from here to the commit and by nothing earlier, so numbers become visible in their
+        order: a reader who remembers the last one never misses one. Tenants go in order to avoid deadlocks.
+        """
+        if not self._changes:
+            return
+        changes = sorted(self._changes, key=lambda change: change.tenant_id)
+        self._changes = []
+        for tenant_id, group in groupby(changes, key=lambda change: change.tenant_id):
+            await self._number(tenant_id, list(group))
+
+    async def _number(self, tenant_id: int, changes: list[Change]) -> None:
+        if self.dialect is Dialect.POSTGRES:
+            if not await self.run(_NUMBER_POSTGRES, tenant_id=tenant_id, count=len(changes), **_columns(changes)):
+                raise _no_counter(tenant_id)
+            return
+        row = None
+        if self.dialect is Dialect.SQLITE:
+            row = await self.one(_COUNT_SQLITE, tenant_id=tenant_id, count=len(changes))
+        elif await self.run(_COUNT_MARIADB, tenant_id=tenant_id, count=len(changes)):
+            row = await self.one("SELECT LAST_INSERT_ID() AS last_seq")
+        if row is None:
+            raise _no_counter(tenant_id)
+        first = int(row["last_seq"]) - len(changes) + 1
+        await self.many(
+            _INSERT_CHANGE,
+            [
+                {
+                    "tenant_id": tenant_id,
+                    "seq": first + index,
+                    "kind": change.kind,
+                    "site_id": change.site_id,
+                    "camera_key": change.camera_key,
+                    "object_id": change.object_id,
+                    "at_ms": change.at_ms,
+                }
+                for index, change in enumerate(changes)
+            ],
+        )
+
+
+def _no_counter(tenant_id: int) -> Bug:
+    return Bug(f"tenant {tenant_id} has no change counter; make tenants with tenants.ensure")
+
+
+_COUNT_SQLITE = (
+    "UPDATE change_counters SET last_seq = last_seq + :count WHERE tenant_id = :tenant_id RETURNING last_seq"
+)
+_COUNT_MARIADB = (
+    "UPDATE change_counters SET last_seq = LAST_INSERT_ID(last_seq + :count) WHERE tenant_id = :tenant_id"
+)
+_INSERT_CHANGE = """
+INSERT INTO changes (tenant_id, seq, kind, site_id, camera_key, object_id, created_at)
+VALUES (:tenant_id, :seq, :kind, :site_id, :camera_key, :object_id, :at_ms)"""
+_NUMBER_POSTGRES = """
+WITH counter AS (
+  UPDATE change_counters SET last_seq = last_seq + :count WHERE tenant_id = :tenant_id RETURNING last_seq
+)
+INSERT INTO changes (tenant_id, seq, kind, site_id, camera_key, object_id, created_at)
+SELECT :tenant_id, counter.last_seq - :count + c.n, c.kind, c.site_id, c.camera_key, c.object_id, c.at_ms
+FROM counter, unnest(:kinds::text[], :site_ids::bigint[], :camera_keys::bigint[], :object_ids::bigint[],
+                     :at_ms::bigint[]) WITH ORDINALITY AS c(kind, site_id, camera_key, object_id, at_ms, n)"""
+
+
+def _columns(changes: Iterable[Change]) -> dict[str, list[object]]:
+    rows = [(c.kind, c.site_id, c.camera_key, c.object_id, c.at_ms) for c in changes]
+    kinds, site_ids, camera_keys, object_ids, at_ms = (list(column) for column in zip(*rows, strict=True))
+    return {
+        "kinds": kinds,
+        "site_ids": site_ids,
+        "camera_keys": camera_keys,
+        "object_ids": object_ids,
+        "at_ms": at_ms,
+    }
+
+
+# Whole: `:tenant_ids...` would let a caller name other tenants.
+_TENANT = re.compile(r"(?<!:):tenant_id\b")
+
+
+class Scoped:
+    """A transaction in somebody's name: each statement is held to the principal's tenant.
+
+    `:tenant_id` is bound here and nowhere else, and a statement without it is refused, so a query across tenants
+    can't be written by whoever uses this.
+    """
+
+    def __init__(self, tx: Tx, principal: Principal) -> None:
+        self._tx = tx
+        self.principal = principal
+        self.dialect = tx.dialect
+
+    def _bound(self, sql: str | Sql, params: Mapping[str, object]) -> dict[str, object]:
+        text = sql if isinstance(sql, str) else sql.on(self.dialect)
+        if _TENANT.search(text) is None:
+            raise Bug(f"a statement in a principal's name lacks :tenant_id: {text.strip()[:80]}")
+        if "tenant_id" in params:
+            raise Bug("tenant_id comes from the principal, not from an argument")
+        return {**params, "tenant_id": self.principal.tenant_id}
+
+    async def one(self, sql: str | Sql, **params: object) -> Row | None:
+        return await self._tx.one(sql, **self._bound(sql, params))
+
+    async def all(self, sql: str | Sql, **params: object) -> Sequence[Row]:
+        return await self._tx.all(sql, **self._bound(sql, params))
+
+    async def run(self, sql: str | Sql, **params: object) -> int:
+        return await self._tx.run(sql, **self._bound(sql, params))
+
+    async def insert(self, sql: str | Sql, **params: object) -> int:
+        return await self._tx.insert(sql, **self._bound(sql, params))
+
+    async def many(self, sql: str | Sql, rows: Sequence[Mapping[str, object]]) -> None:
+        await self._tx.many(sql, [self._bound(sql, row) for row in rows])
+
+    def changed(
+        self,
+        *,
+        kind: str,
+        at_ms: int,
+        site_id: int | None = None,
+        camera_key: int | None = None,
+        object_id: int | None = None,
+    ) -> None:
+        self._tx.changed(
+            tenant_id=self.principal.tenant_id,
+            kind=kind,
+            at_ms=at_ms,
+            site_id=site_id,
+            camera_key=camera_key,
+            object_id=object_id,
+        )
+
+
+def drive(operation: Coroutine[Any, Any, R]) -> R:
+    """Runs an operation whose transaction never suspends (SQLite) to its end."""
+    try:
+        operation.send(None)
+    except StopIteration as stop:
+        result: R = stop.value
+        return result
+    operation.close()
+    raise Bug("a store operation awaited something other than its transaction")

@@ -1,0 +1,239 @@
+"""Workers: who they are, when they were last heard, and what a worker's upload may refer to."""
+
+import json
+from dataclasses import dataclass
+
+from camserver.base.errors import BadInput, NotFound, Unavailable
+from camserver.store.intents import returned_without
+from camserver.store.leases import Renewal, renew
+from camserver.store.sql import Sql
+from camserver.store.tx import Row, Tx
+
+UNHEALTHY = "UNHEALTHY"
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    worker_id: str
+    site: str  # name or UUID; empty where the tenant has one site only
+    version: str
+    labels: tuple[tuple[str, str], ...]
+    slots: int
+    cpu: float
+    gpu: float
+    mem: float
+    boot_id: str
+    connected_epoch: int  # names the control process that has the socket
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    worker_key: int
+    tenant_id: int
+    site_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    worker: Registered
+    renewal: Renewal  # of what the worker said it holds
+    restarted: tuple[str, ...]  # cameras in its name that it no longer knew of
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What a heartbeat gets back. `is_replaced`: another connection of this worker came later."""
+
+    renewal: Renewal
+    verdicts: tuple[tuple[str, int, bool, int], ...]  # camera_id, captured_at, detected, updated_at
+    is_replaced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Uploader:
+    """What an upload refers to. Without a camera or a lease of this worker there is nothing to record."""
+
+    worker_key: int
+    tenant_id: int
+    boot_id: str
+    camera_key: int | None
+    site_id: int | None
+    job_priority: int | None
+    is_holder: bool  # of that generation, now or once
+
+
+async def first_tenant(tx: Tx) -> int:
+    """The tenant that the first start made: whose workers come with the installation's token."""
+    row = await tx.one("SELECT min(tenant_id) AS tenant_id FROM tenants")
+    if row is None or row["tenant_id"] is None:
+        raise Unavailable("the installation is not set up yet; try again in a moment")
+    return int(row["tenant_id"])
+
+
+async def sign_in(
+    tx: Tx, tenant_id: int, who: Registration, held: tuple[tuple[str, int], ...], ttl_ms: int, now_ms: int
+) -> SignedIn:
+    """A worker connects: it keeps what it still holds, and is started anew with what it forgot."""
+    worker = await register(tx, tenant_id, who, now_ms)
+    renewal = await renew(tx, tenant_id, worker.worker_key, held, ttl_ms, now_ms)
+    kept = frozenset(camera_id for camera_id, _ in renewal.renewed)
+    restarted = await returned_without(tx, worker.worker_key, kept, ttl_ms, now_ms)
+    return SignedIn(worker, renewal, restarted)
+
+
+async def register(tx: Tx, tenant_id: int, who: Registration, now_ms: int) -> Registered:
+    """Makes or updates a worker's row. A site that the tenant does not have is refused."""
+    site_id = await _site(tx, tenant_id, who)
+    await tx.run(
+        _UPSERT,
+        tenant_id=tenant_id,
+        site_id=site_id,
+        worker_id=who.worker_id,
+        version=who.version,
+        labels=json.dumps(dict(who.labels)),
+        capacity=json.dumps({"slots": who.slots, "cpu": who.cpu, "gpu": who.gpu, "mem": who.mem}),
+        boot_id=who.boot_id,
+        connected_epoch=who.connected_epoch,
+        now_ms=now_ms,
+    )
+    row = await tx.one(
+        "SELECT worker_key FROM workers WHERE tenant_id = :tenant_id AND worker_id = :worker_id",
+        tenant_id=tenant_id,
+        worker_id=who.worker_id,
+    )
+    assert row is not None
+    return Registered(row["worker_key"], tenant_id, site_id)
+
+
+async def _site(tx: Tx, tenant_id: int, who: Registration) -> int:
+    rows = await tx.all(
+        """
+        SELECT site_id FROM sites WHERE tenant_id = :tenant_id
+          AND (:site = '' OR name = :site OR site_uuid = :site) LIMIT 2""",
+        tenant_id=tenant_id,
+        site=who.site,
+    )
+    if not rows:
+        raise NotFound(
+            f"there is no site {who.site!r} for worker {who.worker_id}; set [worker] site_id to the name or id of "
+            "one of your sites"
+        )
+    if len(rows) > 1:
+        raise BadInput(
+            f"worker {who.worker_id} names no site and there are several; set [worker] site_id to the one it "
+            "stands in"
+        )
+    return int(rows[0]["site_id"])
+
+
+async def heartbeat(
+    tx: Tx,
+    worker: Registered,
+    connected_epoch: int,
+    status: str,
+    held: tuple[tuple[str, int], ...],
+    verdicts_since: int,
+    ttl_ms: int,
+    now_ms: int,
+) -> Beat:
+    """Notes a sign of life, renews what the worker holds and collects what the analyzer said meanwhile."""
+    seen = await tx.run(
+        """
+        UPDATE workers SET last_seen_at = :now_ms, status = :status
+        WHERE worker_key = :worker_key AND connected_epoch = :connected_epoch""",
+        worker_key=worker.worker_key,
+        connected_epoch=connected_epoch,
+        status=status,
+        now_ms=now_ms,
+    )
+    renewal = await renew(tx, worker.tenant_id, worker.worker_key, held, ttl_ms, now_ms)
+    rows = await tx.all(_VERDICTS, worker_key=worker.worker_key, since=verdicts_since)
+    return Beat(renewal, tuple(_verdict(row) for row in rows), is_replaced=not seen)
+
+
+def _verdict(row: Row) -> tuple[str, int, bool, int]:
+    return row["camera_id"], row["last_analyzed_at"], bool(row["last_detected"]), row["updated_at"]
+
+
+async def disconnected(tx: Tx, worker_key: int, connected_epoch: int) -> None:
+    """The socket is gone. Its leases stay: the worker has until they expire to come back."""
+    await tx.run(
+        """
+        UPDATE workers SET connected_epoch = NULL
+        WHERE worker_key = :worker_key AND connected_epoch = :connected_epoch""",
+        worker_key=worker_key,
+        connected_epoch=connected_epoch,
+    )
+
+
+async def mark_unhealthy(tx: Tx, seen_before: int) -> tuple[str, ...]:
+    """Workers that missed their heartbeats, each told once. One that stopped on purpose is not missed."""
+    rows = await tx.all(
+        """
+        SELECT worker_key, worker_id FROM workers
+        WHERE last_seen_at < :seen_before AND status NOT IN ('UNHEALTHY', 'STOPPED') LIMIT 500""",
+        seen_before=seen_before,
+    )
+    if rows:
+        await tx.run(
+            """
+            UPDATE workers SET status = 'UNHEALTHY'
+            WHERE worker_key IN (:worker_keys...) AND last_seen_at < :seen_before""",
+            worker_keys=[row["worker_key"] for row in rows],
+            seen_before=seen_before,
+        )
+    return tuple(row["worker_id"] for row in rows)
+
+
+async def uploader(tx: Tx, tenant_id: int, worker_id: str, camera_id: str, generation: int) -> Uploader | None:
+    """Who sends a look and of what. None: no such worker."""
+    row = await tx.one(
+        """
+        SELECT w.worker_key, w.boot_id, c.camera_key, c.site_id, o.job_priority, l.worker_key AS lease_worker_key
+        FROM workers w
+        LEFT JOIN cameras c ON c.tenant_id = w.tenant_id AND c.camera_id = :camera_id
+        LEFT JOIN camera_overrides o ON o.camera_key = c.camera_key
+        LEFT JOIN camera_leases l ON l.camera_key = c.camera_key AND l.generation = :generation
+        WHERE w.tenant_id = :tenant_id AND w.worker_id = :worker_id""",
+        tenant_id=tenant_id,
+        worker_id=worker_id,
+        camera_id=camera_id,
+        generation=generation,
+    )
+    if row is None:
+        return None
+    return Uploader(
+        row["worker_key"],
+        tenant_id,
+        row["boot_id"],
+        row["camera_key"],
+        row["site_id"],
+        row["job_priority"],
+        row["lease_worker_key"] == row["worker_key"],
+    )
+
+
+_COLUMNS = """INSERT INTO workers (tenant_id, site_id, worker_id, version, labels, capacity, status, boot_id,
+  connected_epoch, last_seen_at, created_at)
+VALUES (:tenant_id, :site_id, :worker_id, :version, :labels, :capacity, 'REGISTERED', :boot_id,
+  :connected_epoch, :now_ms, :now_ms)"""
+_ON_CONFLICT = """
+ON CONFLICT (tenant_id, worker_id) DO UPDATE SET site_id = excluded.site_id, version = excluded.version,
+  labels = excluded.labels, capacity = excluded.capacity, status = excluded.status, boot_id = excluded.boot_id,
+  connected_epoch = excluded.connected_epoch, last_seen_at = excluded.last_seen_at"""
+_UPSERT = Sql(
+    _COLUMNS + _ON_CONFLICT,
+    mariadb=_COLUMNS
+    + """
+ON DUPLICATE KEY UPDATE site_id = VALUES(site_id), version = VALUES(version), labels = VALUES(labels),
+  capacity = VALUES(capacity), status = VALUES(status), boot_id = VALUES(boot_id),
+  connected_epoch = VALUES(connected_epoch), last_seen_at = VALUES(last_seen_at)""",
+)
+
+_VERDICTS = """
+SELECT c.camera_id, t.last_analyzed_at, t.last_detected, t.updated_at
+FROM camera_sessions s
+JOIN camera_state t ON t.camera_key = s.camera_key
+JOIN cameras c ON c.camera_key = s.camera_key
+WHERE s.worker_key = :worker_key AND t.updated_at >= :since AND t.last_analyzed_at IS NOT NULL
+ORDER BY t.updated_at, s.camera_key"""

@@ -1,0 +1,1 @@
+"""What crosses a process: the API, the worker protocol, the analyzer contract."""

@@ -1,0 +1,252 @@
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from camserver.domain.leases import (
+    WORKER_FAULTS,
+    Assignment,
+    Fault,
+    FrameStanding,
+    FreeCamera,
+    LeasePolicy,
+    LeaseSpan,
+    SessionState,
+    WorkerRoom,
+    after_camera_fault,
+    after_start_failure,
+    assign,
+    deadline_boot_ms,
+    is_unhealthy,
+    judge_frame,
+    reclaimable,
+    start_timed_out,
+)
+
+from .build import MIN, SEC, T0
+
+POLICY = LeasePolicy()
+LIVE, LATE, REFUSED = FrameStanding.LIVE, FrameStanding.LATE, FrameStanding.REFUSED
+CAMERA_FAULTS = sorted(set(Fault) - WORKER_FAULTS)
+
+HELD = LeaseSpan(generation=5, worker_key=1, granted_at=T0, ended_at=None)
+ENDED = replace(HELD, ended_at=T0 + 10 * MIN)
+
+
+@pytest.mark.parametrize(
+    ("worker_key", "current", "span", "captured_at", "received_at", "standing"),
+    [
+        # The current generation is live, unless the frame is old.
+        (1, 5, HELD, T0 + MIN, T0 + MIN, LIVE),
+        (1, 5, HELD, T0 + MIN, T0 + 3 * MIN, LIVE),
+        (1, 5, HELD, T0 + MIN, T0 + 3 * MIN + 1, LATE),
+        # An earlier generation is late while its worker held it.
+        (1, 6, ENDED, T0 + MIN, T0 + 11 * MIN, LATE),
+        (1, 6, ENDED, T0 + 10 * MIN, T0 + 10 * MIN, LATE),
+        (1, 6, ENDED, T0 + 10 * MIN + 1000, T0 + 11 * MIN, LATE),
+        (1, 6, ENDED, T0 + 10 * MIN + 1001, T0 + 11 * MIN, REFUSED),
+        (1, 6, ENDED, T0 - 1001, T0 + 11 * MIN, REFUSED),
+        # A released lease that nobody took since.
+        (1, 5, ENDED, T0 + 10 * MIN, T0 + 10 * MIN, LIVE),
+        (1, 5, ENDED, T0 + MIN, T0 + 10 * MIN, LATE),
+        (1, 5, ENDED, T0 + 11 * MIN, T0 + 11 * MIN, REFUSED),
+        # Somebody else's, unknown or from the future.
+        (2, 5, HELD, T0 + MIN, T0 + MIN, REFUSED),
+        (2, 6, ENDED, T0 + MIN, T0 + MIN, REFUSED),
+        (1, 5, None, T0 + MIN, T0 + MIN, REFUSED),
+        (1, 4, HELD, T0 + MIN, T0 + MIN, REFUSED),
+    ],
+)
+def test_what_a_frame_is_worth(
+    worker_key: int,
+    current: int,
+    span: LeaseSpan | None,
+    captured_at: int,
+    received_at: int,
+    standing: FrameStanding,
+) -> None:
+    assert judge_frame(worker_key, current, span, captured_at, received_at, POLICY) is standing
+
+
+@given(
+    st.integers(1, 3),
+    st.integers(1, 8),
+    st.integers(-1000, 1000),
+    st.integers(0, 1000),
+    st.none() | st.integers(0, 900),
+)
+def test_only_the_current_holder_is_ever_live(
+    worker_key: int, current: int, captured_sec: int, received_sec: int, ended_sec: int | None
+) -> None:
+    span = replace(HELD, ended_at=None if ended_sec is None else T0 + ended_sec * SEC)
+    standing = judge_frame(worker_key, current, span, T0 + captured_sec * SEC, T0 + received_sec * SEC, POLICY)
+    if standing is LIVE:
+        assert (worker_key, current) == (span.worker_key, span.generation)
+    if worker_key != span.worker_key:
+        assert standing is REFUSED
+
+
+def test_a_worker_lets_go_before_the_server_does() -> None:
+    assert deadline_boot_ms(1_000_000, POLICY.ttl_sec * SEC, POLICY.margin_sec * SEC) == 1_000_000 + 85 * SEC
+
+
+@given(st.integers(0, 80 * SEC))
+def test_the_workers_deadline_is_before_the_lease_ends_however_slow_the_way(there_ms: int) -> None:
+    lease_expires_at = T0 + there_ms + POLICY.ttl_sec * SEC  # granted when the heartbeat arrived
+    deadline_ms = deadline_boot_ms(T0, POLICY.ttl_sec * SEC, POLICY.margin_sec * SEC)
+    assert deadline_ms + POLICY.margin_sec * SEC <= lease_expires_at
+
+
+@pytest.mark.parametrize(
+    ("expired_ms", "up_ms", "outage_ended_ms", "wanted"),
+    [
+        (1, 60 * MIN, None, True),
+        (0, 60 * MIN, None, False),
+        (-SEC, 60 * MIN, None, False),
+        (60 * MIN, 30 * SEC - 1, None, False),
+        (60 * MIN, 30 * SEC, None, True),
+        (60 * MIN, 60 * MIN, 30 * SEC - 1, False),
+        (60 * MIN, 60 * MIN, 30 * SEC, True),
+        (60 * MIN, 10 * SEC, 60 * MIN, False),
+    ],
+)
+def test_when_a_lease_may_be_taken_away(
+    expired_ms: int, up_ms: int, outage_ended_ms: int | None, wanted: bool
+) -> None:
+    outage_ended_at = None if outage_ended_ms is None else T0 - outage_ended_ms
+    assert reclaimable(T0 - expired_ms, T0, T0 - up_ms, outage_ended_at, POLICY) is wanted
+
+
+def test_a_worker_is_unhealthy_after_three_missed_heartbeats() -> None:
+    assert not is_unhealthy(T0 - 30 * SEC, T0, POLICY)
+    assert is_unhealthy(T0 - 30 * SEC - 1, T0, POLICY)
+
+
+def test_a_start_has_15_seconds() -> None:
+    assert not start_timed_out(T0, T0 + 15 * SEC, POLICY)
+    assert start_timed_out(T0, T0 + 15 * SEC + 1, POLICY)
+
+
+@pytest.mark.parametrize("fault", sorted(WORKER_FAULTS))
+def test_a_workers_fault_moves_the_camera_at_most_once_in_ten_minutes(fault: Fault) -> None:
+    first = after_start_failure(fault, None, T0, POLICY)
+    assert (first.elsewhere, first.next_attempt_at, first.reason) == (True, T0, fault.value)
+    again = after_start_failure(fault, T0, T0 + MIN, POLICY)
+    assert (again.elsewhere, again.next_attempt_at) == (False, T0 + 10 * MIN)
+    assert after_start_failure(fault, T0, T0 + 10 * MIN, POLICY).elsewhere
+
+
+@pytest.mark.parametrize("fault", CAMERA_FAULTS)
+def test_a_cameras_fault_never_moves_it(fault: Fault) -> None:
+    result = after_start_failure(fault, None, T0, POLICY)
+    assert not result.elsewhere
+    assert result.next_attempt_at > T0
+
+
+@pytest.mark.parametrize("fault", CAMERA_FAULTS)
+def test_after_five_failures_a_camera_is_paused_and_reported_once(fault: Fault) -> None:
+    failures, auth_failures, reported, pauses = 0, 0, 0, []
+    for _ in range(9):
+        result = after_camera_fault(fault, failures, auth_failures, T0, POLICY, 1.0)
+        failures, auth_failures = result.failures, result.auth_failures
+        reported += result.reports_error
+        pauses.append((result.next_attempt_at - T0) // SEC)
+        assert result.state is (SessionState.PAUSED if failures >= 5 else SessionState.PENDING)
+        assert result.reports_error == (failures == 5)
+    assert reported == 1
+    if fault is Fault.UNAUTHORIZED:
+        assert (auth_failures, min(pauses)) == (9, 60)
+    else:
+        assert (auth_failures, pauses) == (0, [1, 2, 4, 8, 16, 32, 60, 60, 60])
+
+
+# Assignment.
+
+
+def camera(key: int, site_id: int = 1, **changes: int) -> FreeCamera:
+    return FreeCamera(**{"camera_key": key, "tenant_id": 1, "site_id": site_id, "generation": key + 100, **changes})
+
+
+def worker(key: int, slots: int, used: int = 0, site_id: int = 1, tenant_id: int = 1) -> WorkerRoom:
+    return WorkerRoom(worker_key=key, tenant_id=tenant_id, site_id=site_id, slots=slots, used=used)
+
+
+def test_the_least_loaded_worker_comes_first() -> None:
+    made = assign([camera(1), camera(2), camera(3)], [worker(1, 4, 3), worker(2, 4, 1)], T0)
+    assert made == [Assignment(1, 2, 101), Assignment(2, 2, 102), Assignment(3, 1, 103)]
+
+
+def test_other_sites_and_tenants_do_not_count() -> None:
+    workers = [worker(1, 9, site_id=2), worker(2, 9, tenant_id=2)]
+    assert assign([camera(1)], workers, T0) == []
+
+
+def test_a_camera_that_has_to_wait_is_left_alone() -> None:
+    cameras = [camera(1, next_attempt_at=T0 + 1), camera(2, next_attempt_at=T0)]
+    assert assign(cameras, [worker(1, 9)], T0) == [Assignment(2, 1, 102)]
+
+
+def test_rows_that_come_twice_count_once() -> None:
+    cameras = [camera(1), camera(2), camera(1)]
+    made = assign(cameras, [worker(1, 1), worker(1, 1), worker(2, 1)], T0)
+    assert made == [Assignment(1, 1, 101), Assignment(2, 2, 102)]
+
+
+def test_a_worker_to_avoid_is_taken_only_when_there_is_no_other() -> None:
+    failed_at_1 = camera(1, avoid_worker_key=1)
+    assert assign([failed_at_1], [worker(1, 9), worker(2, 9, 8)], T0) == [Assignment(1, 2, 101)]
+    assert assign([failed_at_1], [worker(1, 9), worker(2, 9, 9)], T0) == [Assignment(1, 1, 101)]
+
+
+FREE_CAMERAS = st.lists(
+    st.builds(
+        FreeCamera,
+        camera_key=st.integers(1, 40),
+        tenant_id=st.integers(1, 2),
+        site_id=st.integers(1, 3),
+        generation=st.integers(0, 5),
+        next_attempt_at=st.none() | st.integers(T0 - 5, T0 + 5),
+        avoid_worker_key=st.none() | st.integers(1, 8),
+    ),
+    max_size=40,
+    unique_by=lambda camera: camera.camera_key,
+)
+WORKERS = st.lists(
+    st.builds(
+        WorkerRoom,
+        worker_key=st.integers(1, 8),
+        tenant_id=st.integers(1, 2),
+        site_id=st.integers(1, 3),
+        slots=st.integers(0, 6),
+        used=st.integers(0, 7),
+    ),
+    max_size=8,
+    unique_by=lambda worker: worker.worker_key,
+)
+
+
+@given(FREE_CAMERAS, WORKERS, st.randoms(use_true_random=False))
+def test_assignment_is_sound_complete_and_repeatable(
+    cameras: list[FreeCamera], workers: list[WorkerRoom], random: Random
+) -> None:
+    made = assign(cameras, workers, T0)
+    by_camera = {c.camera_key: c for c in cameras}
+    by_worker = {w.worker_key: w for w in workers}
+    assert len({a.camera_key for a in made}) == len(made)
+    used = {w.worker_key: w.used for w in workers}
+    for a in made:
+        c, w = by_camera[a.camera_key], by_worker[a.worker_key]
+        assert (c.tenant_id, c.site_id, c.generation) == (w.tenant_id, w.site_id, a.expected_generation)
+        assert (c.next_attempt_at or 0) <= T0
+        used[a.worker_key] += 1
+    assert all(used[w.worker_key] <= max(w.slots, w.used) for w in workers)
+    for c in cameras:
+        if c.camera_key in {a.camera_key for a in made} or (c.next_attempt_at or 0) > T0:
+            continue
+        here = [w for w in workers if (w.tenant_id, w.site_id) == (c.tenant_id, c.site_id)]
+        assert all(used[w.worker_key] >= w.slots for w in here), "left out although there was room"
+    random.shuffle(cameras)
+    random.shuffle(workers)
+    assert assign(cameras, workers, T0) == made

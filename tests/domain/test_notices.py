@@ -1,0 +1,174 @@
+from typing import Any
+
+import pytest
+
+from camserver.domain.analysis import Analysis
+from camserver.domain.facts import DeliveryDue, DeliveryKind, EventAction, EventChange, IncidentChange
+from camserver.domain.notices import (
+    CONTINUES,
+    DETECTED,
+    INCIDENT_OPENED,
+    LATE_INCIDENT,
+    LOW_CONFIDENCE,
+    SEVERITY_ROSE,
+    UNKNOWN,
+    DeliveryPolicy,
+    LlmReviewPolicy,
+    NotifyPolicy,
+    archive_reason,
+    due,
+    is_notable,
+    llm_reason,
+    may_review,
+    may_send,
+    notify_reason,
+)
+
+from .build import MIN, SEC, T0, analysis, frame, nothing
+
+POLICY = NotifyPolicy()
+
+
+def incident_change(**changes: Any) -> IncidentChange:
+    values: dict[str, Any] = {
+        "incident_id": 100,
+        "start_at": T0,
+        "last_seen_at": T0,
+        "severity_max": 2,
+        "opened": False,
+        "severity_rose": False,
+        "adds_event": False,
+    }
+    return IncidentChange(**{**values, **changes})
+
+
+@pytest.mark.parametrize(
+    ("result", "notable"),
+    [
+        (analysis(severity=1), False),
+        (analysis(severity=2), True),
+        (analysis(severity=0, tags=("hazard.smoke_like",)), True),
+        (analysis("hazard", severity=0), True),
+        (analysis("camera_issue", severity=1, tags=("camera.offline",)), True),
+        (analysis("camera_issue", severity=1, tags=("camera.blur",)), False),
+        (analysis(severity=0, unknown_flag=True), True),
+    ],
+)
+def test_what_may_notify(result: Analysis, notable: bool) -> None:
+    assert is_notable(result, POLICY) is notable
+    reason = notify_reason(frame(), result, incident_change(opened=True), None, POLICY, T0)
+    assert reason == (INCIDENT_OPENED if notable else None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [({"opened": True}, INCIDENT_OPENED), ({"severity_rose": True}, SEVERITY_ROSE), ({}, CONTINUES)],
+)
+def test_when_in_an_incident_people_are_told(changes: dict[str, bool], reason: str) -> None:
+    change = incident_change(**changes)
+    assert notify_reason(frame(), analysis(severity=2), change, 1, POLICY, T0) == reason
+
+
+def test_no_incident_no_notification() -> None:
+    assert notify_reason(frame(), analysis(severity=3), None, None, POLICY, T0) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"), [(None, 2, True), (1, 2, True), (2, 3, False), (2, 2, False), (None, 1, False)]
+)
+@pytest.mark.parametrize(("late", "age_ms"), [(True, 0), (False, 601 * SEC)])
+def test_a_late_or_stale_incident_notifies_once(
+    before: int | None, after: int, told: bool, late: bool, age_ms: int
+) -> None:
+    change = incident_change(opened=before is None, severity_rose=True, severity_max=after)
+    result = analysis(severity=after, unknown_flag=True)
+    reason = notify_reason(frame(late=late), result, change, before, POLICY, T0 + age_ms)
+    assert reason == (LATE_INCIDENT if told else None)
+
+
+@pytest.mark.parametrize(
+    ("same_event_ago", "camera_ago", "sent"),
+    [
+        (None, None, True),
+        (300 * SEC, 60 * SEC, True),
+        (300 * SEC - 1, 300 * SEC - 1, False),
+        (None, 60 * SEC - 1, False),
+        (None, 60 * SEC, True),
+    ],
+)
+@pytest.mark.parametrize("reason", [INCIDENT_OPENED, CONTINUES])
+def test_cooldowns(reason: str, same_event_ago: int | None, camera_ago: int | None, sent: bool) -> None:
+    same_event_at = None if same_event_ago is None else T0 - same_event_ago
+    camera_at = None if camera_ago is None else T0 - camera_ago
+    assert may_send(reason, same_event_at, camera_at, POLICY, T0) is sent
+
+
+@pytest.mark.parametrize("reason", [SEVERITY_ROSE, LATE_INCIDENT])
+def test_a_rise_and_a_late_incident_do_not_wait(reason: str) -> None:
+    assert may_send(reason, T0, T0, POLICY, T0)
+
+
+BEST = EventChange(EventAction.OPEN, is_best_frame=True)
+
+
+@pytest.mark.parametrize(
+    ("result", "event", "policy", "reason"),
+    [
+        (analysis(unknown_flag=True), BEST, LlmReviewPolicy(), UNKNOWN),
+        (analysis(unknown_flag=True), EventChange(EventAction.MERGE), LlmReviewPolicy(), None),
+        (analysis(unknown_flag=True), EventChange(EventAction.NONE), LlmReviewPolicy(), None),
+        (analysis(severity=2, confidence=0.4), BEST, LlmReviewPolicy(), None),
+        (analysis(severity=2, confidence=0.4), BEST, LlmReviewPolicy(low_confidence_too=True), LOW_CONFIDENCE),
+        (analysis(severity=2, confidence=0.5), BEST, LlmReviewPolicy(low_confidence_too=True), None),
+        (analysis(severity=1, confidence=0.4), BEST, LlmReviewPolicy(low_confidence_too=True), None),
+        (analysis(severity=2, confidence=None), BEST, LlmReviewPolicy(low_confidence_too=True), None),
+    ],
+)
+def test_when_an_llm_is_asked(
+    result: Analysis, event: EventChange, policy: LlmReviewPolicy, reason: str | None
+) -> None:
+    assert llm_reason(result, event, policy) == reason
+
+
+def test_an_llm_is_asked_once_in_ten_minutes_per_camera() -> None:
+    assert may_review(None, LlmReviewPolicy(), T0)
+    assert not may_review(T0, LlmReviewPolicy(), T0 + 10 * MIN - 1)
+    assert may_review(T0, LlmReviewPolicy(), T0 + 10 * MIN)
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        (analysis(), DETECTED),
+        (analysis("none", detected=True), DETECTED),
+        (analysis(unknown_flag=True), UNKNOWN),
+        (analysis("none", detected=False, unknown_flag=True), UNKNOWN),
+        (nothing(), None),
+    ],
+)
+def test_what_is_archived(result: Analysis, reason: str | None) -> None:
+    assert archive_reason(result) == reason
+
+
+@pytest.mark.parametrize("archive", [True, False])
+@pytest.mark.parametrize("notify", [True, False])
+@pytest.mark.parametrize("llm_review", [True, False])
+def test_no_delivery_without_its_sink(archive: bool, notify: bool, llm_review: bool) -> None:
+    result = analysis("unknown", unknown_flag=True, severity=2)
+    made = due(
+        frame(),
+        result,
+        BEST,
+        incident_change(opened=True),
+        None,
+        DeliveryPolicy(archive=archive, notify=notify, llm_review=llm_review),
+        POLICY,
+        LlmReviewPolicy(),
+        T0,
+    )
+    wanted = [
+        DeliveryDue(DeliveryKind.ARCHIVE, UNKNOWN) if archive else None,
+        DeliveryDue(DeliveryKind.NOTIFY, INCIDENT_OPENED) if notify else None,
+        DeliveryDue(DeliveryKind.LLM_REVIEW, UNKNOWN) if llm_review else None,
+    ]
+    assert made == tuple(entry for entry in wanted if entry)

@@ -1,0 +1,1 @@
+"""Tests of picture sources and picture work."""

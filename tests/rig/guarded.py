@@ -1,0 +1,89 @@
+"""A server program under `guard.py`: start, stop, crash and start again; it never outlives the tests."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from tests.rig.polling import poll
+
+GUARD = Path(__file__).with_name("guard.py")
+LOG_TAIL_CHARS = 4000
+
+
+class GuardedServer:
+    """One server program with its log file; `folder` is removed by the guard when the tests die."""
+
+    def __init__(self, argv: list[str], *, folder: Path, user: str | None, stop_signal: signal.Signals) -> None:
+        self._argv = argv
+        self._folder = folder
+        self._user = user
+        self._stop_signal = stop_signal
+        self._guard: subprocess.Popen[bytes] | None = None
+        self.log_path = folder / "server.log"
+        self.pid = 0  # of the server, not of its guard
+
+    def start(self) -> None:
+        if self._guard is not None:
+            raise RuntimeError(f"{self._argv[0]} is running already, as process {self.pid}")
+        options = [
+            "serve",
+            str(os.getpid()),
+            str(self._folder),
+            self._user or "-",
+            str(int(self._stop_signal)),
+        ]
+        with self.log_path.open("ab") as log:
+            self._guard = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(GUARD), *options, "--", *self._argv],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                cwd=self._folder,
+            )
+        assert self._guard.stdout is not None
+        first_line = self._guard.stdout.readline()
+        if not first_line:
+            self._reap()
+            raise RuntimeError(f"{self._argv[0]} did not start: {self.log_tail()}")
+        self.pid = int(first_line)
+
+    @property
+    def running(self) -> bool:
+        return self._guard is not None and self._guard.poll() is None
+
+    def stop(self) -> None:
+        """Ends the server with its stop signal; nothing happens when it is not running."""
+        if self._guard is None:
+            return
+        assert self._guard.stdin is not None
+        with suppress(BrokenPipeError):  # the server ended by itself and its guard with it
+            self._guard.stdin.write(b"stop\n")
+            self._guard.stdin.flush()
+        self._reap()
+
+    def crash(self) -> None:
+        """kill -9 of the server and of the processes it made; returns when they are gone."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        for pid in (self.pid, *map(int, children)):
+            with suppress(ProcessLookupError):  # a child may have ended with its parent
+                os.kill(pid, signal.SIGKILL)
+        self._reap()
+        poll(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), f"end of {children}")
+
+    def _reap(self) -> None:
+        assert self._guard is not None
+        guard, self._guard = self._guard, None
+        guard.wait()
+        for stream in (guard.stdin, guard.stdout):
+            assert stream is not None
+            with suppress(BrokenPipeError):  # what was left to write had no reader any more
+                stream.close()
+        poll(lambda: not Path(f"/proc/{self.pid}").exists(), f"end of process {self.pid}")
+
+    def log_tail(self) -> str:
+        text = self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+        return text[-LOG_TAIL_CHARS:]

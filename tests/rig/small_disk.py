@@ -1,0 +1,31 @@
+"""A disk of a few megabytes, to be filled up: a tmpfs, which only root may mount."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+
+@contextmanager
+def small_disk(size_bytes: int) -> Iterator[Path]:
+    """Skips the test, loudly, where a tmpfs can't be mounted."""
+    with tempfile.TemporaryDirectory(prefix="cs-disk-") as folder:
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={size_bytes},mode=0700", "tmpfs", folder],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if mounted.returncode != 0:
+            who = "root" if os.geteuid() == 0 else "not root"
+            pytest.skip(
+                f"NOT TESTED: full disks need a tmpfs, and mounting one failed ({who}): {mounted.stderr.strip()}"
+            )
+        try:
+            yield Path(folder)
+        finally:
+            subprocess.run(["umount", "--lazy", folder], check=True)

@@ -1,0 +1,227 @@
+"""A furnished stage for the dispatcher: cameras, pictures, a fake analyzer, and a clock that stands still.
+
+stage = await Stage.open(store, analyzer, tmp_path)
+await stage.look(0, Seen("human"))
+async with stage.dispatcher():
+    await stage.until_status(done=1)
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from camserver.base.errors import StoreUnavailable
+from camserver.base.ready import Ready
+from camserver.config import Settings, load
+from camserver.config.sections import AnalyzerSettings
+from camserver.domain.jobs import JobPolicy
+from camserver.domain.vocabulary import SHIPPED_VERSION
+from camserver.objects.keys import Kind, frame_key
+from camserver.objects.local import LocalObjects, Objects
+from camserver.services.dispatcher import service
+from camserver.store import Store, Tx
+from camserver.store.core import Operation
+from camserver.store.first_start import prepare_store
+from tests.fakes.analyzer import FakeAnalyzer, Seen
+from tests.rig.clock import ManualClock
+from tests.rig.pictures import jpeg
+from tests.rig.polling import poll_async
+from tests.store.scenery import NOW_MS, Scene, furnish, look, recorded
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Rows = list[dict[str, Any]]
+
+# Pauses up to this long are looks at a queue or at a store that may be back: they take no time of this clock.
+LOOKING_SEC = 1.0
+
+
+class StageClock(ManualClock):
+    """Stands still, but loops that look again and again keep looking; `turns` counts these looks."""
+
+    def __init__(self) -> None:
+        super().__init__(NOW_MS)
+        self.turns = 0
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds > LOOKING_SEC:
+            await super().sleep(seconds)
+            return
+        await asyncio.sleep(0.005)
+        self.turns += 1
+
+    async def some_turns(self, count: int = 30) -> None:
+        """Lets every loop look several times: for tests that something does *not* happen."""
+        enough = self.turns + count
+
+        async def reached() -> bool:
+            return self.turns >= enough
+
+        await poll_async(reached, f"{count} turns of the dispatcher's loops")
+
+
+class StoreProxy(Store):
+    """A store whose every call goes through `around`; tests override that to break it."""
+
+    def __init__(self, real: Store) -> None:
+        super().__init__()
+        self.real = real
+        self.dialect = real.dialect
+
+    async def around(self, name: str, call: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        return await call()
+
+    async def read(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self.around(operation.__name__, lambda: self.real.read(operation, *args, **kwargs))
+
+    async def write(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self.around(operation.__name__, lambda: self.real.write(operation, *args, **kwargs))
+
+    async def database_time_ms(self) -> int | None:
+        return await self.real.database_time_ms()
+
+    async def close(self) -> None:
+        raise AssertionError("the dispatcher does not own its store")
+
+
+class CutStore(StoreProxy):
+    """Away while `is_cut`, as behind a network that is gone."""
+
+    is_cut = False
+
+    async def around(self, name: str, call: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        if self.is_cut:
+            raise StoreUnavailable("cut off by the test")
+        return await call()
+
+
+@dataclass(slots=True)
+class Stage:
+    store: Store
+    objects: Objects
+    analyzer: FakeAnalyzer
+    clock: StageClock
+    scene: Scene
+    settings: Settings
+    seqs: dict[int, int] = field(default_factory=dict)
+
+    @staticmethod
+    async def open(store: Store, analyzer: FakeAnalyzer, folder: Path, cameras: int = 3) -> "Stage":
+        clock = StageClock()
+        await prepare_store(store, SHIPPED_VERSION, clock.now_ms())
+        scene = await furnish(store, cameras)
+        settings = load(None, {}, folder)
+        # The real time-out: in tests an answer comes at once or is held on purpose.
+        settings = replace(settings, analyzer=AnalyzerSettings(url=analyzer.url, analyze_timeout_sec=60.0))
+        return Stage(store, LocalObjects(folder / "objects"), analyzer, clock, scene, settings)
+
+    @property
+    def policy(self) -> JobPolicy:
+        return self.settings.jobs
+
+    def with_jobs(self, **changes: Any) -> None:
+        self.settings = replace(self.settings, jobs=replace(self.policy, **changes))
+
+    def key(self, frame_uuid: str, camera: int, at_ms: int, epoch_id: int | None = None) -> str:
+        scene = self.scene
+        epoch = scene.epoch_id if epoch_id is None else epoch_id
+        return frame_key(epoch, scene.tenant_id, scene.camera_keys[camera], at_ms, frame_uuid, Kind.INFER)
+
+    async def look(
+        self, camera: int = 0, seen: Seen | bytes | None = None, at_ms: int | None = None, **changes: Any
+    ) -> str:
+        """A look that wants analysis, its picture stored first; answers its frame. `None` stores no picture."""
+        at_ms = self.clock.now_ms() if at_ms is None else at_ms
+        self.seqs[camera] = self.seqs.get(camera, 0) + 1
+        made = look(self.scene, camera, self.seqs[camera], at_ms, **changes)
+        if seen is not None:
+            picture = jpeg(seen.hint()) if isinstance(seen, Seen) else seen
+            await self.objects.put(self.key(made.frame_uuid, camera, at_ms), picture)
+        await recorded(self.store, made)
+        return made.frame_uuid
+
+    @asynccontextmanager
+    async def dispatcher(
+        self, store: Store | None = None, objects: Objects | None = None
+    ) -> AsyncIterator[asyncio.Task[None]]:
+        """Runs one until the block ends; it must not have ended by itself before that."""
+        ready = Ready()
+        task = asyncio.create_task(
+            service.run(store or self.store, objects or self.objects, self.clock, self.settings, ready)
+        )
+        try:
+            await poll_async(lambda: _is_up(task, ready), "the dispatcher is ready")
+            yield task
+            if task.done() and not task.cancelled():
+                task.result()
+                raise AssertionError("the dispatcher ended by itself")
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def until(self, probe: Callable[[], Awaitable[bool]], what: str) -> None:
+        await poll_async(probe, what)
+
+    async def rows(self, sql: str, **params: object) -> Rows:
+        return await self.store.read(_rows, sql, params)
+
+    async def jobs(self) -> Rows:
+        return await self.rows(
+            """
+            SELECT j.job_id, j.camera_key, j.status, j.attempt, j.last_error, j.available_at, j.locked_by,
+              j.locked_until, j.finished_at, f.frame_uuid, f.analyzed, f.primary_event, f.event_id
+            FROM inference_jobs j JOIN frames f ON f.frame_id = j.frame_id ORDER BY j.job_id"""
+        )
+
+    async def job(self, frame_uuid: str) -> dict[str, Any]:
+        (found,) = [job for job in await self.jobs() if job["frame_uuid"] == frame_uuid]
+        return found
+
+    async def events(self) -> Rows:
+        return await self.rows(
+            """
+            SELECT e.*, f.frame_uuid AS best_uuid FROM events e LEFT JOIN frames f ON f.frame_id = e.best_frame_id
+            ORDER BY e.event_id"""
+        )
+
+    async def counts(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for job in await self.jobs():
+            counts[job["status"]] = counts.get(job["status"], 0) + 1
+        return counts
+
+    async def until_status(self, **wanted: int) -> None:
+        """Until exactly so many jobs are in exactly these states."""
+
+        async def reached() -> bool:
+            return await self.counts() == wanted
+
+        try:
+            await poll_async(reached, f"jobs {wanted}")
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; they are {await self.jobs()}") from error
+
+    async def analyzed(self, *looks: tuple[int, Seen, int]) -> None:
+        """Looks (camera, what is seen, when), one after the other, each done before the next comes."""
+        for camera, seen, at_ms in looks:
+            await self.look(camera, seen, at_ms)
+            await self.until_nothing_waits()
+
+    async def until_nothing_waits(self) -> None:
+        async def reached() -> bool:
+            return not set(await self.counts()) & {"queued", "delayed", "running"}
+
+        await poll_async(reached, "no unfinished job")
+
+
+async def _is_up(task: asyncio.Task[None], ready: Ready) -> bool:
+    if task.done():
+        task.result()
+    return ready.is_ready
+
+
+async def _rows(tx: Tx, sql: str, params: dict[str, object]) -> Rows:
+    return [dict(row) for row in await tx.all(sql, **params)]

@@ -1,0 +1,52 @@
+"""A web service to talk to. `web` runs on SQLite, `web_on_each` once on each database."""
+
+import logging
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from camserver.services.web import setup_link
+from camserver.store import Store, open_store
+from tests.rig.clock import ManualClock
+from tests.rig.templates import SqliteTemplate
+from tests.services.web.rig import LoggedLines, RunningWeb, running_web
+
+
+@pytest.fixture(autouse=True)
+def _no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The set-up link goes to its file, also when the tests are run on a terminal."""
+    monkeypatch.setattr(setup_link, "_terminal", lambda: None)
+
+
+@pytest.fixture
+async def sqlite_store(sqlite_template: SqliteTemplate) -> AsyncIterator[Store]:
+    url = sqlite_template.fresh()
+    opened = await open_store(url)
+    yield opened
+    await opened.close()
+    sqlite_template.discard(url)
+
+
+@pytest.fixture
+async def web(sqlite_store: Store, clock: ManualClock, tmp_path: Path) -> AsyncIterator[RunningWeb]:
+    async with running_web(sqlite_store, clock, tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+async def web_on_each(store: Store, clock: ManualClock, tmp_path: Path) -> AsyncIterator[RunningWeb]:
+    async with running_web(store, clock, tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def logged() -> Iterator[LoggedLines]:
+    handler = LoggedLines()
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    yield handler
+    root.removeHandler(handler)
+    root.setLevel(level)

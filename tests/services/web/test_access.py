@@ -1,0 +1,217 @@
+"""Who gets in: hosts, origins, CSRF, the local admin token, and that every route says whom it is for."""
+
+from pathlib import Path
+
+import pytest
+from fastapi.routing import APIRoute
+
+from camserver.base.errors import Bug
+from camserver.domain.people import PERMISSIONS, Permission, Role
+from camserver.services.web.access import Gate
+from camserver.services.web.app import build_api
+from camserver.services.web.edge import BODY_MAX_BYTES
+from camserver.services.web.routing import GuardedRoute
+from camserver.store import Store
+from tests.rig.clock import ManualClock
+from tests.services.web.rig import LOGIN, PASSWORD, RunningWeb, running_web
+
+CAMERA = {"camera_id": "cam_1", "name": "Gate", "source": {"url": "test://moving"}}
+ROUTES = [route for route in build_api().routes if isinstance(route, GuardedRoute)]
+PUBLIC = {
+    *(("GET", path) for path in ("/healthz", "/readyz", "/", "/sign-in", "/setup")),
+    *(("GET", f"/pages/{name}") for name in ("style.css", "words.js", "setup.js", "sign-in.js", "status.js")),
+    ("POST", "/api/setup"),
+    ("POST", "/api/session"),
+}
+
+
+def concrete(path: str) -> str:
+    return path.replace("{camera_id}", "cam_1").replace("{event_uuid}", "some-event")
+
+
+def test_every_route_says_whom_it_is_for() -> None:
+    assert [route for route in build_api().routes if not isinstance(route, GuardedRoute)] == []
+    public = {(next(iter(route.methods)), route.path) for route in ROUTES if route.needs is Gate.PUBLIC}
+    assert public == PUBLIC
+    assert all(len(route.methods) == 1 for route in ROUTES)
+
+
+def test_a_route_without_a_need_can_not_be_built() -> None:
+    api = build_api()
+
+    async def forgotten() -> None: ...
+
+    with pytest.raises(Bug, match="/api/forgotten"):
+        api.get("/api/forgotten")(forgotten)
+    with pytest.raises(Bug, match="x-permission|who may use"):
+        api.get("/api/forgotten", openapi_extra={"x-permission": "everybody"})(forgotten)
+
+
+def test_the_api_document_names_each_need() -> None:
+    described = build_api().openapi()["paths"]
+    listed = {
+        (method.upper(), path): operation["x-permission"]
+        for path, operations in described.items()
+        for method, operation in operations.items()
+    }
+    expected = {
+        (next(iter(route.methods)), route.path): route.needs.value for route in ROUTES if route.include_in_schema
+    }
+    assert listed == expected
+    assert listed["DELETE", "/api/cameras/{camera_id}"] == "manage_cameras"
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.needs is not Gate.PUBLIC], ids=str)
+async def test_nobody_gets_in_unauthenticated(web: RunningWeb, route: APIRoute) -> None:
+    [method] = route.methods
+    browser = web.browser()
+    path = concrete(route.path)
+    for headers in (
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": "Bearer "},
+        {"Authorization": "Basic b3duZXI6cGFzcw=="},
+        {"Cookie": "camserver_session=made-up"},
+        {"Cookie": f"camserver_session={'x' * 3000}"},
+    ):
+        # A malformed body must not be told from a good one by somebody unknown.
+        reply = await browser.ask(method, path, headers=headers, data=b"{" if method == "POST" else None)
+        assert reply.status == 401, headers
+        assert set(reply.body) == {"error_code", "message", "details"}
+
+
+async def test_a_permission_is_required_and_not_only_a_sign_in(web: RunningWeb) -> None:
+    owner = await web.owner()
+    await web.store.write(set_role, Role.VIEWER.value)
+    assert Permission.MANAGE_CAMERAS not in PERMISSIONS[Role.VIEWER]
+
+    assert (await owner.get("/api/cameras")).status == 200
+    refused = await owner.post("/api/cameras", CAMERA)
+    assert (refused.status, refused.body["details"]) == (403, {"permission": "manage_cameras"})
+    assert (await owner.post("/api/setup/link", None)).status == 403
+
+
+async def set_role(tx: object, role: str) -> None:
+    await tx.run("UPDATE users SET role = :role", role=role)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 201),
+        ({"X-CSRF-Token": ""}, 403),
+        ({"X-CSRF-Token": "made-up"}, 403),
+        ({"Sec-Fetch-Site": "same-origin"}, 201),
+        ({"Sec-Fetch-Site": "none"}, 201),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Origin": "OWN"}, 201),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "http://127.0.0.1:1"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": ""}, 403),
+    ],
+    ids=str,
+)
+async def test_a_change_must_come_from_our_own_pages(web: RunningWeb, headers: dict[str, str], status: int) -> None:
+    owner = await web.owner()
+    sent = {name: web.url if value == "OWN" else value for name, value in headers.items()}
+    reply = await owner.post("/api/cameras", CAMERA, sent)
+
+    assert reply.status == status
+    there = (await owner.get("/api/cameras")).body["cameras"]
+    assert len(there) == (1 if status == 201 else 0)
+
+
+async def test_a_csrf_token_of_another_session_is_refused(web: RunningWeb) -> None:
+    first, second = await web.owner(), await web.owner()
+    reply = await first.post("/api/cameras", CAMERA, {"X-CSRF-Token": second.csrf_token or ""})
+    assert (reply.status, reply.body["details"]["reason"]) == (403, "csrf")
+    without = await first.ask("DELETE", "/api/session", headers={"X-CSRF-Token": ""})
+    assert without.status == 403
+
+
+async def test_signing_in_from_a_foreign_page_is_refused(web: RunningWeb) -> None:
+    await web.owner()
+    body = {"login": LOGIN, "password": PASSWORD}
+    reply = await web.browser().post("/api/session", body, {"Origin": "https://evil.example"})
+    assert reply.status == 403
+    assert "Set-Cookie" not in reply.headers
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:8080", 200),
+        ("LOCALHOST.", 200),
+        ("127.0.0.1", 200),
+        ("[::1]:99", 200),
+        ("cams.example", 200),
+        ("cams.example:444", 200),
+        ("proxy.example", 200),
+        ("evil.example", 421),
+        ("cams.example.evil.example", 421),
+        ("cams.example@evil.example", 421),
+        ("10.1.2.3", 421),
+        ("[", 421),
+        ("", 421),
+    ],
+)
+async def test_only_known_host_names_are_answered(
+    sqlite_store: Store, clock: ManualClock, tmp_path: Path, host: str, status: int
+) -> None:
+    environ = {
+        "CAMSERVER_WEB_ALLOWED_HOSTS": "cams.example",
+        "CAMSERVER_SERVER_PUBLIC_URL": "https://proxy.example",
+    }
+    async with running_web(sqlite_store, clock, tmp_path, environ) as web:
+        reply = await web.browser().get("/healthz", {"Host": host})
+        assert reply.status == status
+        if status == 421:
+            assert reply.body["error_code"] == "wrong_host"
+
+
+async def test_the_local_admin_token_works_on_this_machine_only(web: RunningWeb) -> None:
+    browser = web.browser()
+    me = await browser.get("/api/session", web.local_admin)
+    assert (me.status, me.body["role"]) == (200, "system_admin")
+    # No cookie is involved, so no CSRF token is either.
+    assert (await browser.post("/api/cameras", CAMERA, web.local_admin)).status == 201
+    for forwarded in (
+        {"X-Forwarded-For": "203.0.113.7"},
+        {"X-Forwarded-For": "127.0.0.1"},
+        {"Forwarded": "for=127.0.0.1"},
+        {"X-Real-IP": "127.0.0.1"},
+    ):
+        assert (await browser.get("/api/cameras", {**web.local_admin, **forwarded})).status == 401, forwarded
+
+
+async def test_every_answer_has_the_security_headers(web: RunningWeb) -> None:
+    browser = web.browser()
+    for path, headers in (("/", {}), ("/api/cameras", {}), ("/no-such", {}), ("/", {"Host": "evil.example"})):
+        reply = await browser.get(path, headers)
+        policy = reply.headers["Content-Security-Policy"]
+        assert "frame-ancestors 'none'" in policy
+        assert "script-src 'self'" in policy
+        assert "unsafe" not in policy
+        assert reply.headers["X-Content-Type-Options"] == "nosniff"
+        assert reply.headers["Referrer-Policy"] == "same-origin"
+        assert "Server" not in reply.headers
+    assert (await browser.get("/api/cameras")).headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_a_request_that_is_too_large_is_refused(web: RunningWeb, chunked: bool) -> None:
+    body = b" " * (BODY_MAX_BYTES + 1)
+
+    async def pieces() -> object:
+        for start in range(0, len(body), 10_000):
+            yield body[start : start + 10_000]
+
+    browser = web.browser()
+    data = pieces() if chunked else body
+    async with browser.http.post(web.url + "/api/session", data=data) as response:
+        assert response.status == 413
+        assert (await response.json())["details"] == {"reason": "too_large", "bytes_max": BODY_MAX_BYTES}
+    # Other requests go on.
+    assert (await browser.get("/healthz")).status == 200

@@ -1,0 +1,209 @@
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from camserver.base.credentials import open_sealed, seal
+from camserver.base.errors import Bug, Conflict, NotFound
+from camserver.domain.people import Principal, Role
+from camserver.store import Scoped, Store, Tx, cameras, counts, event_pages, feed, tenants
+from camserver.store.cameras import NewCamera
+from tests.store.people_rows import (
+    NOW_MS,
+    FrameRow,
+    add_event,
+    add_frame,
+    add_tenant,
+    admin_of,
+    audit_rows,
+    count_rows,
+    prepare,
+)
+
+KEY = b"k" * 32
+CAMERA = NewCamera("cam_1", "Gate", "main", "rtsp", "rtsp://10.0.0.9/1", None, 30.0)
+
+
+async def add(store: Store, who: Principal, camera: NewCamera = CAMERA) -> cameras.CameraSummary:
+    return await store.as_(who).write(cameras.add, camera, "1.2.3.4", NOW_MS)
+
+
+async def test_an_added_camera_has_everything_a_worker_is_given(store: Store) -> None:
+    home = await prepare(store)
+    admin = admin_of(home.tenant_id)
+    sealed = seal(KEY, home.tenant_id, "cam_1", b"secret")
+    camera = await add(store, admin, replace(CAMERA, credentials=sealed))
+
+    assert camera == await store.as_(admin).read(cameras.get, "cam_1")
+    assert (camera.name, camera.site, camera.url, camera.has_credentials) == (
+        "Gate",
+        "main",
+        "rtsp://10.0.0.9/1",
+        True,
+    )
+    assert (camera.state, camera.polling_interval_sec, camera.latest) == ("ORPHANED", 30.0, None)
+    for table in ("camera_streams", "camera_auth", "camera_overrides", "camera_state", "camera_sessions"):
+        assert await store.read(count_rows, table) == 1, table
+    stored = await store.read(stored_credentials)
+    assert open_sealed(KEY, home.tenant_id, "cam_1", stored) == b"secret"
+    assert [row[1:4] for row in await store.read(audit_rows)] == [("camera_added", "local_admin_token", "cam_1")]
+
+
+async def stored_credentials(tx: Tx) -> cameras.Sealed:
+    row = await tx.one("SELECT key_id, nonce, ciphertext FROM camera_auth")
+    assert row is not None
+    return cameras.Sealed(row["key_id"], bytes(row["nonce"]), bytes(row["ciphertext"]))
+
+
+async def test_an_id_is_given_once_also_to_racing_requests(two_stores: tuple[Store, Store]) -> None:
+    home = await prepare(two_stores[0])
+    admin = admin_of(home.tenant_id)
+    racing = [add(store, admin) for store in two_stores * 3]
+    results = await asyncio.gather(*racing, return_exceptions=True)
+
+    assert sum(isinstance(result, cameras.CameraSummary) for result in results) == 1
+    assert sum(isinstance(result, Conflict) for result in results) == 5
+    assert await two_stores[0].read(count_rows, "cameras") == 1
+    assert await two_stores[0].read(count_rows, "camera_sessions") == 1
+
+
+async def test_another_tenants_camera_does_not_exist(store: Store) -> None:
+    home = await prepare(store)
+    foreign = await store.write(add_tenant, "other", NOW_MS)
+    mine, theirs = store.as_(admin_of(home.tenant_id)), store.as_(admin_of(foreign.tenant_id))
+    await add(store, admin_of(foreign.tenant_id))
+    frame = FrameRow(foreign.tenant_id, "cam_1", NOW_MS, "f1")
+    await store.write(add_frame, frame)
+    await store.write(add_event, foreign.tenant_id, "cam_1", "e1", NOW_MS)
+
+    for operation, arguments in (
+        (cameras.get, ("cam_1",)),
+        (cameras.latest_picture, ("cam_1",)),
+        (event_pages.get, ("e1",)),
+    ):
+        await theirs.read(operation, *arguments)
+        with pytest.raises(NotFound):
+            await mine.read(operation, *arguments)
+    with pytest.raises(NotFound):
+        await mine.write(cameras.remove, "cam_1", "", NOW_MS)
+    assert await mine.read(cameras.page, "", 10) == ()
+    assert await mine.read(event_pages.page, None, None, 10) == ()
+    assert (await mine.read(feed.after, 0, 10)).items == ()
+    assert (await mine.read(counts.count)).cameras == 0
+    # The same id is free in each tenant.
+    await add(store, admin_of(home.tenant_id))
+    assert len(await theirs.read(cameras.page, "", 10)) == 1
+
+
+async def test_who_has_one_site_sees_and_changes_that_one_only(store: Store) -> None:
+    home = await prepare(store)
+    admin = admin_of(home.tenant_id)
+    other_site = await store.write(tenants.ensure_site, home.tenant_id, "annex", NOW_MS)
+    await add(store, admin)
+    await add(store, admin, replace(CAMERA, camera_id="cam_2", site="annex"))
+    for camera_id, uuid in (("cam_1", "e1"), ("cam_2", "e2")):
+        await store.write(add_event, home.tenant_id, camera_id, uuid, NOW_MS)
+    manager = Principal(home.tenant_id, None, Role.SITE_MANAGER, frozenset({other_site}))
+    theirs = store.as_(manager)
+
+    assert [camera.camera_id for camera in await theirs.read(cameras.page, "", 10)] == ["cam_2"]
+    assert [event.event_uuid for event in await theirs.read(event_pages.page, None, None, 10)] == ["e2"]
+    page = await theirs.read(feed.after, 0, 10)
+    assert {item.camera_id for item in page.items} == {"cam_2"}
+    assert page.last_seq == 4
+    for forbidden in ("cam_1", "no_such"):
+        with pytest.raises(NotFound):
+            await theirs.write(cameras.remove, forbidden, "", NOW_MS)
+    with pytest.raises(NotFound, match="main"):
+        await add(store, manager, replace(CAMERA, camera_id="cam_3"))
+    with pytest.raises(NotFound):
+        await store.as_(Principal(home.tenant_id, None, Role.VIEWER, frozenset())).read(cameras.get, "cam_2")
+
+
+async def test_a_removed_camera_is_gone_but_its_evidence_stays(store: Store) -> None:
+    home = await prepare(store)
+    admin = admin_of(home.tenant_id)
+    mine = store.as_(admin)
+    await add(store, admin, replace(CAMERA, credentials=seal(KEY, home.tenant_id, "cam_1", b"secret")))
+    await store.write(add_event, home.tenant_id, "cam_1", "e1", NOW_MS)
+    await store.write(give_lease, "cam_1")
+    await mine.write(cameras.remove, "cam_1", "1.2.3.4", NOW_MS + 5)
+
+    with pytest.raises(NotFound):
+        await mine.read(cameras.get, "cam_1")
+    for table in ("camera_streams", "camera_auth", "camera_overrides", "camera_sessions"):
+        assert await store.read(count_rows, table) == 0, table
+    assert await store.read(open_leases) == 0
+    assert (await mine.read(event_pages.get, "e1")).camera_id == "cam_1"
+    with pytest.raises(NotFound):
+        await mine.write(cameras.remove, "cam_1", "1.2.3.4", NOW_MS + 5)
+
+    again = await add(store, admin)
+    assert not again.has_credentials
+    assert len(await mine.read(cameras.page, "", 10)) == 1
+    actions = [row[1] for row in await store.read(audit_rows)]
+    assert actions == ["camera_added", "camera_removed", "camera_added"]
+
+
+async def test_the_longest_id_can_be_removed_twice(store: Store) -> None:
+    home = await prepare(store)
+    admin = admin_of(home.tenant_id)
+    longest = replace(CAMERA, camera_id="c" * 64)
+    for _ in range(2):
+        await add(store, admin, longest)
+        await store.as_(admin).write(cameras.remove, longest.camera_id, "", NOW_MS)
+    assert await store.read(count_rows, "cameras") == 2
+
+
+async def give_lease(tx: Tx, camera_id: str) -> None:
+    await tx.run(
+        "INSERT INTO camera_leases (camera_key, generation, tenant_id, worker_key, granted_at) "
+        "SELECT camera_key, 1, tenant_id, 1, 1 FROM cameras WHERE camera_id = :camera_id",
+        camera_id=camera_id,
+    )
+
+
+async def open_leases(tx: Tx) -> int:
+    row = await tx.one("SELECT COUNT(*) AS n FROM camera_leases WHERE ended_at IS NULL")
+    assert row is not None
+    return int(row["n"])
+
+
+async def test_the_newest_look_and_the_newest_picture_may_differ(store: Store) -> None:
+    home = await prepare(store)
+    mine = store.as_(admin_of(home.tenant_id))
+    await add(store, admin_of(home.tenant_id))
+    with pytest.raises(NotFound, match="no picture yet"):
+        await mine.read(cameras.latest_picture, "cam_1")
+    for frame in (
+        FrameRow(home.tenant_id, "cam_1", NOW_MS + 1000, "good"),
+        FrameRow(home.tenant_id, "cam_1", NOW_MS, "older"),
+        FrameRow(home.tenant_id, "cam_1", NOW_MS + 2000, "failed", "timeout", None, None),
+    ):
+        await store.write(add_frame, frame)
+
+    latest = (await mine.read(cameras.get, "cam_1")).latest
+    assert latest is not None
+    assert (latest.frame_uuid, latest.status, latest.has_picture) == ("failed", "timeout", False)
+    assert (await mine.read(cameras.latest_picture, "cam_1")).frame_uuid == "good"
+
+
+async def test_pages_follow_the_ids(store: Store) -> None:
+    home = await prepare(store)
+    admin = admin_of(home.tenant_id)
+    for number in range(5):
+        await add(store, admin, replace(CAMERA, camera_id=f"cam_{number}"))
+
+    first = await store.as_(admin).read(cameras.page, "", 3)
+    second = await store.as_(admin).read(cameras.page, first[-1].camera_id, 3)
+    assert [camera.camera_id for camera in (*first, *second)] == [f"cam_{number}" for number in range(5)]
+
+
+async def test_a_statement_without_the_tenant_is_refused(store: Store) -> None:
+    home = await prepare(store)
+    with pytest.raises(Bug, match="lacks :tenant_id"):
+        await store.as_(admin_of(home.tenant_id)).read(read_everything)
+
+
+async def read_everything(tx: Scoped) -> int:
+    return len(await tx.all("SELECT camera_key FROM cameras"))
