@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.rig.databases import DatabaseServer, mariadb_server, postgres_server
-
 from bench._cpu import CpuUsed, cpu_seconds
+from tests.rig.databases import DatabaseServer, mariadb_server, postgres_server
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,18 @@
 
 import asyncio
 import time
+from typing import Any
 
 import asyncpg
 import pgqueuer
 import procrastinate
 from pgqueuer.domain.types import QueueExecutionMode
-from tests.store.scenery import NOW_MS
 
 from bench._queue_scene import ANALYSIS, POLICIES, RESULT_JSON, TAG_GROUPS, TERMS, VOCABULARY
 from camserver.domain.outcomes import decide
 from camserver.store import Store, Tx, jobs, outcomes
 from camserver.store.outcomes import Finished, Work
+from tests.store.scenery import NOW_MS
 
 
 async def complete(tx: Tx, frame_id: int) -> None:
@@ -59,7 +60,8 @@ async def run_procrastinate(url: str, store: Store, frame_ids: list[int], worker
 
     async with app.open_async():
         await app.schema_manager.apply_schema_async()
-        await _complete.batch_defer_async(*[{"frame_id": frame_id} for frame_id in frame_ids])
+        arguments: list[dict[str, Any]] = [{"frame_id": frame_id} for frame_id in frame_ids]
+        await _complete.batch_defer_async(*arguments)
         started = time.perf_counter()
         await app.run_worker_async(
             concurrency=workers, wait=False, install_signal_handlers=False, listen_notify=False

@@ -4,13 +4,14 @@ The statements are recorded from a real batch, not written again. Their texts ar
 become pgbench variables that walk through the queue as claims do, and everything else stays as it was.
 """
 
+import asyncio
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import asyncpg
-from tests.store.scenery import NOW_MS, Scene
 
 from bench._queue_scene import BATCH, CAMERAS, TERMS, finished
 from camserver.store import Sql, jobs, outcomes
@@ -18,6 +19,7 @@ from camserver.store.jobs import ClaimedJob
 from camserver.store.postgres import PostgresTx
 from camserver.store.sql import Dialect
 from camserver.store.tx import Row
+from tests.store.scenery import NOW_MS, Scene
 
 PGBENCH = "/usr/lib/postgresql/15/bin/pgbench"
 _PARAMETER = re.compile(r"(?<!:):([a-z_][a-z0-9_]*)(\.\.\.)?")
@@ -70,14 +72,12 @@ async def jobs_per_second(url: str, scene: Scene, count: int, clients: int, fold
     path = folder / "batch.pgbench"
     path.write_text(script)
     rounds = (count - 2 * BATCH) // BATCH // clients
-    done = subprocess.run(
-        [
-            PGBENCH, url, "--no-vacuum", "--protocol=prepared", f"--file={path}", f"--client={clients}",
-            f"--jobs={min(2, clients)}", f"--transactions={rounds}", "--define=round=0",
-            f"--define=clients={clients}", *constants.options,
-        ],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    options = [
+        *("--no-vacuum", "--protocol=prepared", f"--file={path}", f"--client={clients}", f"--jobs={min(2, clients)}"),
+        *(f"--transactions={rounds}", "--define=round=0", f"--define=clients={clients}", *constants.options),
+    ]
+    run = partial(subprocess.run, [PGBENCH, url, *options], capture_output=True, text=True, check=False)
+    done = await asyncio.to_thread(run)
     found = re.search(r"tps = ([0-9.]+)", done.stdout)
     if done.returncode != 0 or found is None:
         raise RuntimeError(f"pgbench failed: {done.stderr[-2000:]}")

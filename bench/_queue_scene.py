@@ -6,8 +6,6 @@ from dataclasses import replace
 from importlib import resources
 from itertools import islice
 
-from tests.store.scenery import INTERVAL_MS, NOW_MS, Scene, furnish, look
-
 from camserver.domain.analysis import Analysis, Box
 from camserver.domain.events import EventPolicy
 from camserver.domain.jobs import JobPolicy
@@ -18,6 +16,7 @@ from camserver.store import Sql, Store, Tx, frames, jobs, outcomes
 from camserver.store.jobs import ClaimedJob, ClaimTerms
 from camserver.store.outcomes import Finished
 from camserver.wire.analyzer import result_json
+from tests.store.scenery import INTERVAL_MS, NOW_MS, Scene, furnish, look
 
 CAMERAS = 400
 BATCH = 16

@@ -48,9 +48,9 @@ def report(bench: str, rows: list[Row]) -> None:
         ratio = "" if row.ratio is None else f"  ratio {row.ratio:.2f}"
         aim = "" if row.aim is None else f"  aim {row.aim:g}: {'met' if row.met else 'MISSED'}"
         say(f"{row.name:<{width}}  {row.ours:>12,.2f} {row.unit}{against}{ratio}{aim}")
-    printed = [{**asdict(row), "met": row.met} for row in rows]
-    for row in printed:
-        for key in ("ours", "peer", "ratio"):
-            if isinstance(row[key], float):
-                row[key] = round(row[key], 4)
+    printed = [_rounded({**asdict(row), "met": row.met}) for row in rows]
     print(json.dumps({"bench": bench, "rows": printed}), flush=True)
+
+
+def _rounded(values: dict[str, object]) -> dict[str, object]:
+    return {key: round(value, 4) if isinstance(value, float) else value for key, value in values.items()}

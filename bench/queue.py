@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import uuid_utils
 import uvloop
-from tests.store.scenery import NOW_MS, furnish
 
 from bench import _queue_peers, _queue_pgbench
 from bench import _queue_scene as scene_ops
@@ -28,6 +27,7 @@ from bench._queue_scene import (
 from bench._report import QUICK, Row, figure, less_is_better, more_is_better, report, say
 from camserver.store import Store, jobs, open_store, outcomes
 from camserver.store.outcomes import Applied
+from tests.store.scenery import NOW_MS, furnish
 
 JOBS = 3_200 if QUICK else 24_000
 PEER_JOBS = 400 if QUICK else 4_000

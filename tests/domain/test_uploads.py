@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from camserver.base.errors import Bug
-from camserver.domain.uploads import Gap, gap_before, settled_captured_at, without_seq
+from camserver.domain.uploads import Gap, captured_at_by_age, gap_before, settled_captured_at, without_seq
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,12 @@ def test_a_frame_is_never_from_the_future() -> None:
     assert settled_captured_at(5_000, 10_000) == 5_000
     assert settled_captured_at(10_900, 10_000) == 10_900
     assert settled_captured_at(99_000, 10_000) == 11_000
+
+
+def test_the_age_of_a_look_tells_its_time_whatever_the_worker_thinks_the_date_is() -> None:
+    assert captured_at_by_age(boot_ms=1_000, sent_boot_ms=4_000, received_at=100_000, claimed_at=5) == 97_000
+    assert captured_at_by_age(boot_ms=4_000, sent_boot_ms=4_000, received_at=100_000, claimed_at=5) == 100_000
+
+
+def test_stamps_that_contradict_each_other_are_not_believed() -> None:
+    assert captured_at_by_age(boot_ms=4_001, sent_boot_ms=4_000, received_at=100_000, claimed_at=5) == 5

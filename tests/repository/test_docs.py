@@ -153,9 +153,8 @@ def test_exit_codes_of_the_set_up_are_documented():
 
 
 def test_exit_codes_of_the_set_up_and_of_camserver_do_not_collide():
-    from tools import project_venv, system_packages
-
     from camserver.base.exits import Exit
+    from tools import project_venv, system_packages
 
     own = {int(code) for code in project_venv.Exit if code} | {system_packages.EXIT_MISSING}
     assert not own & {int(code) for code in Exit}

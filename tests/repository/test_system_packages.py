@@ -1,6 +1,7 @@
 """System packages for the tests: installed, named, or a failure on the build machine."""
 
 import pytest
+
 from tools import system_packages
 from tools.system_packages import Program, ensure, install, services_kept_off
 

@@ -1,9 +1,11 @@
 import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from camserver.base.credentials import open_sealed, seal
+from camserver.base.credentials import Sealed, open_sealed, seal
 from camserver.base.errors import Bug, Conflict, NotFound
 from camserver.domain.people import Principal, Role
 from camserver.store import Scoped, Store, Tx, cameras, counts, event_pages, feed, tenants
@@ -49,10 +51,10 @@ async def test_an_added_camera_has_everything_a_worker_is_given(store: Store) ->
     assert [row[1:4] for row in await store.read(audit_rows)] == [("camera_added", "local_admin_token", "cam_1")]
 
 
-async def stored_credentials(tx: Tx) -> cameras.Sealed:
+async def stored_credentials(tx: Tx) -> Sealed:
     row = await tx.one("SELECT key_id, nonce, ciphertext FROM camera_auth")
     assert row is not None
-    return cameras.Sealed(row["key_id"], bytes(row["nonce"]), bytes(row["ciphertext"]))
+    return Sealed(row["key_id"], bytes(row["nonce"]), bytes(row["ciphertext"]))
 
 
 async def test_an_id_is_given_once_also_to_racing_requests(two_stores: tuple[Store, Store]) -> None:
@@ -76,14 +78,15 @@ async def test_another_tenants_camera_does_not_exist(store: Store) -> None:
     await store.write(add_frame, frame)
     await store.write(add_event, foreign.tenant_id, "cam_1", "e1", NOW_MS)
 
-    for operation, arguments in (
-        (cameras.get, ("cam_1",)),
-        (cameras.latest_picture, ("cam_1",)),
-        (event_pages.get, ("e1",)),
-    ):
-        await theirs.read(operation, *arguments)
+    readers: list[tuple[Callable[[Scoped, str], Coroutine[Any, Any, object]], str]] = [
+        (cameras.get, "cam_1"),
+        (cameras.latest_picture, "cam_1"),
+        (event_pages.get, "e1"),
+    ]
+    for operation, wanted in readers:
+        await theirs.read(operation, wanted)
         with pytest.raises(NotFound):
-            await mine.read(operation, *arguments)
+            await mine.read(operation, wanted)
     with pytest.raises(NotFound):
         await mine.write(cameras.remove, "cam_1", "", NOW_MS)
     assert await mine.read(cameras.page, "", 10) == ()

@@ -145,10 +145,11 @@ async def test_renewal_and_take_of_an_orphan_race_to_one_holder(two_stores: tupl
     expired = NOW_MS + TTL_MS + 1
     await first.write(reclaim, expired)
     held = tuple((camera.id, 1) for camera in stage.cameras)
-    renewal, *takes = await asyncio.gather(
-        renewed(first, stage, 0, expired + 1, *held),
-        *(second.write(take, want(stage, 1, camera, 1), TTL_MS, expired + 1) for camera in range(6)),
+    renewing = asyncio.create_task(renewed(first, stage, 0, expired + 1, *held))
+    takes = await asyncio.gather(
+        *(second.write(take, want(stage, 1, camera, 1), TTL_MS, expired + 1) for camera in range(6))
     )
+    renewal = await renewing
     kept = {camera_id for camera_id, _ in renewal.renewed}
     taken = {stage.cameras[i].id for i, lease in enumerate(takes) if lease is not None}
     assert kept | taken == {camera.id for camera in stage.cameras}
@@ -206,13 +207,14 @@ async def test_recording_and_taking_race_without_a_stale_live_frame(
         worker, other = (generation - 1) % 2, generation % 2
         now_ms = NOW_MS + generation * 1_000_000
         await first.write(reclaim, now_ms)
-        lease, *answers = await asyncio.gather(
-            first.write(take, want(stage, other, 0, generation), TTL_MS, now_ms),
+        taking = asyncio.create_task(first.write(take, want(stage, other, 0, generation), TTL_MS, now_ms))
+        answers = await asyncio.gather(
             *(
                 second.write(record, (a_look(stage, worker, generation, seq, now_ms),), LeasePolicy())
                 for seq in range(1, 6)
-            ),
+            )
         )
+        lease = await taking
         assert lease is not None
         standings = {answer.standing for (answer,) in answers}
         assert standings <= {FrameStanding.LIVE, FrameStanding.LATE}

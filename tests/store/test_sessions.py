@@ -1,7 +1,7 @@
 import asyncio
 
 from camserver.domain.people import SESSION_IDLE_MS, Role
-from camserver.store import Store, sessions, users
+from camserver.store import Store, Tx, sessions, users
 from camserver.store.sessions import SESSIONS_PER_USER_MAX, NewSession
 from tests.store.people_rows import HOUR_MS, NOW_MS, add_user, audit_rows, count_rows, disable_user, prepare
 
@@ -115,7 +115,7 @@ async def test_failed_tries_are_counted_and_a_sign_in_forgets_them(two_stores: t
     assert await store.read(failed_logins, "owner") == 0
 
 
-async def failed_logins(tx: sessions.Tx, login: str) -> int:
+async def failed_logins(tx: Tx, login: str) -> int:
     row = await tx.one("SELECT failed_logins FROM users WHERE login = :login", login=login)
     assert row is not None
     return int(row["failed_logins"])

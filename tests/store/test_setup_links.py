@@ -62,5 +62,9 @@ async def test_links_are_bounded_and_the_newest_stay(store: Store) -> None:
     assert await store.read(setup_links.standing, "hash2", NOW_MS) is Standing.UNKNOWN
     assert await store.read(setup_links.standing, f"hash{LINKS_MAX + 2}", NOW_MS) is Standing.WORKS
 
+    assert await store.write(setup_links.add, "only", NOW_MS, alone=True)
+    assert await store.read(count_rows, "setup_links") == 1
+    assert await store.read(setup_links.standing, "only", NOW_MS) is Standing.WORKS
+
     await store.write(setup_links.add, "fresh", NOW_MS + HOUR_MS)
     assert await store.read(count_rows, "setup_links") == 1

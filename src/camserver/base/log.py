@@ -113,9 +113,9 @@ def configure(service: str, format: Format = "auto", level: Level = "info") -> N
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
-    # One line per request of a client or server is a metric's job. At debug they are welcome.
+    # A line per request or per migration step of a library is no news. At debug they are welcome.
     if level != "debug":
-        for name in ("aiohttp.access", "uvicorn.access", "asyncio"):
+        for name in ("aiohttp.access", "uvicorn.access", "uvicorn.error", "asyncio", "alembic"):
             logging.getLogger(name).setLevel(logging.WARNING)
     logging.captureWarnings(True)
     _log_uncaught()

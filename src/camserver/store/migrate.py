@@ -89,10 +89,15 @@ def upgrade(url: str, backup_dir: Path | None = None) -> SchemaStatus:
             on_database(url, _upgrade_locked)
     except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
         raise UpgradeFailed(
-            f"the upgrade from {before.current} to {before.head} failed ({scrub(str(error))}); "
+            f"the upgrade from {before.current} to {before.head} failed ({scrub(_cause(error))}); "
             + (f"the backup is in {backup_dir}" if backup_dir else "no backup was asked for")
         ) from error
     return status(url)
+
+
+def _cause(error: Exception) -> str:
+    """The database's own words, where there are any; the library's go on with the whole statement."""
+    return str(getattr(error, "orig", None) or error)
 
 
 def require_current(url: str) -> None:

@@ -4,12 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from camserver.base.secrets import Secret
-from camserver.store import migrate
 from camserver.store.core import Store
 from camserver.store.sql import Dialect
 from camserver.store.sqlite import OwnerLock, SqliteStore
+
+if TYPE_CHECKING:
+    from camserver.store.migrate import SchemaStatus
+# `migrate` is imported where it is used: its libraries take a second to load, and the SQLite writer's process, which
+# every start and restart waits for, imports this package without ever migrating.
 
 
 async def open_store(
@@ -25,6 +30,8 @@ async def open_store(
     An empty database is set up. An older SQLite file is backed up and upgraded, since it is ours alone; an older
     server database is refused with the command to run, since other machines may be using it.
     """
+    from camserver.store import migrate
+
     address = url if isinstance(url, Secret) else Secret(url)
     match migrate.dialect_of(address.reveal()):
         case Dialect.SQLITE:
@@ -42,14 +49,18 @@ async def open_store(
             return MariaStore(address, pool_size=pool_size, acquire_timeout_sec=acquire_timeout_sec)
 
 
-async def upgrade_database(url: Secret, backup_dir: Path | None) -> migrate.SchemaStatus:
+async def upgrade_database(url: Secret, backup_dir: Path | None) -> "SchemaStatus":
     """`camserver db upgrade`: refused while a camserver runs on the SQLite file."""
+    from camserver.store import migrate
+
     async with _owned(url.reveal()):
         return await asyncio.to_thread(migrate.upgrade, url.reveal(), backup_dir)
 
 
 @asynccontextmanager
 async def _owned(url: str) -> AsyncIterator[None]:
+    from camserver.store import migrate
+
     if migrate.dialect_of(url) is not Dialect.SQLITE:
         yield
         return
@@ -62,11 +73,15 @@ async def _owned(url: str) -> AsyncIterator[None]:
 
 
 def _lock_of(url: str) -> OwnerLock:
+    from camserver.store import migrate
+
     path = migrate.sqlite_path(url)
     return OwnerLock(path.with_name(path.name + ".lock"))
 
 
 async def _open_sqlite(url: str, readers: int, acquire_timeout_sec: float, backup_dir: Path | None) -> SqliteStore:
+    from camserver.store import migrate
+
     lock = _lock_of(url)
     await lock.acquire()
     try:
@@ -80,6 +95,8 @@ async def _open_sqlite(url: str, readers: int, acquire_timeout_sec: float, backu
 
 
 def _prepare_server(url: str) -> None:
+    from camserver.store import migrate
+
     if migrate.status(url).current is None:
         migrate.upgrade(url)
     migrate.require_current(url)

@@ -90,8 +90,7 @@ class PostgresStore(ServerStore[Any]):
     def _translated(self, error: Exception) -> CamError | None:
         if isinstance(error, asyncpg.IntegrityConstraintViolationError):
             return violated("PostgreSQL", error)
-        # The driver's word for an argument of the wrong type is an InterfaceError too, and a ValueError.
-        if isinstance(error, _AWAY) and not isinstance(error, ValueError):
+        if isinstance(error, _AWAY):
             return unavailable("PostgreSQL", error)
         if isinstance(error, asyncpg.DiskFullError):
             return StoreUnavailable("PostgreSQL's disk is full; free space there, then writing goes on by itself")
@@ -103,6 +102,8 @@ _AWAY = (
     TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    # What the driver says on a connection that the server ended while it lay idle in the pool.
+    asyncpg.InternalClientError,
     asyncpg.OperatorInterventionError,
     asyncpg.CannotConnectNowError,
     asyncpg.TooManyConnectionsError,

@@ -19,13 +19,16 @@ class Standing(StrEnum):
     ADMIN_EXISTS = "admin_exists"
 
 
-async def add(tx: Tx, token_hash: str, now_ms: int) -> bool:
-    """Adds a link; False when there is an admin already, so that no link can make a second one."""
+async def add(tx: Tx, token_hash: str, now_ms: int, *, alone: bool = False) -> bool:
+    """Adds a link; False when there is an admin already, so that no link can make a second one.
+
+    `alone`: the links before it stop working. Servers that start beside each other leave them to each other.
+    """
     await lock_home(tx)
     if await users.admin_exists(tx):
         return False
     rows = await tx.all("SELECT link_id, expires_at FROM setup_links ORDER BY link_id DESC LIMIT 1000")
-    keep = [row["link_id"] for row in rows if row["expires_at"] > now_ms][: LINKS_MAX - 1]
+    keep = [row["link_id"] for row in rows if row["expires_at"] > now_ms][: 0 if alone else LINKS_MAX - 1]
     await tx.run("DELETE FROM setup_links WHERE link_id NOT IN (:keep...)", keep=keep or [0])
     await tx.run(
         "INSERT INTO setup_links (token_hash, created_at, expires_at) VALUES (:token_hash, :now_ms, :expires_at)",

@@ -93,9 +93,13 @@ async def test_an_expired_lease_goes_to_another_worker_and_the_first_one_is_told
         await other.beat(state=WorkerState.IDLE)
     order = await other.start()
     assert (order.camera_id, order.generation) == ("cam_1", 2)
-    answer = await worker.beat(("cam_1", 1))
-    assert answer.renewed == ()
-    assert answer.lost == (Lost(camera_id="cam_1", generation=1, reason="superseded"),)
+    assert await worker.closed() == 4008
+    back = await control.connect(holding=held(("cam_1", 1)))
+    assert back.registered is not None
+    assert back.registered.kept == ()
+    assert back.registered.lost == (Lost(camera_id="cam_1", generation=1, reason="superseded"),)
+    answer = await back.beat(("cam_1", 1))
+    assert (answer.renewed, answer.lost) == ((), back.registered.lost)
     assert [span[0] for span in await spans(control.store, camera.key)] == [1, 2]
     await check_history(control.store, camera.key)
 
@@ -169,10 +173,11 @@ async def test_a_cameras_own_fault_stays_with_it(control: RunningControl) -> Non
     await control.store.write(
         release, Claim(control.tenant_id, row_worker(row), "cam_1", 1), "drained", control.clock.now_ms()
     )
-    await control.pass_time(30, step_sec=5)
+    for _ in range(5):
+        await control.pass_time(10, step_sec=5)
+        await worker.beat(state=WorkerState.IDLE)
     assert (await session(control.store, camera.key))["generation"] == 1
-    await worker.beat(state=WorkerState.IDLE)
-    await control.pass_time(35, step_sec=5)
+    await control.pass_time(12, step_sec=1)
     order = await worker.start()
     assert (order.generation, order.failures, order.auth_failures) == (2, 5, 4)
 

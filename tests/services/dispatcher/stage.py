@@ -24,6 +24,7 @@ from camserver.objects.local import LocalObjects, Objects
 from camserver.services.dispatcher import service
 from camserver.store import Store, Tx
 from camserver.store.core import Operation
+from camserver.store.epochs import renew_epoch
 from camserver.store.first_start import prepare_store
 from tests.fakes.analyzer import FakeAnalyzer, Seen
 from tests.rig.clock import ManualClock
@@ -37,6 +38,7 @@ Rows = list[dict[str, Any]]
 
 # Pauses up to this long are looks at a queue or at a store that may be back: they take no time of this clock.
 LOOKING_SEC = 1.0
+ALIVE_MS = 100 * 86_400_000
 
 
 class StageClock(ManualClock):
@@ -50,7 +52,7 @@ class StageClock(ManualClock):
         if seconds > LOOKING_SEC:
             await super().sleep(seconds)
             return
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(0.003)
         self.turns += 1
 
     async def some_turns(self, count: int = 30) -> None:
@@ -113,6 +115,8 @@ class Stage:
         clock = StageClock()
         await prepare_store(store, SHIPPED_VERSION, clock.now_ms())
         scene = await furnish(store, cameras)
+        # Whoever writes the looks' pictures stays alive however far a test moves the clock.
+        await store.write(renew_epoch, scene.epoch_id, NOW_MS + ALIVE_MS)
         settings = load(None, {}, folder)
         # The real time-out: in tests an answer comes at once or is held on purpose.
         settings = replace(settings, analyzer=AnalyzerSettings(url=analyzer.url, analyze_timeout_sec=60.0))
@@ -161,6 +165,16 @@ class Stage:
         finally:
             task.cancel()
             await asyncio.wait([task])
+
+    async def pass_time(self, total_sec: int, step_sec: int) -> None:
+        """Moves the clock in steps, and lets every loop do what each step brings.
+
+        Steps are shorter than a lock holds: the clock does not wait for what goes on meanwhile.
+        """
+        assert step_sec < self.policy.lock_sec / 2 + 1
+        for _ in range(0, total_sec, step_sec):
+            await self.clock.advance(step_sec * 1000)
+            await self.clock.some_turns(6)
 
     async def until(self, probe: Callable[[], Awaitable[bool]], what: str) -> None:
         await poll_async(probe, what)

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from fastapi.routing import APIRoute
 
 from camserver.base.errors import Bug
 from camserver.domain.people import PERMISSIONS, Permission, Role
@@ -11,7 +10,7 @@ from camserver.services.web.access import Gate
 from camserver.services.web.app import build_api
 from camserver.services.web.edge import BODY_MAX_BYTES
 from camserver.services.web.routing import GuardedRoute
-from camserver.store import Store
+from camserver.store import Store, Tx
 from tests.rig.clock import ManualClock
 from tests.services.web.rig import LOGIN, PASSWORD, RunningWeb, running_web
 
@@ -25,15 +24,19 @@ PUBLIC = {
 }
 
 
+def method_of(route: GuardedRoute) -> str:
+    [method] = route.methods or set()
+    return method
+
+
 def concrete(path: str) -> str:
     return path.replace("{camera_id}", "cam_1").replace("{event_uuid}", "some-event")
 
 
 def test_every_route_says_whom_it_is_for() -> None:
     assert [route for route in build_api().routes if not isinstance(route, GuardedRoute)] == []
-    public = {(next(iter(route.methods)), route.path) for route in ROUTES if route.needs is Gate.PUBLIC}
+    public = {(method_of(route), route.path) for route in ROUTES if route.needs is Gate.PUBLIC}
     assert public == PUBLIC
-    assert all(len(route.methods) == 1 for route in ROUTES)
 
 
 def test_a_route_without_a_need_can_not_be_built() -> None:
@@ -43,7 +46,7 @@ def test_a_route_without_a_need_can_not_be_built() -> None:
 
     with pytest.raises(Bug, match="/api/forgotten"):
         api.get("/api/forgotten")(forgotten)
-    with pytest.raises(Bug, match="x-permission|who may use"):
+    with pytest.raises(Bug, match="who may use"):
         api.get("/api/forgotten", openapi_extra={"x-permission": "everybody"})(forgotten)
 
 
@@ -54,30 +57,31 @@ def test_the_api_document_names_each_need() -> None:
         for path, operations in described.items()
         for method, operation in operations.items()
     }
-    expected = {
-        (next(iter(route.methods)), route.path): route.needs.value for route in ROUTES if route.include_in_schema
-    }
+    expected = {(method_of(route), route.path): route.needs.value for route in ROUTES if route.include_in_schema}
     assert listed == expected
     assert listed["DELETE", "/api/cameras/{camera_id}"] == "manage_cameras"
 
 
-@pytest.mark.parametrize("route", [route for route in ROUTES if route.needs is not Gate.PUBLIC], ids=str)
-async def test_nobody_gets_in_unauthenticated(web: RunningWeb, route: APIRoute) -> None:
-    [method] = route.methods
+async def test_nobody_gets_in_unauthenticated(web: RunningWeb) -> None:
     browser = web.browser()
-    path = concrete(route.path)
-    for headers in (
+    strangers: list[dict[str, str]] = [
         {},
         {"Authorization": "Bearer wrong"},
         {"Authorization": "Bearer "},
         {"Authorization": "Basic b3duZXI6cGFzcw=="},
         {"Cookie": "camserver_session=made-up"},
         {"Cookie": f"camserver_session={'x' * 3000}"},
-    ):
-        # A malformed body must not be told from a good one by somebody unknown.
-        reply = await browser.ask(method, path, headers=headers, data=b"{" if method == "POST" else None)
-        assert reply.status == 401, headers
-        assert set(reply.body) == {"error_code", "message", "details"}
+    ]
+    closed = [route for route in ROUTES if route.needs is not Gate.PUBLIC]
+    assert len(closed) == len(ROUTES) - len(PUBLIC)
+    for route in closed:
+        method = method_of(route)
+        for headers in strangers:
+            # A malformed body must not be told from a good one by somebody unknown.
+            body = b"{" if method == "POST" else None
+            reply = await browser.ask(method, concrete(route.path), headers=headers, data=body)
+            assert reply.status == 401, (method, route.path, headers)
+            assert set(reply.body) == {"error_code", "message", "details"}
 
 
 async def test_a_permission_is_required_and_not_only_a_sign_in(web: RunningWeb) -> None:
@@ -91,36 +95,36 @@ async def test_a_permission_is_required_and_not_only_a_sign_in(web: RunningWeb) 
     assert (await owner.post("/api/setup/link", None)).status == 403
 
 
-async def set_role(tx: object, role: str) -> None:
-    await tx.run("UPDATE users SET role = :role", role=role)  # type: ignore[attr-defined]
+async def set_role(tx: Tx, role: str) -> None:
+    await tx.run("UPDATE users SET role = :role", role=role)
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({}, 201),
-        ({"X-CSRF-Token": ""}, 403),
-        ({"X-CSRF-Token": "made-up"}, 403),
-        ({"Sec-Fetch-Site": "same-origin"}, 201),
-        ({"Sec-Fetch-Site": "none"}, 201),
-        ({"Sec-Fetch-Site": "same-site"}, 403),
-        ({"Sec-Fetch-Site": "cross-site"}, 403),
-        ({"Origin": "OWN"}, 201),
-        ({"Origin": "https://evil.example"}, 403),
-        ({"Origin": "http://127.0.0.1:1"}, 403),
-        ({"Origin": "null"}, 403),
-        ({"Origin": ""}, 403),
-    ],
-    ids=str,
-)
-async def test_a_change_must_come_from_our_own_pages(web: RunningWeb, headers: dict[str, str], status: int) -> None:
+ORIGINS: list[tuple[dict[str, str], int]] = [
+    ({}, 201),
+    ({"X-CSRF-Token": ""}, 403),
+    ({"X-CSRF-Token": "made-up"}, 403),
+    ({"X-CSRF-Token": "mäde-up"}, 403),
+    ({"Sec-Fetch-Site": "same-origin"}, 201),
+    ({"Sec-Fetch-Site": "none"}, 201),
+    ({"Sec-Fetch-Site": "same-site"}, 403),
+    ({"Sec-Fetch-Site": "cross-site"}, 403),
+    ({"Origin": "OWN"}, 201),
+    ({"Origin": "https://evil.example"}, 403),
+    ({"Origin": "http://127.0.0.1:1"}, 403),
+    ({"Origin": "http://["}, 403),
+    ({"Origin": "null"}, 403),
+    ({"Origin": ""}, 403),
+]
+
+
+async def test_a_change_must_come_from_our_own_pages(web: RunningWeb) -> None:
     owner = await web.owner()
-    sent = {name: web.url if value == "OWN" else value for name, value in headers.items()}
-    reply = await owner.post("/api/cameras", CAMERA, sent)
-
-    assert reply.status == status
-    there = (await owner.get("/api/cameras")).body["cameras"]
-    assert len(there) == (1 if status == 201 else 0)
+    for number, (headers, status) in enumerate(ORIGINS):
+        sent = {name: web.url if value == "OWN" else value for name, value in headers.items()}
+        camera_id = f"cam_{number}"
+        reply = await owner.post("/api/cameras", {**CAMERA, "camera_id": camera_id}, sent)
+        assert reply.status == status, headers
+        assert (await owner.get(f"/api/cameras/{camera_id}")).status == (200 if status == 201 else 404), headers
 
 
 async def test_a_csrf_token_of_another_session_is_refused(web: RunningWeb) -> None:
@@ -139,36 +143,36 @@ async def test_signing_in_from_a_foreign_page_is_refused(web: RunningWeb) -> Non
     assert "Set-Cookie" not in reply.headers
 
 
-@pytest.mark.parametrize(
-    ("host", "status"),
-    [
-        ("localhost:8080", 200),
-        ("LOCALHOST.", 200),
-        ("127.0.0.1", 200),
-        ("[::1]:99", 200),
-        ("cams.example", 200),
-        ("cams.example:444", 200),
-        ("proxy.example", 200),
-        ("evil.example", 421),
-        ("cams.example.evil.example", 421),
-        ("cams.example@evil.example", 421),
-        ("10.1.2.3", 421),
-        ("[", 421),
-        ("", 421),
-    ],
-)
-async def test_only_known_host_names_are_answered(
-    sqlite_store: Store, clock: ManualClock, tmp_path: Path, host: str, status: int
-) -> None:
+HOSTS = [
+    ("localhost:8080", 200),
+    ("LOCALHOST.", 200),
+    ("127.0.0.1", 200),
+    ("[::1]:99", 200),
+    ("cams.example", 200),
+    ("cams.example:444", 200),
+    ("proxy.example", 200),
+    ("evil.example", 421),
+    ("cams.example.evil.example", 421),
+    ("cams.example@evil.example", 421),
+    ("evil.example#cams.example", 421),
+    ("10.1.2.3", 421),
+    ("[", 421),
+    ("", 421),
+]
+
+
+async def test_only_known_host_names_are_answered(sqlite_store: Store, clock: ManualClock, tmp_path: Path) -> None:
     environ = {
         "CAMSERVER_WEB_ALLOWED_HOSTS": "cams.example",
         "CAMSERVER_SERVER_PUBLIC_URL": "https://proxy.example",
     }
     async with running_web(sqlite_store, clock, tmp_path, environ) as web:
-        reply = await web.browser().get("/healthz", {"Host": host})
-        assert reply.status == status
-        if status == 421:
-            assert reply.body["error_code"] == "wrong_host"
+        browser = web.browser()
+        for host, status in HOSTS:
+            reply = await browser.get("/healthz", {"Host": host})
+            assert reply.status == status, host
+            if status == 421:
+                assert reply.body["error_code"] == "wrong_host"
 
 
 async def test_the_local_admin_token_works_on_this_machine_only(web: RunningWeb) -> None:

@@ -3,6 +3,7 @@ from http.cookies import Morsel, SimpleCookie
 from pathlib import Path
 
 import pytest
+from argon2 import PasswordHasher
 
 from camserver.domain.people import SESSION_IDLE_MS
 from camserver.services.web import passwords
@@ -13,8 +14,6 @@ from camserver.store import Store, Tx
 from tests.rig.clock import ManualClock
 from tests.services.web.rig import LOGIN, PASSWORD, Reply, RunningWeb, running_web
 from tests.store.people_rows import HOUR_MS, add_user, audit_rows, disable_user
-
-TOUCH_MS = 60_000
 
 
 def cookie_of(reply: Reply, name: str) -> "Morsel[str]":
@@ -174,7 +173,7 @@ async def test_a_flood_of_checks_is_refused_and_not_queued(web: RunningWeb, monk
 
 async def test_an_outdated_hash_is_renewed_by_signing_in(web: RunningWeb) -> None:
     await web.owner()
-    weak = passwords.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
+    weak = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
     await web.store.write(set_hash, LOGIN, weak)
 
     assert (await web.browser().sign_in()).status == 201

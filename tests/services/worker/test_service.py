@@ -311,7 +311,7 @@ async def test_server_away_looks_are_spooled_and_sent_when_it_is_back(worker: Ru
         await worker.pass_until(lambda: list(spool.iterdir()) == [], "an empty spool")
         seqs = worker.control.seqs()
         assert sorted(set(seqs)) == list(range(1, max(seqs) + 1))
-        assert worker.ready.is_ready
+        await worker.pass_until(lambda: worker.ready.is_ready, "the socket too")
 
 
 async def test_without_renewal_capture_stops_at_its_own_deadline(worker: Running) -> None:

@@ -230,6 +230,28 @@ async def test_pauses_grow_retry_after_wins_and_an_answer_ends_them(
     await empty(spool)
 
 
+async def test_lanes_that_fail_together_count_as_one_failure(
+    control: ScriptedControl, spool: Spool, sender: Sender, moved: FollowingClock
+) -> None:
+    both = asyncio.Event()
+
+    async def fail_together(one: LookUpload) -> web.StreamResponse:
+        if len(control.uploads) == 2:
+            both.set()
+        await both.wait()
+        return failed(503) if len(control.uploads) <= 2 else recorded()
+
+    control.answer = fail_together
+    for seq in (1, 2):
+        await spool.add(look(seq))
+    sending = sender(in_flight=2)
+    await until(lambda: sending.uploader.failed == 2, "two failures")
+    await moved.until_sleeping(2)
+    assert moved.next_due_ms == 1000
+    await moved.advance(1000)
+    await empty(spool)
+
+
 async def test_look_on_which_the_server_fails_rests_alone(
     control: ScriptedControl, spool: Spool, sender: Sender, moved: FollowingClock
 ) -> None:

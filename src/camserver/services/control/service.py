@@ -57,15 +57,10 @@ async def run(
     serving = asyncio.Event()
     message_max_bytes = settings.control.max_message_bytes * ANSWERED_MAX_FACTOR
     try:
-        async with asyncio.TaskGroup() as outer:
-            # Outlives the server, so that uploads under way at the end still get their answer.
-            recording = outer.create_task(recorder.run())
-            try:
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(asgi.serve(routes.app(), socket, serving.set, message_max_bytes))
-                    group.create_task(epoch.keep(ready, serving))
-                    group.create_task(rounds.run())
-            finally:
-                recording.cancel()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asgi.serve(routes.app(), socket, serving.set, message_max_bytes))
+            group.create_task(epoch.keep(ready, serving))
+            group.create_task(rounds.run())
     finally:
+        await recorder.close()
         await epoch.close()

@@ -53,6 +53,8 @@ async def run(store: Store, objects: Objects, clock: Clock, settings: "Settings"
     try:
         await _first_vocabulary(vocabulary, clock)
         ready.set("dispatcher")
+        # Before the first claim: an analyzer without it refuses every job.
+        await vocabulary.offer()
         async with asyncio.TaskGroup() as group:
             group.create_task(vocabulary.follow(clock))
             group.create_task(claim_and_work(desk))

@@ -22,6 +22,7 @@ class ActiveVocabulary:
         self._current: Vocabulary | None = None
         self._text = ""
         self._sending = asyncio.Lock()
+        self._sent_version: str | None = None
         self.sent = 0  # how often the analyzer took one from us
 
     @property
@@ -49,20 +50,23 @@ class ActiveVocabulary:
             assert self._current is not None
             await self._analyzer.put_vocabulary(self._current.version, json.loads(self._text))
             self.sent += 1
+            self._sent_version = self._current.version
             log.info("vocabulary_sent", schema_version=self._current.version, analyzer=self._analyzer.host)
 
+    async def offer(self) -> None:
+        """Sends the active vocabulary unless the analyzer has it from us. One that is away gets it later."""
+        try:
+            await self.refresh()
+            if self._current is not None and self._current.version != self._sent_version:
+                await self.push()
+        except (AnalyzerError, Retry) as error:
+            log.info("vocabulary_not_sent", why=error.message)
+        except CamError as error:
+            # The one in use stays in use.
+            log.error("vocabulary_unusable", why=error.message, error_code=error.code)
+
     async def follow(self, clock: Clock) -> None:
-        """Pushes at start and on every change. An analyzer that is away gets it with its first 409."""
-        pushed: str | None = None
+        """Offers every change."""
         while True:
-            try:
-                await self.refresh()
-                if self._current is not None and pushed != self._current.version:
-                    await self.push()
-                    pushed = self._current.version
-            except (AnalyzerError, Retry) as error:
-                log.info("vocabulary_not_sent", why=error.message)
-            except CamError as error:
-                # The one in use stays in use.
-                log.error("vocabulary_unusable", why=error.message, code=error.code)
             await clock.sleep(REFRESH_SEC)
+            await self.offer()

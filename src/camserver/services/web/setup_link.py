@@ -22,10 +22,13 @@ log = get_logger(__name__)
 FILE_NAME = "setup-link.txt"
 
 
-async def make_link(store: Store, public_url: str, now_ms: int) -> Secret | None:
-    """A new link, good for an hour and for one use; None when there is an admin already."""
+async def make_link(store: Store, public_url: str, now_ms: int, *, alone: bool = False) -> Secret | None:
+    """A new link, good for an hour and for one use; None when there is an admin already.
+
+    `alone`: those before it stop working.
+    """
     token = Secret(secrets.token_urlsafe(32))
-    if not await store.write(setup_links.add, token_hash(token.reveal()), now_ms):
+    if not await store.write(setup_links.add, token_hash(token.reveal()), now_ms, alone=alone):
         return None
     return Secret(f"{public_url}/setup#token={token.reveal()}")
 

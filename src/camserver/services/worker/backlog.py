@@ -6,7 +6,7 @@ the order of arrival is the order of age.
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from camserver.services.worker.spool_files import LookName
 from camserver.wire.looks import LookUpload
@@ -25,7 +25,6 @@ class Entry:
     in_memory: LookUpload | None = None
     attempts: int = 0
     not_before_boot_ms: int = 0
-    was_fresh: bool = field(default=False)
 
     @property
     def lease(self) -> LeaseKey:
@@ -115,7 +114,6 @@ class Backlog:
         if not self._fresh:
             return None
         entry = next(iter(self._fresh.values()))
-        entry.was_fresh = True
         self._leave_lines(entry)
         return entry
 
@@ -123,7 +121,6 @@ class Backlog:
         if not self._oldest:
             return None
         entry = next(iter(self._oldest.values()))
-        entry.was_fresh = self._fresh.get(entry.name.camera_id) is entry
         self._leave_lines(entry)
         return entry
 
@@ -131,9 +128,8 @@ class Backlog:
         for line in (self._oldest, self._droppable(entry)):
             line[entry.name] = entry
             line.move_to_end(entry.name, last=False)
-        # A newer look of the camera, if there is one, has that place already or was sent.
-        if entry.was_fresh and entry.name.camera_id not in self._fresh:
-            self._fresh[entry.name.camera_id] = entry
+        # A newer look of the camera, if one waits, has that place already.
+        self._fresh.setdefault(entry.name.camera_id, entry)
 
     def _leave_lines(self, entry: Entry) -> None:
         self._oldest.pop(entry.name, None)

@@ -164,9 +164,8 @@ class Camera:
         header = self._ok_header(developed, verdict, boot_ms, len(full))
         await self._given.spool.add(LookUpload(header, developed.infer_jpeg, full))
         self._given.counts.ok += 1
-        recovered = self._failures > 0
         self._failures = self._auth_failures = self._next_attempt_at = 0
-        if recovered or not self._reported_ready:
+        if not self._reported_ready:
             self.report_ready()
 
     async def _develop(self, jpeg: bytes) -> Developed:

@@ -120,6 +120,7 @@ class Link:
         # Heartbeats that were not answered yet: seq -> boot-time ms of sending.
         self._pending: OrderedDict[int, int] = OrderedDict()
         self._beat_now = asyncio.Event()
+        self._beat_sent = asyncio.Event()
         self._tell_ready_again = False
         self.renew_rtt_ms = 0
 
@@ -138,6 +139,12 @@ class Link:
         self._ready.clear(READY_NAME, "drained: restart the worker to have it take cameras again")
         log.info("drained: this worker takes no more cameras until it is restarted")
         await asyncio.Event().wait()
+
+    async def tell_state(self) -> None:
+        """Until the server was sent the state the worker has now: it comes before whatever is sent afterwards."""
+        self._beat_sent.clear()
+        self._beat_now.set()
+        await self._beat_sent.wait()
 
     async def _connect_once(self) -> str:
         """One connection from beginning to end; why it ended."""
@@ -290,6 +297,7 @@ class Link:
                     renew=self._cameras.renewals()[:CAMERAS_MAX],
                 ),
             )
+            self._beat_sent.set()
 
     async def _send_reports(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         while True:

@@ -42,6 +42,8 @@ log = get_logger(__name__)
 PICTURE_THREADS = 2
 # Within this the cameras are flushed and let go when the process is told to stop; the process itself has 8 s.
 STOP_SEC = 4.0
+# Of that, how long telling the server first may take; a connection that is just breaking must not use it all up.
+TELL_SEC = 1.0
 _WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -115,11 +117,23 @@ class Parts:
         """Gives the leases back, so that another worker need not wait for them to run out."""
         try:
             async with asyncio.timeout(STOP_SEC):
+                await self._say_that_it_leaves()
                 await self.cameras.stop_all("worker stops")
                 await self.reports.until_sent()
         except TimeoutError:
             log.warning("stopped before everything was sent; it stays in the spool")
         self.states.move(WorkerState.STOPPED)
+
+    async def _say_that_it_leaves(self) -> None:
+        """Before the first camera is given back, or the server would give it to this worker again."""
+        if self.states.state not in (WorkerState.IDLE, WorkerState.RUNNING):
+            return  # not connected: nobody gives it anything
+        self.states.move(WorkerState.DRAINING)
+        try:
+            async with asyncio.timeout(TELL_SEC):
+                await self.link.tell_state()
+        except TimeoutError:
+            log.warning("the server could not be told that this worker stops")
 
 
 @asynccontextmanager

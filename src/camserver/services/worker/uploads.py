@@ -120,6 +120,8 @@ class Uploader:
         if isinstance(outcome, Recorded):
             self._away_count = 0
             self.recorded += 1
+            # What was acknowledged must never be lost: at debug this is the worker's own account of it.
+            log.debug("look_recorded", **_ids(entry), frame_uuid=outcome.frame_uuid, standing=outcome.standing)
             await self._spool.acknowledged(entry)
             return True
         if isinstance(outcome, LookRefused):

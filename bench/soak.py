@@ -1,0 +1,103 @@
+"""The whole product under faults for a long time: the crash test's storm, on each database in turn.
+
+    make soak                                    ten minutes
+    QUICK=1 make soak                            less than a minute
+    make soak BENCH_ARGS="--seconds 3600 --database postgres --seed 7"
+
+Nothing is measured. It ends with exit code 1 when anything acknowledged was lost or doubled, when owners interleaved
+or when the feed has a hole; the folder with all logs and the database is kept then.
+"""
+
+import argparse
+import asyncio
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench._report import QUICK, say
+from tests.chaos.house import House
+from tests.chaos.plan import TARGETS, Round, rounds
+from tests.chaos.storm import Report, Storm
+from tests.rig.databases import DatabaseServer, mariadb_server, postgres_server
+
+SECONDS = 50 if QUICK else 600
+# However fast a machine is, logs and tables stay within what is read at the end.
+ROUNDS_MAX = 2_000
+SERVERS = {"postgres": postgres_server, "mariadb": mariadb_server}
+
+
+def main() -> None:
+    asked = _arguments()
+    seed = random.randrange(10**6) if asked.seed is None else asked.seed
+    kinds = list(TARGETS) if asked.database is None else [asked.database]
+    say(f"soak: {asked.seconds} s over {', '.join(kinds)}, seed {seed}")
+    reports = {kind: run(kind, seed, asked.seconds / len(kinds)) for kind in kinds}
+    say("")
+    for kind, report in reports.items():
+        say(f"{kind}: {report.summary()}")
+        for violation in report.violations:
+            say(f"  VIOLATION {violation}")
+    failed = any(report.violations for report in reports.values())
+    say(f"soak: {'FAILED' if failed else 'nothing was lost, doubled or torn'} (seed {seed})")
+    sys.exit(1 if failed else 0)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=SECONDS, help=f"how long, in total (default {SECONDS})")
+    parser.add_argument("--database", choices=list(TARGETS), help="only this one")
+    parser.add_argument("--seed", type=int, help="repeats a storm (default: a new one)")
+    return parser.parse_args()
+
+
+def run(kind: str, seed: int, seconds: float) -> Report:
+    """One storm in a folder of its own, which stays when something was found."""
+    folder = Path(tempfile.mkdtemp(prefix=f"camserver-soak-{kind}-"))
+    with ExitStack() as stack:
+        server: DatabaseServer | None = None
+        url = f"sqlite:///{folder / 'server' / 'camserver.db'}"
+        if kind in SERVERS:
+            server = stack.enter_context(SERVERS[kind](durable=True))
+            server.create("soak")
+            url = server.url("soak")
+        report = asyncio.run(_storm(kind, url, folder, server, until(rounds(kind, seed), seconds)))
+    if report.violations:
+        say(f"{kind}: logs are kept in {folder}")
+    else:
+        shutil.rmtree(folder)
+    return report
+
+
+async def _storm(
+    kind: str, url: str, folder: Path, server: DatabaseServer | None, planned: Iterator[Round]
+) -> Report:
+    storm: Storm | None = None
+    try:
+        async with House(kind, url, folder, server) as house:
+            storm = Storm(house, say)
+            await storm.rage(planned)
+            await storm.calm()
+            return await storm.judge()
+    except (AssertionError, TimeoutError) as error:
+        # A process that ended by itself, or progress that never came.
+        report = Report() if storm is None else storm.report
+        report.violations.append(str(error))
+        return report
+
+
+def until(planned: Iterator[Round], seconds: float) -> Iterator[Round]:
+    """The rounds that begin within so many seconds, the first in any case."""
+    deadline = time.monotonic() + seconds
+    for count, one in enumerate(planned):
+        if count and (time.monotonic() > deadline or count >= ROUNDS_MAX):
+            return
+        yield one
+
+
+if __name__ == "__main__":
+    main()

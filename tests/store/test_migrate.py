@@ -1,0 +1,372 @@
+"""Migrations: what they make equals tables.py, and an upgrade never costs data, wherever it is cut off."""
+
+import asyncio
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from camserver.base.errors import Fatal, StoreTooNew, StoreTooOld, StoreUnavailable, UpgradeFailed
+from camserver.base.secrets import Secret
+from camserver.store import Dialect, open_store, upgrade_database
+from camserver.store import migrate as migrating
+from camserver.store.check import check_database
+from camserver.store.migrate import dialect_of, on_database, sqlite_path, status, upgrade
+from camserver.store.tables import metadata
+from tests.rig.databases import DatabaseServer
+from tests.rig.ports import free_port
+from tests.store.upgrading import MOMENTS
+
+TENANTS = 3
+
+# A second migration: a column with a value made from another one, a table, and something a repeat would show.
+NEXT = '''
+"""A test's next schema."""
+
+import os
+import signal
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    op.add_column("tenants", sa.Column("nick", sa.String(64), nullable=False, server_default=""))
+    op.execute("UPDATE tenants SET nick = name")
+    op.execute("UPDATE tenants SET created_at = created_at + 1")
+    if os.environ.get("CAMSERVER_TEST_DIE"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    op.create_table("toys", sa.Column("toy_id", sa.BigInteger, primary_key=True))
+'''
+FAILING = NEXT.replace('    op.create_table("toys"', '    op.execute("THIS IS NO SQL")\n    op.create_table("toys"')
+
+
+@pytest.fixture
+def empty_url(db_kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database without a schema."""
+    if db_kind == "sqlite":
+        yield f"sqlite:///{tmp_path / 'data' / 'camserver.db'}"
+        return
+    server: DatabaseServer = request.getfixturevalue(db_kind)
+    name = f"empty_{uuid.uuid4().hex[:12]}"
+    server.create(name)
+    yield server.url(name)
+    server.drop(name)
+
+
+@pytest.fixture
+def next_migrations(tmp_path: Path) -> Path:
+    """The program's migrations and one more."""
+    folder = tmp_path / "next" / "migrations"
+    shutil.copytree(migrating.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "versions" / "0002_next.py").write_text(NEXT)
+    return folder
+
+
+@pytest.fixture
+def newer_program(next_migrations: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """From here on the program is the next version."""
+    monkeypatch.setattr(migrating, "MIGRATIONS", next_migrations)
+    return next_migrations
+
+
+def fill(url: str) -> None:
+    def insert(connection: Connection) -> None:
+        for number in range(TENANTS):
+            values = {"uuid": f"u{number}", "name": f"tenant {number} 日本 'x'", "at": number * 10}
+            connection.execute(
+                sa.text("INSERT INTO tenants (tenant_uuid, name, created_at) VALUES (:uuid, :name, :at)"), values
+            )
+
+    on_database(url, insert)
+
+
+def tenants(url: str, columns: str = "name, created_at") -> list[tuple[object, ...]]:
+    def select(connection: Connection) -> list[tuple[object, ...]]:
+        return [
+            tuple(row) for row in connection.execute(sa.text(f"SELECT {columns} FROM tenants ORDER BY tenant_uuid"))
+        ]
+
+    return on_database(url, select)
+
+
+OLD_ROWS = [(f"tenant {number} 日本 'x'", number * 10) for number in range(TENANTS)]
+NEW_ROWS = [(name, created_at + 1, name) for name, created_at in OLD_ROWS]
+NEW_COLUMNS = "name, created_at, nick"
+
+
+# Fresh equals migrated
+
+
+def picture(connection: Connection) -> dict[str, list[str]]:
+    """The schema in the database's own words, in an order that does not depend on how it came about."""
+    match connection.dialect.name:
+        case "sqlite":
+            rows = connection.execute(sa.text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+            return {name: sorted(line.strip(" ,\t)(") for line in sql.splitlines()) for name, sql in rows}
+        case "postgresql":
+            return {name: sorted(map(str, connection.execute(sa.text(sql)))) for name, sql in _CATALOGUE.items()}
+        case _:
+            names = sa.inspect(connection).get_table_names()
+            shown = {name: connection.execute(sa.text(f"SHOW CREATE TABLE {name}")).one()[1] for name in names}
+            return {name: sorted(line.strip(" ,") for line in sql.splitlines()) for name, sql in shown.items()}
+
+
+_CATALOGUE = {
+    "columns": """
+        SELECT table_name, column_name, data_type, character_maximum_length, is_nullable, column_default
+        FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'alembic_version'""",
+    "indexes": "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename <> 'alembic_version'",
+    "constraints": """
+        SELECT conrelid::regclass, conname, pg_get_constraintdef(oid) FROM pg_constraint
+        WHERE connamespace = 'public'::regnamespace AND conrelid::regclass::text <> 'alembic_version'""",
+}
+
+
+def test_what_migrations_make_equals_the_page(db_url: str, empty_url: str) -> None:
+    if dialect_of(empty_url) is Dialect.SQLITE:
+        sqlite_path(empty_url).parent.mkdir()
+    on_database(empty_url, metadata.create_all)
+    fresh, migrated = on_database(empty_url, picture), on_database(db_url, picture)
+    migrated.pop("alembic_version", None)
+    assert migrated.keys() == fresh.keys()
+    for name, lines in fresh.items():
+        assert migrated[name] == lines, name
+
+
+def test_the_picture_shows_what_matters(db_url: str) -> None:
+    """The comparison above would be worth nothing if it did not see these."""
+    shown = " ".join(line for lines in on_database(db_url, picture).values() for line in lines).lower()
+    words = {
+        Dialect.SQLITE: ["priority desc", "not null", "where status = 'queued'", "default 0"],
+        Dialect.POSTGRES: [
+            "priority desc",
+            "'no', none",
+            "where ((status)::text = 'queued'::text)",
+            "double precision",
+        ],
+        Dialect.MARIADB: ["`priority` desc", "not null", "utf8mb4_bin", "default 0", "double"],
+    }[dialect_of(db_url)]
+    for word in [*words, "fk_sites_tenant_id", "uq_frames_camera_key"]:
+        assert word in shown
+    assert " float" not in shown
+
+
+# Opening
+
+
+async def test_an_empty_database_is_set_up_on_opening(empty_url: str) -> None:
+    assert (await asyncio.to_thread(status, empty_url)).current is None
+    store = await open_store(empty_url)
+    await store.close()
+    assert (await asyncio.to_thread(status, empty_url)).up_to_date
+    assert await check_database(empty_url) == ()
+
+
+async def test_an_older_server_database_is_refused_and_an_older_file_upgraded(
+    db_url: str, newer_program: Path, tmp_path: Path
+) -> None:
+    await asyncio.to_thread(fill, db_url)
+    if dialect_of(db_url) is not Dialect.SQLITE:
+        with pytest.raises(StoreTooOld, match="camserver db upgrade"):
+            await open_store(db_url)
+        assert (await asyncio.to_thread(status, db_url)).current == "0001"
+        return
+    store = await open_store(db_url, backup_dir=tmp_path / "backups")
+    await store.close()
+    assert tenants(db_url, NEW_COLUMNS) == NEW_ROWS
+    (backup,) = (tmp_path / "backups").iterdir()
+    assert tenants(f"sqlite:///{backup}") == OLD_ROWS
+
+
+async def test_a_newer_database_is_refused_and_left_alone(
+    db_url: str, next_migrations: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await asyncio.to_thread(fill, db_url)
+    with monkeypatch.context() as newer:
+        newer.setattr(migrating, "MIGRATIONS", next_migrations)
+        await upgrade_database(Secret(db_url), None)
+    for attempt in (open_store(db_url), upgrade_database(Secret(db_url), None), check_database(db_url)):
+        with pytest.raises(StoreTooNew, match=r"0002.*install that version again, or restore the backup"):
+            await attempt
+    assert await asyncio.to_thread(tenants, db_url, NEW_COLUMNS) == NEW_ROWS
+
+
+# Upgrading
+
+
+def restored(url: str, backup: Path, empty_url: str, request: pytest.FixtureRequest, db_kind: str) -> str:
+    """Does with a backup what an operator would do."""
+    if db_kind == "sqlite":
+        sqlite_path(empty_url).parent.mkdir(exist_ok=True)
+        shutil.copy(backup, sqlite_path(empty_url))
+    else:
+        server: DatabaseServer = request.getfixturevalue(db_kind)
+        server.admin(backup.read_text(), empty_url.rpartition("/")[2])
+    return empty_url
+
+
+def test_an_upgrade_makes_a_backup_that_restores(
+    db_url: str, empty_url: str, db_kind: str, newer_program: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    fill(db_url)
+    assert upgrade(db_url, tmp_path / "backups").current == "0002"
+    assert tenants(db_url, NEW_COLUMNS) == NEW_ROWS
+    (backup,) = (tmp_path / "backups").iterdir()
+    assert "0001" in backup.name
+    assert (tmp_path / "backups").stat().st_mode & 0o077 == 0
+    again = restored(db_url, backup, empty_url, request, db_kind)
+    assert status(again).current == "0001"
+    assert tenants(again) == OLD_ROWS
+
+
+def test_an_upgrade_of_what_is_up_to_date_does_nothing(db_url: str, tmp_path: Path) -> None:
+    assert upgrade(db_url, tmp_path / "backups").up_to_date
+    assert not (tmp_path / "backups").exists()
+
+
+def test_without_a_backup_there_is_no_upgrade(
+    db_url: str, newer_program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(db_url)
+    if dialect_of(db_url) is Dialect.SQLITE:
+        (tmp_path / "backups").write_text("a file where the folder should be")
+        with pytest.raises(OSError, match="backups"):
+            upgrade(db_url, tmp_path / "backups")
+    else:
+        monkeypatch.setenv("PATH", str(tmp_path))
+        with pytest.raises(UpgradeFailed, match=r"dump.*not installed.*--no-backup"):
+            upgrade(db_url, tmp_path / "backups")
+    assert status(db_url).current == "0001"
+    assert tenants(db_url) == OLD_ROWS
+
+
+def test_a_migration_that_fails_says_where_the_backup_is(db_url: str, newer_program: Path, tmp_path: Path) -> None:
+    (newer_program / "versions" / "0002_next.py").write_text(FAILING)
+    fill(db_url)
+    with pytest.raises(UpgradeFailed, match=r"(?s)from 0001 to 0002 failed.*the backup is in"):
+        upgrade(db_url, tmp_path / "backups")
+    assert status(db_url).current == "0001"
+    if dialect_of(db_url) is not Dialect.MARIADB:  # which can't roll a schema back
+        assert tenants(db_url) == OLD_ROWS
+        (newer_program / "versions" / "0002_next.py").write_text(NEXT)
+        assert upgrade(db_url).current == "0002"
+        assert tenants(db_url, NEW_COLUMNS) == NEW_ROWS
+
+
+def start_upgrade(migrations: Path, url: str, moment: str = "") -> subprocess.Popen[str]:
+    argv = [sys.executable, "-m", "tests.store.upgrading", str(migrations), url, *([moment] if moment else [])]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_processes_that_upgrade_at_once_do_it_once(db_url: str, db_kind: str, newer_program: Path) -> None:
+    if db_kind == "sqlite":
+        pytest.skip("one process owns a SQLite file; see test_sqlite_owner.py")
+    fill(db_url)
+    processes = [start_upgrade(newer_program, db_url) for _ in range(3)]
+    for process in processes:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+    assert tenants(db_url, NEW_COLUMNS) == NEW_ROWS
+
+
+def leave_rows_in_the_log(path: Path) -> None:
+    """As a killed server leaves its file: committed rows that are in the write-ahead log only."""
+    script = (
+        "import os, sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        "c.execute('PRAGMA journal_mode = WAL'); c.execute('PRAGMA wal_autocheckpoint = 0');"
+        "c.execute(\"INSERT INTO tenants (tenant_uuid, name, created_at) VALUES ('z', 'in the log', 7)\");"
+        "os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", script, str(path)], check=True)
+    assert path.with_name(path.name + "-wal").stat().st_size > 0
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_kill_in_the_middle_leaves_the_old_file_or_the_new_one(
+    sqlite_template: object, next_migrations: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url: str = sqlite_template.fresh()  # type: ignore[attr-defined]  # a SqliteTemplate
+    fill(url)
+    leave_rows_in_the_log(sqlite_path(url))
+    process = start_upgrade(next_migrations, url, moment)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL, errors
+    found = status_of_either(url, next_migrations, monkeypatch)
+    assert found == ("0002" if moment == "after:replace" else "0001")
+    # Whichever it is, it is whole, and the next start goes on from it.
+    monkeypatch.setattr(migrating, "MIGRATIONS", next_migrations)
+    assert upgrade(url).current == "0002"
+    assert tenants(url, NEW_COLUMNS) == [*NEW_ROWS, ("in the log", 8, "in the log")]
+    left = [path.name for path in sqlite_path(url).parent.iterdir() if "upgrading" in path.name]
+    assert left == []
+
+
+def status_of_either(url: str, next_migrations: Path, monkeypatch: pytest.MonkeyPatch) -> str | None:
+    with monkeypatch.context() as newer:
+        newer.setattr(migrating, "MIGRATIONS", next_migrations)
+        return status(url).current
+
+
+def test_a_file_that_another_program_reads_is_not_replaced_under_it(
+    sqlite_template: object, next_migrations: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url: str = sqlite_template.fresh()  # type: ignore[attr-defined]  # a SqliteTemplate
+    fill(url)
+    leave_rows_in_the_log(sqlite_path(url))
+    monkeypatch.setattr(migrating, "MIGRATIONS", next_migrations)
+    with closing(sqlite3.connect(sqlite_path(url), isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        assert reader.execute("SELECT count(*) FROM tenants").fetchone() == (TENANTS + 1,)
+        with pytest.raises(UpgradeFailed, match=r"open in another program|locked"):
+            upgrade(url)
+        assert status(url).current == "0001"
+    assert upgrade(url).current == "0002"
+    assert tenants(url, "name")[-1] == ("in the log",)
+
+
+# Addresses
+
+
+@pytest.mark.parametrize(
+    ("url", "dialect"),
+    [
+        ("sqlite:////tmp/x.db", Dialect.SQLITE),
+        ("postgresql://h/d", Dialect.POSTGRES),
+        ("postgres://h/d", Dialect.POSTGRES),
+        ("mysql://h/d", Dialect.MARIADB),
+        ("mariadb://h/d", Dialect.MARIADB),
+    ],
+)
+def test_the_dialect_follows_from_the_scheme(url: str, dialect: Dialect) -> None:
+    assert dialect_of(url) is dialect
+
+
+def test_another_scheme_is_refused_with_what_there_is() -> None:
+    with pytest.raises(Fatal, match=r"'oracle'; use sqlite"):
+        dialect_of("oracle://h/d")
+
+
+def test_a_path_may_hold_any_character(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/a%20b%25.db"
+    assert upgrade(url).up_to_date
+    assert [path.name for path in tmp_path.iterdir()] == ["a b%.db"]
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "mysql"])
+def test_a_server_that_is_not_there_is_unavailable_and_its_password_unsaid(scheme: str) -> None:
+    with pytest.raises(StoreUnavailable, match="check that it runs") as caught:
+        status(f"{scheme}://someone:hunter22222@127.0.0.1:{free_port()}/db")
+    assert "hunter22222" not in str(caught.value)

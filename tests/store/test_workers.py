@@ -1,0 +1,196 @@
+"""Workers' rows on all three databases."""
+
+import asyncio
+
+import pytest
+
+from camserver.base.errors import BadInput, NotFound, Unavailable
+from camserver.store import Store, Tx
+from camserver.store.intents import starts_sent
+from camserver.store.leases import Want, take
+from camserver.store.starts import set_active
+from camserver.store.workers import (
+    Beat,
+    disconnected,
+    first_tenant,
+    heartbeat,
+    mark_unhealthy,
+    register,
+    sign_in,
+    uploader,
+)
+from tests.store.stage import NOW_MS, TTL_MS, Stage, add_site, build, registration, session, statement
+
+
+async def worker_row(store: Store, worker_key: int) -> dict[str, object]:
+    return await store.read(_worker_row, worker_key)
+
+
+async def _worker_row(tx: Tx, worker_key: int) -> dict[str, object]:
+    row = await tx.one("SELECT * FROM workers WHERE worker_key = :worker_key", worker_key=worker_key)
+    assert row is not None
+    columns = [
+        "worker_id",
+        "site_id",
+        "version",
+        "boot_id",
+        "status",
+        "connected_epoch",
+        "last_seen_at",
+        "created_at",
+    ]
+    return {column: row[column] for column in columns}
+
+
+async def beat(store: Store, stage: Stage, now_ms: int, *held: tuple[str, int], epoch_id: int | None = None) -> Beat:
+    return await store.write(
+        heartbeat,
+        stage.workers[0],
+        epoch_id if epoch_id is not None else stage.epoch_id,
+        "RUNNING",
+        held,
+        0,
+        TTL_MS,
+        now_ms,
+    )
+
+
+async def test_a_worker_that_registers_again_keeps_its_key(store: Store) -> None:
+    stage = await build(store, workers=1)
+    changed = registration("worker-0", epoch_id=9, version="2", boot_id="boot-2")
+    again = await store.write(register, stage.tenant_id, changed, NOW_MS + 5)
+    assert again == stage.workers[0]
+    row = await worker_row(store, again.worker_key)
+    assert (row["version"], row["boot_id"], row["connected_epoch"]) == ("2", "boot-2", 9)
+    assert (row["created_at"], row["last_seen_at"]) == (NOW_MS, NOW_MS + 5)
+
+
+async def test_racing_registrations_make_one_row(two_stores: tuple[Store, Store]) -> None:
+    stage = await build(two_stores[0], workers=0)
+    made = await asyncio.gather(
+        *(two_stores[index % 2].write(register, stage.tenant_id, registration("new"), NOW_MS) for index in range(8))
+    )
+    assert len(set(made)) == 1
+
+
+async def test_the_site_is_found_by_name_or_id_and_nothing_else(store: Store) -> None:
+    stage = await build(store, workers=0)
+    await build(store, workers=0, cameras=0, name="other")
+    await store.write(add_site, stage.tenant_id, "annex", NOW_MS)
+    site_uuid = await store.read(_site_uuid, stage.site_id)
+    for site in ("main", site_uuid):
+        found = await store.write(register, stage.tenant_id, registration("w", site=site), NOW_MS)
+        assert found.site_id == stage.site_id
+    with pytest.raises(NotFound, match="no site 'nowhere'"):
+        await store.write(register, stage.tenant_id, registration("w", site="nowhere"), NOW_MS)
+    with pytest.raises(BadInput, match="names no site"):
+        await store.write(register, stage.tenant_id, registration("w", site=""), NOW_MS)
+
+
+async def _site_uuid(tx: Tx, site_id: int) -> str:
+    row = await tx.one("SELECT site_uuid FROM sites WHERE site_id = :site_id", site_id=site_id)
+    assert row is not None
+    return str(row["site_uuid"])
+
+
+async def test_where_there_is_one_site_it_need_not_be_named(store: Store) -> None:
+    stage = await build(store, workers=0)
+    found = await store.write(register, stage.tenant_id, registration("w", site=""), NOW_MS)
+    assert found.site_id == stage.site_id
+
+
+async def test_signing_in_keeps_what_is_held_and_restarts_what_was_forgotten(store: Store) -> None:
+    stage = await build(store, workers=1, cameras=2)
+    worker_key = stage.workers[0].worker_key
+    for camera in range(2):
+        lease = await store.write(take, Want(stage.cameras[camera].key, worker_key, 0), TTL_MS, NOW_MS)
+        assert lease is not None
+        await store.write(starts_sent, (lease.intent_id,), NOW_MS)
+        await store.write(set_active, stage.claim(0, camera, 1), NOW_MS)
+    signed = await store.write(
+        sign_in, stage.tenant_id, registration("worker-0"), (("cam_0", 1), ("cam_1", 9)), TTL_MS, NOW_MS + 7
+    )
+    assert signed.worker == stage.workers[0]
+    assert signed.renewal.renewed == (("cam_0", 1),)
+    assert signed.renewal.lost == (("cam_1", 9, "superseded"),)
+    assert signed.restarted == ("cam_1",)
+    states = [(await session(store, camera.key))["state"] for camera in stage.cameras]
+    assert states == ["ACTIVE", "PENDING"]
+
+
+async def test_a_heartbeat_is_a_sign_of_life_and_renews(store: Store) -> None:
+    stage = await build(store)
+    await store.write(take, Want(stage.cameras[0].key, stage.workers[0].worker_key, 0), TTL_MS, NOW_MS)
+    answer = await beat(store, stage, NOW_MS + 10, ("cam_0", 1))
+    assert answer.renewal.renewed == (("cam_0", 1),)
+    assert answer.is_replaced is False
+    row = await worker_row(store, stage.workers[0].worker_key)
+    assert (row["last_seen_at"], row["status"]) == (NOW_MS + 10, "RUNNING")
+
+
+async def test_a_heartbeat_on_an_old_socket_learns_that_it_was_replaced(store: Store) -> None:
+    stage = await build(store)
+    answer = await beat(store, stage, NOW_MS + 10, epoch_id=stage.epoch_id + 1)
+    assert answer.is_replaced is True
+    assert (await worker_row(store, stage.workers[0].worker_key))["last_seen_at"] == NOW_MS
+
+
+async def test_verdicts_come_back_for_the_workers_own_cameras(store: Store) -> None:
+    stage = await build(store)
+    await store.write(take, Want(stage.cameras[0].key, stage.workers[0].worker_key, 0), TTL_MS, NOW_MS)
+    await store.write(take, Want(stage.cameras[1].key, stage.workers[1].worker_key, 0), TTL_MS, NOW_MS)
+    assert (await beat(store, stage, NOW_MS + 1)).verdicts == ()
+    await store.write(
+        statement,
+        "UPDATE camera_state SET last_detected = 1, last_analyzed_at = :at, updated_at = :now",
+        {"at": NOW_MS - 5, "now": NOW_MS + 2},
+    )
+    assert (await beat(store, stage, NOW_MS + 3)).verdicts == (("cam_0", NOW_MS - 5, True, NOW_MS + 2),)
+
+
+async def test_a_worker_that_missed_its_heartbeats_is_unhealthy_once(store: Store) -> None:
+    stage = await build(store)
+    await beat(store, stage, NOW_MS + 30_000)
+    assert await store.write(mark_unhealthy, NOW_MS) == ()
+    assert await store.write(mark_unhealthy, NOW_MS + 1) == ("worker-1",)
+    assert await store.write(mark_unhealthy, NOW_MS + 1) == ()
+    assert (await worker_row(store, stage.workers[1].worker_key))["status"] == "UNHEALTHY"
+    assert (await worker_row(store, stage.workers[0].worker_key))["status"] == "RUNNING"
+
+
+async def test_the_end_of_a_socket_is_noted_only_by_the_process_that_had_it(store: Store) -> None:
+    stage = await build(store)
+    worker_key = stage.workers[0].worker_key
+    await store.write(disconnected, worker_key, stage.epoch_id + 1)
+    assert (await worker_row(store, worker_key))["connected_epoch"] == stage.epoch_id
+    await store.write(disconnected, worker_key, stage.epoch_id)
+    assert (await worker_row(store, worker_key))["connected_epoch"] is None
+
+
+async def test_an_upload_is_held_against_the_history(store: Store) -> None:
+    stage = await build(store)
+    await store.write(take, Want(stage.cameras[0].key, stage.workers[0].worker_key, 0), TTL_MS, NOW_MS)
+
+    async def asked(worker_id: str, camera_id: str, generation: int) -> object:
+        return await store.read(uploader, stage.tenant_id, worker_id, camera_id, generation)
+
+    assert await asked("stranger", "cam_0", 1) is None
+    mine = await store.read(uploader, stage.tenant_id, "worker-0", "cam_0", 1)
+    assert mine is not None
+    assert (mine.camera_key, mine.site_id, mine.is_holder) == (stage.cameras[0].key, stage.site_id, True)
+    assert (mine.boot_id, mine.job_priority) == ("boot-1", None)
+    for worker_id, generation in (("worker-1", 1), ("worker-0", 2)):
+        other = await store.read(uploader, stage.tenant_id, worker_id, "cam_0", generation)
+        assert other is not None
+        assert other.is_holder is False
+    nowhere = await store.read(uploader, stage.tenant_id, "worker-0", "cam_9", 1)
+    assert nowhere is not None
+    assert (nowhere.camera_key, nowhere.is_holder) == (None, False)
+
+
+async def test_the_first_tenant_is_the_installations(store: Store) -> None:
+    with pytest.raises(Unavailable, match="not set up"):
+        await store.read(first_tenant)
+    stage = await build(store, workers=0, cameras=0)
+    await build(store, workers=0, cameras=0, name="other")
+    assert await store.read(first_tenant) == stage.tenant_id
