@@ -28,7 +28,7 @@ from tests.rig.polling import poll_async
 from tests.rig.ports import LOOPBACK, free_port
 from tests.rig.processes import Launcher, Running, Settings
 
-CAMERAS = 24
+CAMERAS = 16
 INTERVAL_SEC = 1.0  # the shortest the product allows
 # What the cameras see one after the other (tests.fakes.analyzer.answers.SCENES). Of two equal ones in a row the
 # second is a quiet look: it leaves a frame and no job.
@@ -151,15 +151,16 @@ class House:
 
     # Processes -------------------------------------------------------------------------------------------------
 
-    def start(self, name: str) -> None:
+    def start(self, name: str, slots: int = CAMERAS) -> None:
+        """Starts a process; `slots` is how many cameras a worker takes."""
         member = self.members[name]
-        running = self.launcher.camserver(name.partition("-")[0], settings=self._settings(name))
+        running = self.launcher.camserver(name.partition("-")[0], settings=self._settings(name, slots))
         member.running = running
         member.lives.append(running)
         if name in WORKERS:
             self.ledger.follow(name, running.stderr_path)
 
-    def _settings(self, name: str) -> Settings:
+    def _settings(self, name: str, slots: int) -> Settings:
         data = self.folder / ("server" if self.kind == "sqlite" and name not in WORKERS else name)
         settings: dict[str, dict[str, object]] = {section: dict(values) for section, values in POLICIES.items()}
         settings["server"] = {"data_dir": str(data), "secrets_dir": str(self.secrets)}
@@ -168,7 +169,8 @@ class House:
         settings["control"] = {"port": self._ports["control"]}
         settings["analyzer"] = {"url": self._analyzer_url}
         if name in WORKERS:
-            settings["worker"] = {"name": name, "server_url": f"http://{LOOPBACK}:{self.nets[name].port}"}
+            server_url = f"http://{LOOPBACK}:{self.nets[name].port}"
+            settings["worker"] = {"name": name, "server_url": server_url, "slots": slots}
         else:
             settings["store"] = {"url": self.url}
         return settings
@@ -261,12 +263,12 @@ class House:
             net.refuse()
             net.cut()
 
-    async def heal(self, worker: str) -> None:
+    async def heal(self, worker: str, loss: Loss) -> None:
         net = self.nets[worker]
         net.heal()
         await net.accept()
-        # Streams that lost bytes make no sense any more, as after a real outage.
-        net.cut()
+        if loss is Loss.SWALLOWED:
+            net.cut()  # streams that lost bytes make no sense any more
 
     # The end ---------------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ WORKERS = ("worker-a", "worker-b")
 CUT_OFF_EVERY = 7
 STOP_EVERY = 5
 LOOKS_MAX = 24
-AWAY_MAX_SEC = 1.5
+AWAY_MAX_SEC = 1.0
 SNAP_MAX_BYTES = 6_000
 
 

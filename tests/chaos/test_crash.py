@@ -1,6 +1,6 @@
 """Kill -9 under load, on each database: nothing acknowledged is lost or doubled.
 
-The seed is printed; CAMSERVER_CHAOS_SEED repeats a run. `make soak` does the same for longer.
+The seed is printed; CHAOS_SEED repeats a run. `make soak` does the same for longer.
 """
 
 import os
@@ -29,8 +29,8 @@ async def test_no_acknowledged_look_job_or_event_is_lost_or_doubled(
         server = request.getfixturevalue(f"durable_{db_kind}")
         server.create("chaos")
         url = server.url("chaos")
-    seed = int(os.environ.get("CAMSERVER_CHAOS_SEED") or random.randrange(10**6))
-    print(f"{db_kind}: CAMSERVER_CHAOS_SEED={seed}")
+    seed = int(os.environ.get("CHAOS_SEED") or random.randrange(10**6))
+    print(f"{db_kind}: CHAOS_SEED={seed}")
     async with House(db_kind, url, tmp_path, server) as house:
         storm = Storm(house, print)
         await storm.rage(islice(rounds(db_kind, seed), ROUNDS))

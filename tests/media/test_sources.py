@@ -9,7 +9,7 @@ from PIL import Image
 from camserver.base.errors import BadInput
 from camserver.domain.leases import Fault
 from camserver.media import sources
-from camserver.media.sources import Miss, Shot, open_source
+from camserver.media.sources import FileSource, Miss, Shot, open_source
 from tests.rig.pictures import jpeg
 
 
@@ -122,15 +122,19 @@ async def test_too_large_file_has_no_video(tmp_path: Path, monkeypatch: pytest.M
 async def test_read_that_hangs_takes_one_thread_however_often_it_is_tried(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.jpg"
     os.mkfifo(pipe)  # opening it hangs until somebody writes
-    source = open_source("file", pipe.as_uri())
+    source = FileSource(pipe.as_uri())
     for _ in range(3):
         grab = asyncio.ensure_future(source.grab())
         for _ in range(10):
             await asyncio.sleep(0)
         grab.cancel()
         await asyncio.gather(grab, return_exceptions=True)
+    hanging = source._reading
+    assert hanging is not None
     last = asyncio.ensure_future(source.grab())
-    # One writer for the read that hangs, one for the grab that waited for it.
-    for _ in range(2):
-        await asyncio.to_thread(pipe.write_bytes, b"picture")
-    assert await last == Shot(b"picture")
+    # The second writer comes when the first reader is gone; else that one would read both.
+    await asyncio.to_thread(pipe.write_bytes, b"first")
+    await asyncio.wait({hanging})
+    assert hanging.result() == Shot(b"first")  # one read for three grabs
+    await asyncio.to_thread(pipe.write_bytes, b"second")
+    assert await last == Shot(b"second")

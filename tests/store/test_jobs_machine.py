@@ -220,6 +220,14 @@ class Queue(RuleBasedStateMachine):
             self.jobs[key] = self.failed(job, follows)
 
     @rule()
+    def dispatchers_die_and_their_jobs_come_back(self) -> None:
+        """Leaves stale claims behind, whose holders do not know it yet."""
+        self.now_ms += POLICY.lock_sec * 1000 + 1
+        self.expired_locks_return()
+        self.now_ms += 10_000
+        self.delayed_jobs_are_promoted()
+
+    @rule()
     def delayed_jobs_are_promoted(self) -> None:
         due = {key: job for key, job in self.of("delayed").items() if job.available_at <= self.now_ms}
         assert self.write(promote_delayed, self.now_ms) == len(due)
@@ -262,5 +270,5 @@ def _identity(job: ClaimedJob) -> int:
 
 
 def test_the_queue_does_what_the_model_does(driven: Driven) -> None:
-    examples = 40 if driven.store.dialect is Dialect.SQLITE else 12
+    examples = 60 if driven.store.dialect is Dialect.SQLITE else 12
     run_state_machine_as_test(lambda: Queue(driven), settings=settings(max_examples=examples, stateful_step_count=30))

@@ -107,7 +107,7 @@ class ControlSettings:
     port: int = setting(8081, "The workers' port; 0 takes any free one.", min=0, max=65535)
     max_message_bytes: int = setting(65536, "Longest message on a worker's control socket.", min=1024, max=1_048_576)
     upload_max_bytes: int = setting(
-        16_000_000, "Largest upload of one look, all its pictures together.", min=100_000, max=200_000_000
+        25_000_000, "Largest upload of one look, all its pictures together.", min=100_000, max=25_000_000
     )
     worker_token: Secret | None = setting(
         None,
@@ -139,7 +139,7 @@ class WorkerSettings:
     spool_max_bytes: int = setting(
         2_000_000_000, "Most the spool may hold; past it the oldest quiet looks go first.", min=10_000_000
     )
-    slots: int = setting(64, "Most cameras this worker takes at once.", min=1, max=10_000)
+    slots: int = setting(64, "Most cameras this worker takes at once.", min=1, max=400)
     uploads_in_flight: int = setting(2, "Uploads under way at once.", min=1, max=16)
 
 

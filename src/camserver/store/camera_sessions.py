@@ -34,7 +34,8 @@ async def without_session(tx: Tx) -> tuple[int, ...]:
     rows = await tx.all(
         """
         SELECT c.camera_key FROM cameras c LEFT JOIN camera_sessions s ON s.camera_key = c.camera_key
-        WHERE s.camera_key IS NULL AND c.enabled = 1 AND c.deleted_at IS NULL ORDER BY c.camera_key LIMIT :batch_max""",
+        WHERE s.camera_key IS NULL AND c.enabled = 1 AND c.deleted_at IS NULL
+        ORDER BY c.camera_key LIMIT :batch_max""",
         batch_max=BATCH_MAX,
     )
     return tuple(row["camera_key"] for row in rows)

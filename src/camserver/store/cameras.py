@@ -223,10 +223,11 @@ async def _add_parts(tx: Scoped, camera_key: int, site_id: int, camera: NewCamer
         now_ms=now_ms,
     )
     await tx.run(
-        "INSERT INTO camera_sessions (camera_key, tenant_id, site_id, credential_version, updated_at) "
-        "VALUES (:camera_key, :tenant_id, :site_id, :credential_version, :now_ms)",
+        "INSERT INTO camera_sessions (camera_key, tenant_id, site_id, generation, credential_version, updated_at) "
+        "VALUES (:camera_key, :tenant_id, :site_id, :generation, :credential_version, :now_ms)",
         camera_key=camera_key,
         site_id=site_id,
+        generation=await _last_removed_generation(tx),
         credential_version=0 if camera.credentials is None else 1,
         now_ms=now_ms,
     )
@@ -240,6 +241,20 @@ async def _add_parts(tx: Scoped, camera_key: int, site_id: int, camera: NewCamer
             ciphertext=camera.credentials.ciphertext,
             now_ms=now_ms,
         )
+
+
+async def _last_removed_generation(tx: Scoped) -> int:
+    """Where a new camera's generations begin.
+
+    It may have the name of one that was removed, whose looks still wait in some worker's spool: they must never pass
+    for its own, so its generations are later than theirs.
+    """
+    row = await tx.one(
+        """
+        SELECT max(l.generation) AS generation FROM cameras c JOIN camera_leases l ON l.camera_key = c.camera_key
+        WHERE c.tenant_id = :tenant_id AND c.deleted_at IS NOT NULL"""
+    )
+    return 0 if row is None or row["generation"] is None else int(row["generation"])
 
 
 async def remove(tx: Scoped, camera_id: str, address: str, now_ms: int) -> None:

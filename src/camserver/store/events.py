@@ -1,6 +1,6 @@
 """Closing events whose time is up (decisions 19 and 22). Opening and merging are `outcomes.apply`."""
 
-from camserver.domain.events import EventPolicy, close_after_ms, close_due
+from camserver.domain.events import CLOSE_MARGIN_MS, EventPolicy, close_after_ms, close_due
 from camserver.domain.facts import EventFacts
 from camserver.domain.retention import Retention
 from camserver.store.outcomes import CLOSE_EVENT
@@ -11,7 +11,12 @@ CLOSE_BATCH = 500
 
 async def close_stale(tx: Tx, now_ms: int, policy: EventPolicy, default_interval_ms: int) -> int:
     """Closes the open events that nothing can join any more, each from where it was last seen."""
-    rows = await tx.all(_OPEN_EVENTS, seen_before=now_ms - close_after_ms(policy, 0))
+    rows = await tx.all(
+        _OPEN_EVENTS,
+        now_ms=now_ms,
+        seen_before=now_ms - close_after_ms(policy, 0),
+        default_interval_sec=default_interval_ms / 1000,
+    )
     closed = 0
     for row in rows:
         closed += await _close_if_due(tx, row, now_ms, policy, default_interval_ms)
@@ -67,10 +72,16 @@ def _facts(row: Row) -> EventFacts:
     )
 
 
+# Those that can't close yet are left out here, so that many of them never hide one that can; `close_due` decides.
 _OPEN_EVENTS = f"""
 SELECT e.event_id, e.camera_key, o.polling_interval_sec
 FROM events e LEFT JOIN camera_overrides o ON o.camera_key = e.camera_key
-WHERE e.open_key IS NOT NULL AND e.last_seen_at < :seen_before ORDER BY e.camera_key LIMIT {CLOSE_BATCH}"""
+WHERE e.open_key IS NOT NULL AND e.last_seen_at < :seen_before
+  AND e.last_seen_at < :now_ms - {CLOSE_MARGIN_MS} - 1500 * COALESCE(o.polling_interval_sec, :default_interval_sec)
+  AND NOT EXISTS (
+    SELECT 1 FROM inference_jobs j WHERE j.camera_key = e.camera_key AND j.status IN ('queued','delayed','running')
+      AND j.captured_at <= e.last_seen_at)
+ORDER BY e.camera_key LIMIT {CLOSE_BATCH}"""
 _EVENT = """
 SELECT event_id, tenant_id, site_id, incident_id, primary_event, state, start_at, last_seen_at, severity_max,
   confidence_max, retention_class, best_score FROM events WHERE event_id = :event_id"""

@@ -251,10 +251,12 @@ async def find_recorded(tx: Tx, camera_key: int, generation: int, seq: int) -> R
     return Recorded(FrameStanding.LATE if row["late"] else FrameStanding.LIVE, row["frame_uuid"], repeat=True)
 
 
-async def with_rows(tx: Tx, frame_uuids: tuple[str, ...]) -> frozenset[str]:
-    """Which of these frames exist; the others' objects are orphans."""
+async def with_rows(tx: Tx, epoch_id: int, frame_uuids: tuple[str, ...]) -> frozenset[str]:
+    """Which of these frames have their pictures under this epoch; the others' objects there are orphans."""
     rows = await tx.all(
-        "SELECT frame_uuid FROM frames WHERE frame_uuid IN (:frame_uuids...)", frame_uuids=list(frame_uuids)
+        "SELECT frame_uuid FROM frames WHERE frame_uuid IN (:frame_uuids...) AND epoch_id = :epoch_id",
+        frame_uuids=list(frame_uuids),
+        epoch_id=epoch_id,
     )
     return frozenset(row["frame_uuid"] for row in rows)
 

@@ -11,7 +11,6 @@ Rows are locked in one order, `camera_leases` before `camera_sessions`, as recor
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import uuid_utils
@@ -287,18 +286,6 @@ async def reclaim(tx: Tx, now_ms: int) -> tuple[Reclaimed, ...]:
     )
 
 
-async def history(tx: Tx, camera_key: int) -> Sequence[tuple[int, int, int, int | None]]:
-    """A camera's newest spans, newest first: generation, worker, granted, ended."""
-    rows = await tx.all(
-        """
-        SELECT generation, worker_key, granted_at, ended_at FROM camera_leases WHERE camera_key = :camera_key
-        ORDER BY generation DESC LIMIT :batch_max""",
-        camera_key=camera_key,
-        batch_max=BATCH_MAX,
-    )
-    return [(row["generation"], row["worker_key"], row["granted_at"], row["ended_at"]) for row in rows]
-
-
 def changed(tx: Tx, camera_key: int, session: Row, now_ms: int) -> None:
     tx.changed(
         tenant_id=session["tenant_id"],
@@ -315,6 +302,7 @@ UPDATE camera_sessions SET worker_key = :worker_key, generation = generation + 1
   ready_at = NULL, stop_wanted = 0, updated_at = :granted_at
 WHERE camera_key = :camera_key AND generation = :expected
   AND (worker_key IS NULL OR (state = 'ORPHANED' AND lease_expires_at <= :now_ms))
+  AND (next_attempt_at IS NULL OR next_attempt_at <= :now_ms)
   AND EXISTS (SELECT 1 FROM cameras c WHERE c.camera_key = :camera_key AND c.enabled = 1)"""
 
 # MariaDB assigns from left to right, so `state` comes after what is made from its old value.

@@ -169,11 +169,14 @@ def _on_sqlite(path: Path, work: Callable[[Connection], T]) -> T:
 async def _on_server(url: str, work: Callable[[Connection], T]) -> T:
     driver = {Dialect.POSTGRES: "postgresql+asyncpg", Dialect.MARIADB: "mariadb+asyncmy"}[dialect_of(url)]
     engine = create_async_engine(sa.make_url(url).set(drivername=driver), poolclass=sa.pool.NullPool)
+    connected = False
     try:
         async with engine.begin() as connection:
+            connected = True
             return await connection.run_sync(work)
     except (OSError, sa.exc.DBAPIError) as error:
-        if isinstance(error, OSError) or error.connection_invalidated or isinstance(error, sa.exc.OperationalError):
+        # Whatever keeps us from connecting, a server that is just starting up among it, may be over in a moment.
+        if not connected or _is_connection_lost(error):
             raise StoreUnavailable(
                 f"the database can't be reached ({scrub(str(error))}); check that it runs and that [store] url "
                 "is right"
@@ -181,6 +184,10 @@ async def _on_server(url: str, work: Callable[[Connection], T]) -> T:
         raise
     finally:
         await engine.dispose()
+
+
+def _is_connection_lost(error: OSError | sa.exc.DBAPIError) -> bool:
+    return isinstance(error, OSError | sa.exc.OperationalError) or error.connection_invalidated
 
 
 def _upgrade_sqlite(path: Path) -> None:

@@ -6,7 +6,7 @@ and its back-off with the camera. The rules are in `domain.leases`; here they me
 
 from dataclasses import dataclass
 
-from camserver.domain.leases import Fault, LeasePolicy, SessionState, after_start_failure
+from camserver.domain.leases import WORKER_FAULTS, Fault, LeasePolicy, SessionState, after_start_failure
 from camserver.store.leases import BATCH_MAX, Claim, changed, claimed, let_go, locked
 from camserver.store.tx import Row, Tx
 
@@ -73,9 +73,10 @@ async def start_timeouts(tx: Tx, policy: LeasePolicy, now_ms: int) -> tuple[Fail
         SELECT camera_key, generation FROM camera_sessions
         WHERE start_sent_at < :sent_before AND ready_at IS NULL AND stop_wanted = 0 AND worker_key IS NOT NULL
           AND (next_attempt_at IS NULL OR next_attempt_at < :sent_before)
-          AND state IN ('PENDING', 'PAUSED')
+          AND (state = 'PENDING' OR (state = 'PAUSED' AND moved_at <= :moved_before))
         ORDER BY camera_key LIMIT :batch_max""",
         sent_before=now_ms - policy.start_timeout_sec * 1000,
+        moved_before=now_ms - policy.retry_elsewhere_sec * 1000,
         batch_max=BATCH_MAX,
     )
     failed = []
@@ -90,6 +91,8 @@ async def start_timeouts(tx: Tx, policy: LeasePolicy, now_ms: int) -> tuple[Fail
 
 async def _start_failed(tx: Tx, session: Row, fault: Fault, details: str, policy: LeasePolicy, now_ms: int) -> Failed:
     after = after_start_failure(fault, session["moved_at"], now_ms, policy)
+    # `next_attempt_at` is the camera's back-off and travels in START; a worker's fault must not lengthen it.
+    next_attempt_at = session["next_attempt_at"] if fault in WORKER_FAULTS else after.next_attempt_at
     reason = f"start failed: {after.reason}" + (f" ({details})" if details else "")
     failed = Failed(session["camera_key"], session["worker_key"], session["generation"], reason, after.elsewhere)
     if after.elsewhere:
@@ -105,7 +108,7 @@ async def _start_failed(tx: Tx, session: Row, fault: Fault, details: str, policy
         camera_key=session["camera_key"],
         worker_key=session["worker_key"],
         reason=reason[:255],
-        next_attempt_at=after.next_attempt_at,
+        next_attempt_at=next_attempt_at,
         elsewhere=int(after.elsewhere),
         now_ms=now_ms,
     )

@@ -3,10 +3,13 @@
 import pytest
 from aiohttp import WSServerHandshakeError
 
+from camserver.base.errors import StoreUnavailable
 from camserver.domain.workers import WorkerState
 from camserver.store.leases import Claim, release
+from camserver.store.starts import set_active
+from camserver.store.workers import heartbeat
 from camserver.wire.looks import LookRefused, Recorded
-from camserver.wire.worker import Ack, Capacity, Lost, Refused, Start
+from camserver.wire.worker import Ack, Capacity, Heartbeat, Lost, Refused, Renewed, Start
 from tests.services.control.rig import RunningControl, held, look_header, register
 from tests.store.stage import check_history, session, spans, statement
 
@@ -308,3 +311,33 @@ async def test_health_and_readiness(control: RunningControl) -> None:
     control.ready.clear("control", "a reason")
     async with control.http.get(control.url("/readyz")) as response:
         assert (response.status, await response.json()) == (503, {"checks": {"control": "a reason"}})
+
+
+async def test_while_the_store_is_away_no_lease_is_renewed_and_no_report_is_lost(
+    control: RunningControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    camera = await control.hang_camera()
+    worker = await control.connect()
+    order = await worker.start(ready=False)
+    original = control.store.write
+    away: list[object] = [heartbeat, set_active, set_active]
+
+    async def write(operation: object, *args: object, **kwargs: object) -> object:
+        if operation in away:
+            away.remove(operation)
+            raise StoreUnavailable("the database is away")
+        return await original(operation, *args, **kwargs)  # type: ignore[arg-type]  # passed through
+
+    monkeypatch.setattr(control.store, "write", write)
+    await worker.say(
+        Heartbeat(
+            worker_id="worker-1", heartbeat_seq=99, boot_ms=1, state=WorkerState.RUNNING, renew=held(("cam_1", 1))
+        )
+    )
+    assert (await worker.hear(Refused)).error_code == "store_unavailable"
+    await worker.report("pipeline_ready", "cam_1", order.generation)
+    await control.clock.until_sleeping(4)
+    await control.pass_time(3)
+    await worker.settled()
+    assert (await session(control.store, camera.key))["state"] == "ACTIVE"
+    assert not any(isinstance(message, Renewed) for message in worker.heard)

@@ -9,9 +9,10 @@ import pytest
 from camserver.base.credentials import seal
 from camserver.base.errors import EpochEnded, StoreUnavailable, Unavailable
 from camserver.config import make_secrets
+from camserver.domain.people import Principal, Role
 from camserver.objects.local import LocalObjects
 from camserver.services.control.recorder import Recorder
-from camserver.store import Store, Tx
+from camserver.store import Store, Tx, cameras
 from camserver.store.epochs import end_dead
 from camserver.store.frames import Look, record
 from camserver.store.frames import Recorded as Row
@@ -137,6 +138,30 @@ async def test_another_workers_lease_does_not_help(control: RunningControl) -> N
     await control.connect("worker-2")
     answer = await control.upload(look_header(control.clock, "cam_1", 1, 1), worker_id="worker-2")
     assert isinstance(answer, LookRefused)
+
+
+async def test_looks_of_a_removed_camera_never_pass_for_its_namesakes(control: RunningControl) -> None:
+    worker = await started(control)
+    assert isinstance(await control.upload(look_header(control.clock, "cam_1", 1, 1)), Recorded)
+    admin = control.store.as_(Principal(tenant_id=1, user_id=None, role=Role.SYSTEM_ADMIN))
+    await admin.write(cameras.remove, "cam_1", "", control.clock.now_ms())
+    again = cameras.NewCamera(
+        camera_id="cam_1",
+        name="again",
+        site="main",
+        source_type="test",
+        url="test://still",
+        credentials=None,
+        polling_interval_sec=None,
+    )
+    await admin.write(cameras.add, again, "", control.clock.now_ms())
+    await control.pass_time(1)
+    start = await worker.start()
+    assert start.generation == 2
+    assert isinstance(await control.upload(look_header(control.clock, "cam_1", 2, 1)), Recorded)
+    assert isinstance(await control.upload(look_header(control.clock, "cam_1", 1, 2)), LookRefused)
+    assert [row["generation"] for row in await frames(control.store)] == [1, 2]
+    assert len({row["camera_key"] for row in await frames(control.store)}) == 2
 
 
 async def test_an_unknown_worker_is_told_to_register(control: RunningControl) -> None:

@@ -238,4 +238,5 @@ async def _is_up(task: asyncio.Task[None], ready: Ready) -> bool:
 
 
 async def _rows(tx: Tx, sql: str, params: dict[str, object]) -> Rows:
-    return [dict(row) for row in await tx.all(sql, **params)]
+    rows: Any = await tx.all(sql, **params)  # each driver has its own kind of row; all of them make a dict
+    return [dict(row) for row in rows]

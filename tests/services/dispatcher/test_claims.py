@@ -123,6 +123,21 @@ async def test_a_job_claimed_again_by_the_same_dispatcher_is_done_once(stage: St
     assert event["frame_count"] == 2
 
 
+async def test_a_job_whose_claim_is_gone_is_dropped_and_makes_room(stage: Stage) -> None:
+    stage.with_jobs(batch=1)
+    stage.analyzer.add_fault(Rule(Fault.hold(), times=1))
+    lost = await stage.look(0, HUMAN)
+    async with stage.dispatcher():
+        await stage.analyzer.until_received(2)
+        await stage.store.write(jobs.return_expired, NOW_MS + 3600 * SEC, JobPolicy(), 0.0)
+        other = await stage.look(1, HUMAN)
+        await stage.clock.some_turns()
+        assert (await stage.job(other))["status"] == "queued", "one at a time, and that one is under way"
+        await stage.clock.advance(20 * SEC)  # the renewal notices
+        await stage.until_status(done=1, delayed=1)
+    assert (await stage.job(lost))["status"] == "delayed"
+
+
 async def test_stopping_gives_back_what_is_under_way(stage: Stage) -> None:
     stage.analyzer.add_fault(Fault.hold())
     for camera in range(3):

@@ -7,16 +7,22 @@ from typing import cast
 
 import pytest
 
+from camserver.domain.events import EventPolicy
+from camserver.domain.jobs import JobPolicy
+from camserver.services.dispatcher.sweeping import Sweeper
+from camserver.store import jobs
+from camserver.store.jobs import ClaimTerms
 from camserver.store.sqlite import SqliteStore
 from tests.fakes.analyzer import Fault, Seen
 from tests.rig.databases import DatabaseServer
 from tests.services.dispatcher.stage import CutStore, Stage
+from tests.store.scenery import INTERVAL_MS
 
 SEC = 1000
 HUMAN = Seen("human", ("count.single",))
 
 
-@pytest.mark.parametrize("outage_sec", [0, 600], ids=["short", "longer than the locks"])
+@pytest.mark.parametrize("outage_sec", [0, 100], ids=["short", "longer than the locks"])
 async def test_an_analysis_waits_for_the_store(stage: Stage, outage_sec: int) -> None:
     stage.analyzer.add_fault(Fault.hold())
     for camera in range(3):
@@ -60,20 +66,21 @@ async def test_a_failure_waits_for_the_store_too(stage: Stage) -> None:
 
 async def test_locks_stand_until_their_owners_could_renew_them(stage: Stage) -> None:
     """After an outage every lock has run out, but nobody is dead: the sweep waits for the first renewals."""
-    stage.analyzer.add_fault(Fault.hold())
     await stage.look(0, HUMAN)
+    terms = ClaimTerms(JobPolicy(), EventPolicy(), INTERVAL_MS)
+    await stage.store.write(jobs.claim, "somebody", "token", 1, stage.clock.now_ms(), terms)
     cut = CutStore(stage.store)
-    async with stage.dispatcher(cut), stage.dispatcher(cut):
-        await stage.until_status(running=1)
-        await stage.analyzer.until_received(3)
-        cut.is_cut = True
-        await stage.pass_time(300, 20)
-        cut.is_cut = False
-        await stage.pass_time(40, 5)
-        assert await stage.counts() == {"running": 1}
-        stage.analyzer.heal()
-        await stage.until_status(done=1)
-    assert (await stage.jobs())[0]["attempt"] == 1
+    sweeper = Sweeper(cut, stage.objects, stage.clock, JobPolicy(), EventPolicy(), INTERVAL_MS)
+    sweeping = asyncio.create_task(sweeper.run())
+    cut.is_cut = True
+    await stage.pass_time(120, 20)
+    cut.is_cut = False
+    await stage.pass_time(20, 5)
+    assert await stage.counts() == {"running": 1}, "its owner renews every twenty seconds"
+    await stage.pass_time(20, 5)
+    await stage.until_status(queued=1)  # it was dead after all
+    sweeping.cancel()
+    await asyncio.wait([sweeping])
 
 
 @pytest.mark.parametrize("db_kind", ["sqlite"], indirect=True)

@@ -5,6 +5,7 @@ import io
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
@@ -17,6 +18,7 @@ from camserver.services.worker.spool import Spool
 from camserver.wire.looks import LookHeader, LookUpload
 from camserver.wire.worker import LookParams, Report, Source, Start
 from tests.rig.clock import START_BOOT_MS, START_MS, ManualClock
+from tests.rig.polling import TIMEOUT_SEC
 
 BOOT_ID = "boot-of-the-test"
 
@@ -41,6 +43,36 @@ class FollowingClock(ManualClock):
         """The process stands still for so long: time passes and nobody is woken."""
         self._boot_ms += ms
         self._sleepers = [(max(due_ms, self._boot_ms), order, wake) for due_ms, order, wake in self._sleepers]
+
+
+class Quiet:
+    """Knows when nothing is left to do but wait: server and worker share one loop, so all their I/O passes here."""
+
+    IDLE_TURNS = 10
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._run_in_executor = self._loop.run_in_executor
+        self._in_threads = 0
+        self._loop.run_in_executor = self._count  # type: ignore[method-assign,assignment]
+
+    def _count(self, *args: Any) -> "asyncio.Future[Any]":
+        future = self._run_in_executor(*args)
+        self._in_threads += 1
+        future.add_done_callback(self._uncount)
+        return future
+
+    def _uncount(self, future: "asyncio.Future[Any]") -> None:
+        self._in_threads -= 1
+
+    async def come(self) -> None:
+        """Until no thread works and the loop finds nothing to run or to receive, several turns in a row."""
+        idle_turns = 0
+        async with asyncio.timeout(TIMEOUT_SEC):
+            while idle_turns < self.IDLE_TURNS:
+                await asyncio.sleep(0.001 if self._in_threads else 0)
+                idle = not self._in_threads and not self._loop._ready  # type: ignore[attr-defined]
+                idle_turns = idle_turns + 1 if idle else 0
 
 
 def look(

@@ -29,7 +29,8 @@ class Reports:
                 connection.worker.tenant_id, connection.worker.worker_key, report.camera_id, report.generation
             )
             held = await self._apply(claim, report)
-        level = log.info if report.event_type == Kinds.PIPELINE_READY else log.warning
+        expected = (Kinds.PIPELINE_READY, Kinds.PIPELINE_STOPPED)
+        level = log.info if report.event_type in expected else log.warning
         level(
             report.event_type,
             camera_id=report.camera_id,

@@ -22,6 +22,7 @@ from camserver.services.control.orders import Orders
 from camserver.services.control.recorder import Recorder
 from camserver.services.control.reports import Reports
 from camserver.services.control.rounds import Rounds
+from camserver.services.control.senders import Senders
 from camserver.services.control.uploads import Uploads
 from camserver.store import Store
 
@@ -42,7 +43,7 @@ async def run(
     conversations = Conversations(
         store, clock, connections, epoch, policy, reports, settings.control.max_message_bytes
     )
-    uploads = Uploads(store, objects, clock, epoch, recorder, settings.jobs.default_priority)
+    uploads = Uploads(store, objects, clock, epoch, recorder, Senders(store, clock), settings.jobs.default_priority)
     orders = Orders(settings.looks, settings.gate, secrets.credential_key_bytes())
     rounds = Rounds(store, clock, connections, policy, orders)
     routes = Routes(

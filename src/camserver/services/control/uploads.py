@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import uuid_utils
 
 from camserver.base.clock import Clock
-from camserver.base.errors import CamError, EpochEnded, Unauthenticated, Unavailable
+from camserver.base.errors import CamError, EpochEnded, Unavailable
 from camserver.base.log import get_logger
 from camserver.domain.leases import FrameStanding
 from camserver.domain.uploads import captured_at_by_age, settled_captured_at
@@ -14,10 +14,11 @@ from camserver.objects.keys import Kind, frame_key
 from camserver.objects.local import Objects
 from camserver.services.control.epoch import Epoch
 from camserver.services.control.recorder import Recorder
+from camserver.services.control.senders import Senders
 from camserver.store import Store
 from camserver.store.frames import Look, find_recorded
 from camserver.store.frames import Recorded as Row
-from camserver.store.workers import Uploader, first_tenant, uploader
+from camserver.store.workers import Uploader
 from camserver.wire.looks import LookAnswer, LookHeader, LookRefused, LookUpload, Recorded
 
 log = get_logger(__name__)
@@ -33,26 +34,43 @@ class Uploads:
     clock: Clock
     epoch: Epoch
     recorder: Recorder
+    senders: Senders
     default_priority: int
 
     async def take(self, worker_id: str, upload: LookUpload, received_at: int) -> LookAnswer:
         """Records a look. Whatever is raised, nothing was acknowledged and the worker sends it again."""
         header = upload.header
-        tenant_id = await self.store.read(first_tenant)
-        sender = await self.store.read(uploader, tenant_id, worker_id, header.camera_id, header.generation)
-        if sender is None:
-            raise Unauthenticated(f"worker {worker_id} is not registered; it registers on its control socket")
-        if sender.camera_key is None or sender.site_id is None:
-            return self._refused(header, f"there is no camera {header.camera_id}")
-        if not sender.is_holder:
-            return self._refused(
-                header, f"generation {header.generation} of {header.camera_id} was never this worker's"
+        lease = (worker_id, header.camera_id, header.generation)
+        answer = await self._take(lease, upload, received_at)
+        if isinstance(answer, LookRefused) and self.senders.forget(*lease):
+            # A refusal is for good, so it is never given on the strength of what was remembered.
+            answer = await self._take(lease, upload, received_at)
+        if isinstance(answer, LookRefused):
+            log.warning(
+                "look_refused",
+                camera_id=header.camera_id,
+                generation=header.generation,
+                seq=header.seq,
+                cause=answer.reason,
             )
-        known = await self.store.read(find_recorded, sender.camera_key, header.generation, header.seq)
-        if known is not None:
-            return self._answer(header, known)
+        return answer
+
+    async def _take(self, lease: tuple[str, str, int], upload: LookUpload, received_at: int) -> LookAnswer:
+        header = upload.header
+        sender = await self.senders.find(*lease)
+        if sender.camera_key is None or sender.site_id is None:
+            return self._refused(f"there is no camera {header.camera_id}")
+        if not sender.is_holder:
+            return self._refused(f"generation {header.generation} of {header.camera_id} was never this worker's")
+        if self.senders.may_be_known(*lease, header.seq):
+            known = await self.store.read(find_recorded, sender.camera_key, header.generation, header.seq)
+            if known is not None:
+                return self._answer(known)
         look = self._look(sender, sender.camera_key, sender.site_id, header, received_at)
-        return self._answer(header, await self._store_and_record(look, upload))
+        recorded = await self._store_and_record(look, upload)
+        if recorded.standing is not FrameStanding.REFUSED:
+            self.senders.recorded(*lease, header.seq)
+        return self._answer(recorded)
 
     async def _store_and_record(self, look: Look, upload: LookUpload) -> Row:
         for _ in range(EPOCH_ATTEMPTS):
@@ -125,9 +143,9 @@ class Uploads:
             full_bytes=header.full_bytes or None,
         )
 
-    def _answer(self, header: LookHeader, recorded: Row) -> LookAnswer:
+    def _answer(self, recorded: Row) -> LookAnswer:
         if recorded.standing is FrameStanding.REFUSED:
-            return self._refused(header, recorded.reason)
+            return self._refused(recorded.reason)
         return Recorded(
             standing="live" if recorded.standing is FrameStanding.LIVE else "late",
             frame_uuid=recorded.frame_uuid,
@@ -135,14 +153,7 @@ class Uploads:
             server_time=self.clock.now_ms(),
         )
 
-    def _refused(self, header: LookHeader, reason: str) -> LookRefused:
-        log.warning(
-            "look_refused",
-            camera_id=header.camera_id,
-            generation=header.generation,
-            seq=header.seq,
-            cause=reason,
-        )
+    def _refused(self, reason: str) -> LookRefused:
         return LookRefused(reason=reason[:255], server_time=self.clock.now_ms())
 
 

@@ -139,7 +139,7 @@ class Sweeper:
         deleted, after, whole = 0, "", True
         while keys := await self.objects.list(epoch_prefix(epoch_id), PAGE, after):
             uuids = tuple({frame_uuid_of(key) for key in keys})
-            kept = await self.store.read(frames.with_rows, uuids)
+            kept = await self.store.read(frames.with_rows, epoch_id, uuids)
             for key in keys:
                 if is_draft(key) or frame_uuid_of(key) not in kept:
                     is_deleted = await self._is_deleted(key)
