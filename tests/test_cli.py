@@ -1,11 +1,12 @@
 import asyncio
+import fcntl
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -255,7 +256,11 @@ class Asked:
             asked.calls.append((method, path, body))
             return asked.answer
 
+        async def is_there(self: LocalServer) -> bool:
+            return True
+
         monkeypatch.setattr(LocalServer, "_call", call)
+        monkeypatch.setattr(LocalServer, "is_there", is_there)
 
 
 @pytest.fixture
@@ -264,12 +269,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
 
 def test_camera_add_never_takes_a_password_as_an_argument(asked: Asked) -> None:
-    result = run(
-        "camera", "add", "yard", "rtsp://192.0.2.1/a", "--user", "u", "--password-stdin", stdin="pass word\n"
-    )
+    options = ["--user", "u", "--password-stdin", "--interval-sec", "5"]
+    result = run("camera", "add", "yard", "rtsp://192.0.2.1/a", *options, stdin="pass word\n")
     assert result.output == "Added yard.\n"
     source = {"url": "rtsp://192.0.2.1/a", "user": "u", "password": "pass word"}
-    assert asked.calls == [("POST", "/api/cameras", {"camera_id": "yard", "name": "yard", "source": source})]
+    wanted = {"camera_id": "yard", "name": "yard", "source": source, "polling_interval_sec": 5.0}
+    assert asked.calls == [("POST", "/api/cameras", wanted)]
 
 
 def test_camera_list(asked: Asked) -> None:
@@ -304,10 +309,23 @@ def test_the_server_is_reached_where_web_listens(
     assert asked.addresses == [address]
 
 
-def test_without_a_server_the_code_says_so() -> None:
-    result = run("camera", "list", "--json")
-    assert result.exit_code == Exit.SERVER_AWAY
-    assert json.loads(result.stdout)["error"] == "unavailable"
+def test_tools_work_without_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAMSERVER_WEB_PORT", str(free_port()))
+    assert run("camera", "add", "yard", "test://still").output == "Added yard.\n"
+    assert [camera["camera_id"] for camera in json.loads(run("camera", "list", "--json").stdout)] == ["yard"]
+    assert "/setup#token=" in run("setup-link").stdout
+    assert run("db", "check").output == "The database is fine.\n"
+
+
+def test_a_tool_beside_an_owner_that_does_not_answer_says_whose_the_data_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAMSERVER_WEB_PORT", str(free_port()))
+    assert run("camera", "list").exit_code == 0
+    monkeypatch.setattr("camserver.store.sqlite.LOCK_WAIT_SEC", 0.0)
+    with Path("data/camserver.db.lock").open("r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        result = run("camera", "list", "--json")
+    assert result.exit_code == Exit.DATA_OWNED
+    assert "another camserver" in json.loads(result.stdout)["message"]
 
 
 # -- processes
@@ -329,8 +347,9 @@ def test_up_ends_with_the_code_of_the_child_that_can_not_go_on(monkeypatch: pyte
     Path("camserver.toml").write_text("")
     passed: list[list[str]] = []
 
-    def up(settings: Settings, options: list[str]) -> GaveUp:
+    def up(settings: Settings, options: list[str], greet: Callable[[], None], demo: bool) -> GaveUp:
         passed.append(options)
+        assert not demo
         return GaveUp("server", Exit.PORT_UNUSABLE, "error: port 8080 is in use")
 
     monkeypatch.setattr(parts, "up", up)

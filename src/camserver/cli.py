@@ -231,23 +231,32 @@ def db_status(chosen: Chosen, as_json: bool) -> None:
 
 
 @db.command("check")
+@json_option
 @pass_chosen
-def db_check(chosen: Chosen) -> None:
-    """Check that the database is there and has the right schema.
+def db_check(chosen: Chosen, as_json: bool) -> None:
+    """Check that the database is what camserver takes it for.
+
+    Looks at the schema and at what rows promise each other; changes nothing. A SQLite database can't be checked
+    while a camserver runs on it.
 
     \b
-    Example:
+    Examples:
       camserver db check
+      camserver db check --json
     """
-    from camserver.store import migrate
+    from camserver.store.check import check_database
 
-    found = migrate.status(chosen.settings().store.url.reveal())
-    if not found.up_to_date:
-        raise CheckFailed(
-            f"the database is at schema {found.current or 'none'}, this program needs {found.head}; "
-            "run: camserver db upgrade"
-        )
-    click.echo("The database is fine.")
+    findings = asyncio.run(check_database(chosen.settings().store.url))
+    if as_json:
+        shown = [{"kind": found.kind, "message": found.message, "count": found.count} for found in findings]
+        click.echo(json.dumps(shown, ensure_ascii=False))
+    else:
+        for found in findings:
+            click.secho(f"{found.kind}: {found.message}", fg="yellow")
+    if findings:
+        raise CheckFailed(f"{len(findings)} checks found something wrong with the database")
+    if not as_json:
+        click.echo("The database is fine.")
 
 
 def _with_server(chosen: Chosen, call: Callable[["LocalServer"], Awaitable[T]]) -> T:

@@ -267,7 +267,7 @@ async def tool_server(settings: "Settings") -> AsyncIterator["LocalServer"]:
     """
     from camserver.services.web import service
 
-    running = local_server(settings, settings.web.port)
+    running = local_server(settings, settings.web.host, settings.web.port)
     if await running.is_there():
         yield running
         return
@@ -286,7 +286,7 @@ async def tool_server(settings: "Settings") -> AsyncIterator["LocalServer"]:
             await asyncio.sleep(0.01)
         if web.done():
             await web
-        yield local_server(settings, sock.getsockname()[1])
+        yield local_server(settings, *sock.getsockname())
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:
@@ -294,12 +294,12 @@ async def _cancelled(task: asyncio.Task[None]) -> None:
     await asyncio.wait([task])
 
 
-def local_server(settings: "Settings", port: int) -> "LocalServer":
+def local_server(settings: "Settings", host: str, port: int) -> "LocalServer":
     """The client of a web service on this machine."""
     from camserver.clients.local_server import LocalServer
     from camserver.config.secret_files import LOCAL_ADMIN_TOKEN
 
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.web.host, settings.web.host)
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     shown = f"[{host}]" if ":" in host else host
     return LocalServer(f"http://{shown}:{port}", settings.server.secrets_dir / LOCAL_ADMIN_TOKEN)
 
@@ -336,7 +336,7 @@ async def _supervise(
 async def _greet(settings: "Settings", greet: Callable[[], None], demo: bool) -> None:
     from camserver.clients.demo_cameras import add_demo_cameras
 
-    server = local_server(settings, settings.web.port)
+    server = local_server(settings, settings.web.host, settings.web.port)
     while not await server.is_ready():  # noqa: ASYNC110 - it is another process
         await asyncio.sleep(READY_POLL_SEC)
     if demo:

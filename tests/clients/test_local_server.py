@@ -66,13 +66,16 @@ async def test_a_long_list_is_asked_for_page_by_page(
 
 
 async def test_adding_removing_and_setting_up(server: LocalServer, api: Api) -> None:
-    await server.add_camera("cam_1", "入口", "rtsp://192.0.2.1/a", "viewer", Secret("camera-password"))
+    await server.add_camera(
+        "cam_1", "入口", "rtsp://192.0.2.1/a", "viewer", Secret("camera-password"), polling_interval_sec=2.5
+    )
     await server.remove_camera("a/../b?c")
     await server.new_setup_link()
     wanted = {
         "camera_id": "cam_1",
         "name": "入口",
         "source": {"url": "rtsp://192.0.2.1/a", "user": "viewer", "password": "camera-password"},
+        "polling_interval_sec": 2.5,
     }
     assert CameraAsked.model_validate(wanted)
     assert [(method, path, body) for method, path, _, body in api.asked] == [

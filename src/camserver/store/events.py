@@ -77,7 +77,7 @@ _OPEN_EVENTS = f"""
 SELECT e.event_id, e.camera_key, o.polling_interval_sec
 FROM events e LEFT JOIN camera_overrides o ON o.camera_key = e.camera_key
 WHERE e.open_key IS NOT NULL AND e.last_seen_at < :seen_before
-  AND e.last_seen_at < :now_ms - {CLOSE_MARGIN_MS} - 1500 * COALESCE(o.polling_interval_sec, :default_interval_sec)
+  AND e.last_seen_at + {CLOSE_MARGIN_MS} + 1500 * COALESCE(o.polling_interval_sec, :default_interval_sec) < :now_ms
   AND NOT EXISTS (
     SELECT 1 FROM inference_jobs j WHERE j.camera_key = e.camera_key AND j.status IN ('queued','delayed','running')
       AND j.captured_at <= e.last_seen_at)

@@ -96,12 +96,21 @@ class MariaStore(ServerStore[Any]):
             return violated("MariaDB", error)
         if _number(error) in _DISK_FULL:
             return StoreUnavailable("MariaDB's disk is full; free space there, then writing goes on by itself")
-        if isinstance(error, _AWAY):
+        if isinstance(error, _AWAY) or _is_away(_number(error)):
             return unavailable("MariaDB", error)
         return None
 
 
-_AWAY = (OSError, TimeoutError, EOFError, asyncmy.errors.OperationalError, asyncmy.errors.InterfaceError)
+_AWAY = (OSError, TimeoutError, EOFError, asyncmy.errors.InterfaceError)
+# Of the server: full, refusing this user or database, shutting down, out of patience or out of memory. The driver
+# calls mistakes in SQL operational errors too; those must not look like an outage.
+_AWAY_NUMBERS = {1037, 1038, 1040, 1041, 1042, 1043, 1044, 1045, 1049, 1053, 1077, 1079, 1129, 1130, 1203, 1226, 1290}
+_AWAY_NUMBERS |= {1317, 1836, 1927, 1969, 4031, *range(1152, 1162)}
+
+
+def _is_away(number: int | None) -> bool:
+    # 2000 to 2999 are the client's own: it could not connect, or the connection broke.
+    return number is not None and (2000 <= number < 3000 or number in _AWAY_NUMBERS)
 
 
 def _number(error: Exception) -> int | None:

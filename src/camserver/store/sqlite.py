@@ -47,7 +47,9 @@ class OwnerLock:
         self.path = path
         self.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    async def acquire(self, wait_sec: float = LOCK_WAIT_SEC) -> None:
+    async def acquire(self, wait_sec: float | None = None) -> None:
+        """Waits for a server that is just ending; `wait_sec` None: as long as that may take."""
+        wait_sec = LOCK_WAIT_SEC if wait_sec is None else wait_sec
         deadline = asyncio.get_running_loop().time() + wait_sec
         while not self._try():
             if asyncio.get_running_loop().time() >= deadline:

@@ -16,6 +16,7 @@ from camserver.services.worker.link import CONNECT_SEC
 from camserver.services.worker.waiting import end
 from camserver.wire.looks import LookUpload
 from camserver.wire.worker import (
+    CAMERAS_MAX,
     Ack,
     Drain,
     Heartbeat,
@@ -540,7 +541,13 @@ def test_settings_that_can_not_work_are_refused(tmp_path: Path, variables: dict[
 
 
 def test_encrypted_address_may_be_anywhere(tmp_path: Path) -> None:
-    settings = settings_for(tmp_path, "https://cameras.example.org", CAMSERVER_WORKER_SLOTS="9000")
-    identity = service.identify(settings)
-    assert identity.slots == 400  # what fits into one heartbeat
+    identity = service.identify(settings_for(tmp_path, "https://cameras.example.org"))
+    assert identity.server_url == "https://cameras.example.org"
     assert TOKEN not in repr(identity)
+
+
+def test_no_more_slots_can_be_set_than_fit_into_a_heartbeat(tmp_path: Path) -> None:
+    most = settings_for(tmp_path, "http://127.0.0.1:1", CAMSERVER_WORKER_SLOTS=str(CAMERAS_MAX))
+    assert service.identify(most).slots == CAMERAS_MAX
+    with pytest.raises(BadSettings, match=r"worker\.slots"):
+        settings_for(tmp_path, "http://127.0.0.1:1", CAMSERVER_WORKER_SLOTS=str(CAMERAS_MAX + 1))

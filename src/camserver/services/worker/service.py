@@ -35,7 +35,7 @@ from camserver.services.worker.spool import Spool
 from camserver.services.worker.states import States
 from camserver.services.worker.upload_client import UploadClient
 from camserver.services.worker.uploads import Uploader
-from camserver.wire.worker import CAMERAS_MAX, Kinds
+from camserver.wire.worker import Kinds
 
 log = get_logger(__name__)
 
@@ -84,7 +84,7 @@ def identify(settings: Settings) -> Identity:
         worker_id=name,
         site=settings.worker.site_id or "",
         version=__version__,
-        slots=min(settings.worker.slots, CAMERAS_MAX),
+        slots=settings.worker.slots,
         boot_id=boot_id(),
         server_url=url,
         token=worker_token(settings),
