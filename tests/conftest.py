@@ -5,6 +5,7 @@ is not installed skips its tests and names the package; where CI=true it fails t
 """
 
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -28,6 +29,10 @@ Server = TypeVar("Server")
 
 # The SQLite store runs write operations in a process of its own, by name: those in tests must be found there too.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH"))))
+
+# Under nohup, SIGHUP is ignored by everything started from here, and a shell can't even trap it. Tests of signals
+# start from the ordinary state.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # How fast a machine is says nothing about whether a rule holds.
 hypothesis.settings.register_profile(
