@@ -1,8 +1,7 @@
 """Closing events whose time is up (decisions 19 and 22). Opening and merging are `outcomes.apply`."""
 
 from camserver.domain.events import CLOSE_MARGIN_MS, EventPolicy, close_after_ms, close_due
-from camserver.domain.facts import EventFacts
-from camserver.domain.retention import Retention
+from camserver.store.jobs import event_facts
 from camserver.store.outcomes import CLOSE_EVENT
 from camserver.store.tx import Row, Tx
 
@@ -35,7 +34,7 @@ async def _close_if_due(tx: Tx, row: Row, now_ms: int, policy: EventPolicy, defa
     if fresh is None or fresh["state"] != "open":
         return 0
     oldest = waiting["captured_at"] if waiting is not None else None
-    end_at = close_due(_facts(fresh), now_ms, interval_ms, oldest, policy)
+    end_at = close_due(event_facts(fresh), now_ms, interval_ms, oldest, policy)
     if end_at is None:
         return 0
     await tx.run(CLOSE_EVENT, event_id=row["event_id"], end_at=end_at, now_ms=now_ms)
@@ -58,20 +57,6 @@ async def _close_if_due(tx: Tx, row: Row, now_ms: int, policy: EventPolicy, defa
     return 1
 
 
-def _facts(row: Row) -> EventFacts:
-    return EventFacts(
-        event_id=row["event_id"],
-        incident_id=row["incident_id"],
-        primary_event=row["primary_event"],
-        start_at=row["start_at"],
-        last_seen_at=row["last_seen_at"],
-        severity_max=row["severity_max"],
-        confidence_max=row["confidence_max"],
-        retention=Retention(row["retention_class"]),
-        best_score=row["best_score"],
-    )
-
-
 # Those that can't close yet are left out here, so that many of them never hide one that can; `close_due` decides.
 _OPEN_EVENTS = f"""
 SELECT e.event_id, e.camera_key, o.polling_interval_sec
@@ -83,8 +68,8 @@ WHERE e.open_key IS NOT NULL AND e.last_seen_at < :seen_before
       AND j.captured_at <= e.last_seen_at)
 ORDER BY e.camera_key LIMIT {CLOSE_BATCH}"""
 _EVENT = """
-SELECT event_id, tenant_id, site_id, incident_id, primary_event, state, start_at, last_seen_at, severity_max,
-  confidence_max, retention_class, best_score FROM events WHERE event_id = :event_id"""
+SELECT event_id, tenant_id, site_id, incident_id AS own_incident_id, primary_event, state, start_at, last_seen_at,
+  severity_max, confidence_max, retention_class, best_score FROM events WHERE event_id = :event_id"""
 _OLDEST_UNFINISHED = """
 SELECT min(captured_at) AS captured_at FROM inference_jobs
 WHERE camera_key = :camera_key AND status IN ('queued','delayed','running')"""

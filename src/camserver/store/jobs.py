@@ -127,7 +127,7 @@ async def job_with_facts(tx: Tx, row: Row, terms: ClaimTerms) -> ClaimedJob:
 
 
 async def _view(tx: Tx, row: Row, frame: FrameFacts, policy: EventPolicy) -> CameraView:
-    open_event = _event(row) if row["event_id"] is not None else None
+    open_event = event_facts(row) if row["event_id"] is not None else None
     newest = _incident(row, "newest_") if row["newest_incident_id"] is not None else None
     incidents = []
     if open_event is not None and (newest is None or newest.incident_id != open_event.incident_id):
@@ -137,7 +137,7 @@ async def _view(tx: Tx, row: Row, frame: FrameFacts, policy: EventPolicy) -> Cam
     if frame.late or any(frame.captured_at < last_seen_at for last_seen_at in known):
         covering_row = await _covering(tx, frame, merge_gap_ms(policy, frame.interval_ms))
         if covering_row is not None:
-            covering = _event(covering_row)
+            covering = event_facts(covering_row)
             incidents.append(_incident(covering_row, "own_"))
     stills = json.loads(row["stills"]) if row["stills"] else []
     return CameraView(
@@ -159,7 +159,8 @@ async def _covering(tx: Tx, frame: FrameFacts, gap_ms: int) -> Row | None:
     return next((row for row in rows if row["last_seen_at"] >= frame.captured_at - gap_ms), None)
 
 
-def _event(row: Row) -> EventFacts:
+def event_facts(row: Row) -> EventFacts:
+    """An event from columns named as in JOB_FACTS."""
     return EventFacts(
         event_id=row["event_id"],
         incident_id=row["own_incident_id"],
