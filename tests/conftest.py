@@ -30,9 +30,10 @@ Server = TypeVar("Server")
 # The SQLite store runs write operations in a process of its own, by name: those in tests must be found there too.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH"))))
 
-# Under nohup, SIGHUP is ignored by everything started from here, and a shell can't even trap it. Tests of signals
-# start from the ordinary state.
+# Under nohup or in a shell's background, SIGHUP and SIGINT are ignored by everything started from here, and a shell
+# can't even trap them. Tests of signals start from the ordinary state.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How fast a machine is says nothing about whether a rule holds.
 hypothesis.settings.register_profile(
