@@ -283,3 +283,21 @@ def test_the_breaker_is_bounded_and_always_tries_again(
         assert 1 <= breaker.limit <= POLICY.batch
         assert breaker.resume_at <= now_ms + 3_600 * SEC
         assert breaker.allowance(now_ms + 3_600 * SEC) >= 1
+
+
+def test_an_analyzer_that_one_at_a_time_overloads_is_left_alone_for_a_growing_while() -> None:
+    policy = JobPolicy(batch=2, breaker_open_sec=2.0, breaker_open_cap_sec=60.0)
+    breaker = Breaker.new(policy).failed(ErrorKind.OVERLOADED, 0, 1.0)
+    assert (breaker.limit, breaker.allowance(0)) == (1, 1), "first it is asked less at once"
+    pauses = []
+    now_ms = 0
+    for _ in range(8):
+        breaker = breaker.failed(ErrorKind.OVERLOADED, now_ms, 1.0)
+        pauses.append(breaker.resume_at - now_ms)
+        assert breaker.allowance(breaker.resume_at - 1) == 0
+        now_ms = breaker.resume_at
+        assert breaker.allowance(now_ms) == 1
+    assert pauses == [2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000]
+    healed = breaker.succeeded()
+    assert (healed.limit, healed.opened) == (2, 0)
+    assert healed.failed(ErrorKind.OVERLOADED, now_ms, 1.0).allowance(now_ms) == 1, "and it begins anew"

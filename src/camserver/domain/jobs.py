@@ -193,14 +193,15 @@ class Breaker:
         HALF_OPEN ── any answer ──> CLOSED, one at a time ;  ── away again ──> OPEN, for twice as long
 
     While closed, an overloaded or slow analyzer halves how many are claimed at once, and each success adds
-    one. An immutable value: each report gives the next one.
+    one. One that is overloaded even by one at a time is left alone for a growing while. An immutable value:
+    each report gives the next one.
     """
 
     policy: JobPolicy
     limit: int  # most jobs in flight while closed, 1..policy.batch
     state: BreakerState = BreakerState.CLOSED
     failures: int = 0  # in a row, while closed
-    opened: int = 0  # times in a row it opened without a success between
+    opened: int = 0  # times in a row it opened, or was too much by one, without a success between
     resume_at: int = 0  # ms; before it nothing is claimed
 
     @classmethod
@@ -237,7 +238,7 @@ class Breaker:
         if kind in _AWAY or (kind is ErrorKind.TIMEOUT and self.state is BreakerState.HALF_OPEN):
             return self._away(now_ms, jitter, retry_after_sec)
         if kind in _SLOW:
-            return self._slower(kind, now_ms, retry_after_sec)
+            return self._slower(kind, now_ms, jitter, retry_after_sec)
         return self.succeeded()
 
     def _away(self, now_ms: int, jitter: float, retry_after_sec: float | None) -> "Breaker":
@@ -261,14 +262,20 @@ class Breaker:
             resume_at=max(now_ms + pause_ms, self._retry_at(now_ms, retry_after_sec)),
         )
 
-    def _slower(self, kind: ErrorKind, now_ms: int, retry_after_sec: float | None) -> "Breaker":
+    def _slower(self, kind: ErrorKind, now_ms: int, jitter: float, retry_after_sec: float | None) -> "Breaker":
         if self.state is BreakerState.OPEN:
             return self
         limit = 1 if self.state is BreakerState.HALF_OPEN else max(1, self.limit // 2)
         resume_at = 0 if self.state is BreakerState.HALF_OPEN else self.resume_at
+        opened = 0
         if kind is ErrorKind.OVERLOADED:
             resume_at = max(resume_at, self._retry_at(now_ms, retry_after_sec))
-        return Breaker(policy=self.policy, limit=limit, resume_at=resume_at)
+            if self.limit == 1:
+                # One at a time is still too much for it; only waiting is less.
+                opened = self.opened + 1
+                pause_ms = backoff_ms(opened, jitter, self.policy.breaker_open_sec, self.policy.breaker_open_cap_sec)
+                resume_at = max(resume_at, now_ms + pause_ms)
+        return Breaker(policy=self.policy, limit=limit, opened=opened, resume_at=resume_at)
 
     def _retry_at(self, now_ms: int, retry_after_sec: float | None) -> int:
         if retry_after_sec is None or not 0 <= retry_after_sec < float("inf"):

@@ -166,15 +166,21 @@ class Stage:
             task.cancel()
             await asyncio.wait([task])
 
-    async def pass_time(self, total_sec: int, step_sec: int) -> None:
+    async def pass_time(self, total_sec: int, step_sec: int, *, settling: bool = False) -> None:
         """Moves the clock in steps, and lets every loop do what each step brings.
 
-        Steps are shorter than a lock holds: the clock does not wait for what goes on meanwhile.
+        Steps are shorter than a lock holds. With `settling`, each step waits for the jobs under way: else a slow
+        machine could be so long at one that its lock runs out by this clock.
         """
         assert step_sec < self.policy.lock_sec / 2 + 1
         for _ in range(0, total_sec, step_sec):
             await self.clock.advance(step_sec * 1000)
             await self.clock.some_turns(6)
+            if settling:
+                await self.until(self._none_runs, "no job under way")
+
+    async def _none_runs(self) -> bool:
+        return "running" not in await self.counts()
 
     async def until(self, probe: Callable[[], Awaitable[bool]], what: str) -> None:
         await poll_async(probe, what)

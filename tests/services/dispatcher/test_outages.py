@@ -24,11 +24,11 @@ async def test_an_hour_without_analyzer_kills_no_job(stage: Stage) -> None:
         await stage.look(camera, HUMAN)
         await stage.look(camera, HUMAN, NOW_MS + 10 * SEC)
     async with stage.dispatcher():
-        await stage.pass_time(HOUR_SEC, 30)
+        await stage.pass_time(HOUR_SEC, 30, settling=True)
         assert not {"dead", "skipped", "done"} & set(await stage.counts())
         assert max(job["attempt"] for job in await stage.jobs()) <= 1
         await stage.analyzer.accept()
-        await stage.pass_time(180, 20)
+        await stage.pass_time(180, 20, settling=True)
         await stage.until_status(done=6)
     assert [job["attempt"] for job in await stage.jobs()] == [1] * 6
     assert [event["frame_count"] for event in await stage.events()] == [2, 2, 2]
@@ -41,12 +41,11 @@ async def test_an_analyzer_that_is_full_for_an_hour_is_not_hammered(stage: Stage
     for camera in range(3):
         await stage.look(camera, HUMAN)
     async with stage.dispatcher():
-        await stage.pass_time(HOUR_SEC, 30)
-        await until_none_runs(stage)
+        await stage.pass_time(HOUR_SEC, 30, settling=True)
         assert set(await stage.counts()) <= {"delayed", "queued"}
         assert len(stage.analyzer.analyses()) < 200, "three jobs, sixty minutes"
         stage.analyzer.heal()
-        await stage.pass_time(600, 30)
+        await stage.pass_time(600, 30, settling=True)
         await stage.until_status(done=3)
     assert [job["attempt"] for job in await stage.jobs()] == [1] * 3
 
@@ -158,12 +157,11 @@ async def test_an_hour_without_the_disk_of_pictures_kills_no_job(stage: Stage) -
     for camera in range(3):
         await stage.look(camera, HUMAN)
     async with stage.dispatcher(objects=objects):
-        await stage.pass_time(HOUR_SEC, 30)
-        await until_none_runs(stage)
+        await stage.pass_time(HOUR_SEC, 30, settling=True)
         assert set(await stage.counts()) <= {"delayed", "queued"}
         assert any("the disk is away" in str(job["last_error"]) for job in await stage.jobs())
         objects.is_away = False
-        await stage.pass_time(180, 20)
+        await stage.pass_time(180, 20, settling=True)
         await stage.until_status(done=3)
     assert len(stage.analyzer.analyses()) == 3
 
@@ -194,10 +192,3 @@ async def test_an_answer_outside_the_contract_costs_the_attempt(
         await stage.until_status(done=1)
     assert (await stage.jobs())[0]["attempt"] == 2
     assert [event["frame_count"] for event in await stage.events()] == [1]
-
-
-async def until_none_runs(stage: Stage) -> None:
-    async def reached() -> bool:
-        return "running" not in await stage.counts()
-
-    await stage.until(reached, "no job under way")
