@@ -62,13 +62,17 @@ class ManualClock:
         if ms < 0:
             raise ValueError(f"the boot-time clock never goes back, and this would be {-ms} ms; see jump_wall")
         target_ms = self._boot_ms + ms
-        await settle()
+        await self._rest()
         while (due_ms := self._due_by(target_ms)) is not None:
             self._boot_ms = due_ms
             _, _, wake = heapq.heappop(self._sleepers)
             wake.set_result(None)
-            await settle()
+            await self._rest()
         self._boot_ms = target_ms
+
+    async def _rest(self) -> None:
+        """Lets everything run that can without this clock."""
+        await settle()
 
     def jump_wall(self, ms: int) -> None:
         """Sets the wall clock forward or back; the boot-time clock and sleepers do not notice."""

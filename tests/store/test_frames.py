@@ -296,11 +296,10 @@ async def test_which_frames_have_rows(fresh_store: Store) -> None:
     scene = await furnish(fresh_store)
     first, second = look(scene, 0), look(scene, 1)
     await recorded(fresh_store, first, second)
-    assert await fresh_store.read(with_rows, (first.frame_uuid, "nobody", second.frame_uuid)) == {
-        first.frame_uuid,
-        second.frame_uuid,
-    }
-    assert await fresh_store.read(with_rows, ()) == frozenset()
+    asked = (first.frame_uuid, "nobody", second.frame_uuid)
+    assert await fresh_store.read(with_rows, scene.epoch_id, asked) == {first.frame_uuid, second.frame_uuid}
+    assert await fresh_store.read(with_rows, scene.epoch_id, ()) == frozenset()
+    assert await fresh_store.read(with_rows, scene.epoch_id + 1, asked) == frozenset(), "their pictures lie elsewhere"
 
 
 # Against a take of the same camera

@@ -38,6 +38,7 @@ Rows = list[dict[str, Any]]
 
 # Pauses up to this long are looks at a queue or at a store that may be back: they take no time of this clock.
 LOOKING_SEC = 1.0
+REST_TURNS = 100
 ALIVE_MS = 100 * 86_400_000
 
 
@@ -54,6 +55,11 @@ class StageClock(ManualClock):
             return
         await asyncio.sleep(0.003)
         self.turns += 1
+
+    async def _rest(self) -> None:
+        """Loops that look again and again never come to rest; `some_turns` is how a test waits for them."""
+        for _ in range(REST_TURNS):
+            await asyncio.sleep(0)
 
     async def some_turns(self, count: int = 30) -> None:
         """Lets every loop look several times: for tests that something does *not* happen."""

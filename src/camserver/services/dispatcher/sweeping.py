@@ -70,9 +70,11 @@ class Sweeper:
         due = [0] * len(steps)
         while True:
             for index, step in enumerate(steps):
-                if self.clock.boot_ms() >= due[index]:
+                started_boot_ms = self.clock.boot_ms()
+                if started_boot_ms >= due[index]:
                     await self._turn(step)
-                    due[index] = self.clock.boot_ms() + round(step.every_sec * 1000)
+                    # From its start: what became due while it ran was not seen by it.
+                    due[index] = started_boot_ms + round(step.every_sec * 1000)
             await self.clock.sleep(1.0)
 
     async def _turn(self, step: Step) -> None:
