@@ -32,8 +32,8 @@ from tests.store.scenery import NOW_MS, furnish
 JOBS = 3_200 if QUICK else 9_600
 PEER_JOBS = 400 if QUICK else 1_200
 WORKERS = (16,) if QUICK else (1, 4, 16)
-DONE_ROWS, QUEUED_ROWS = (50_000, 5_000) if QUICK else (1_000_000, 100_000)
-CLAIMS = 100 if QUICK else 200
+DONE_ROWS, QUEUED_ROWS = (50_000, 10_000) if QUICK else (1_000_000, 100_000)
+CLAIMS = 300
 BUSY_SEC = 1.0 if QUICK else 5.0
 POOL = 20
 
