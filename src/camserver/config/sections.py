@@ -212,7 +212,9 @@ class Settings:
     events: EventPolicy = section("When frames become one event.")
     incidents: IncidentPolicy = section("When events become one incident.")
     stationary: StationaryPolicy = section("Things that stay where they are and so are no news.")
-    retention: RetentionPolicy = section("How long evidence is kept.")
+    retention: RetentionPolicy = section(
+        "How long evidence is kept.", unused="nothing is deleted for its age by this version"
+    )
     notify: NotifyPolicy = section("When people are told.", unused=NO_NOTIFICATION)
     llm_review: LlmReviewPolicy = section(
         "When an LLM is asked about an event.", unused="no LLM is asked by this version"
