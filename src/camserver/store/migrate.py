@@ -80,13 +80,13 @@ def upgrade(url: str, backup_dir: Path | None = None) -> SchemaStatus:
     before = status(url)
     if before.up_to_date:
         return before
-    if before.current is not None and backup_dir is not None:
-        _back_up(url, backup_dir / f"camserver-{before.current}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
+    if dialect_of(url) is Dialect.SQLITE:
+        _back_up(url, before, backup_dir)
     try:
         if dialect_of(url) is Dialect.SQLITE:
             _upgrade_sqlite(sqlite_path(url))
         else:
-            on_database(url, _upgrade_locked)
+            on_database(url, lambda connection: _upgrade_locked(connection, url, backup_dir))
     except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
         raise UpgradeFailed(
             f"the upgrade from {before.current} to {before.head} failed ({scrub(_cause(error))}); "
@@ -138,18 +138,25 @@ def _upgrade_on(connection: Connection) -> None:
     command.upgrade(_config(connection), "head")
 
 
-def _upgrade_locked(connection: Connection) -> None:
-    """Several services may start at once; one upgrades, the others wait and find nothing to do."""
+def _upgrade_locked(connection: Connection, url: str, backup_dir: Path | None) -> None:
+    """Several services may start at once; one backs up and upgrades, the others wait and find nothing to do."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": UPGRADE_LOCK})
-        _upgrade_on(connection)
+        _upgrade_server(connection, url, backup_dir)
         return
     if connection.scalar(sa.text("SELECT GET_LOCK('camserver-upgrade', 600)")) != 1:
         raise UpgradeFailed("another camserver has been upgrading this database for ten minutes; wait for it")
     try:
-        _upgrade_on(connection)
+        _upgrade_server(connection, url, backup_dir)
     finally:
         connection.execute(sa.text("SELECT RELEASE_LOCK('camserver-upgrade')"))
+
+
+def _upgrade_server(connection: Connection, url: str, backup_dir: Path | None) -> None:
+    found = _status(connection)
+    if not found.up_to_date:
+        _back_up(url, found, backup_dir)
+        _upgrade_on(connection)
 
 
 def on_database(url: str, work: Callable[[Connection], T]) -> T:
@@ -230,8 +237,12 @@ def _copy_sqlite(source: Path, target: Path) -> None:
         old.backup(new)
 
 
-def _back_up(url: str, target: Path) -> None:
-    """Copies the database aside. Servers are dumped with their own tools, which also restore."""
+def _back_up(url: str, found: SchemaStatus, backup_dir: Path | None) -> None:
+    """Copies the database aside, if there is one and a backup is wanted. Servers are dumped with their own tools,
+    which also restore."""
+    if found.current is None or backup_dir is None:
+        return
+    target = backup_dir / f"camserver-{found.current}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     dialect = dialect_of(url)
     if dialect is Dialect.SQLITE:
