@@ -1,4 +1,4 @@
-"""Brings the programs that tests start beside camserver: private database servers.
+"""Brings the programs that tests start beside camserver: private database servers, a browser.
 
 As root on Debian or Ubuntu the missing ones are installed by apt, without starting their services: tests
 start servers of their own in temporary folders. Elsewhere they are named and the tests that need them are
@@ -34,9 +34,12 @@ class Program:
         return any(glob.glob(place) if "/" in place else shutil.which(place) for place in self.places)
 
 
+CAMERAS = "tests with GStreamer's RTSP cameras"
 PROGRAMS = (
     Program("postgresql", ("/usr/lib/postgresql/*/bin/postgres",), "store tests on PostgreSQL"),
     Program("mariadb-server", ("mariadbd", "/usr/sbin/mariadbd"), "store tests on MariaDB"),
+    Program("chromium", ("chromium", "chromium-browser", "google-chrome"), "tests in a browser"),
+    Program("fonts-noto-cjk", ("/usr/share/fonts/*/noto/NotoSansCJK-Regular.ttc",), "screenshots with Japanese text"),
 )
 
 

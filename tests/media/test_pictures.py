@@ -1,20 +1,17 @@
 import contextlib
 import io
 
+import numpy as np
 import pytest
+import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image, ImageFilter
+from PIL import Image
 
 from camserver.base.errors import BadInput
-from camserver.media.pictures import (
-    PIXELS_MAX,
-    Gray,
-    blur_score,
-    develop,
-    difference_hash,
-    measure_change,
-)
+from camserver.media.change import Reference
+from camserver.media.jpeg_picture import JpegPicture
+from camserver.media.pictures import PIXELS_MAX, Developed, Margins, develop, fit_width
 from camserver.media.test_pictures import draw
 
 
@@ -24,91 +21,77 @@ def jpeg(picture: Image.Image) -> bytes:
     return out.getvalue()
 
 
-def flat(shade: int, size: tuple[int, int] = (10, 10)) -> Gray:
-    return Gray(size, bytes([shade]) * (size[0] * size[1]))
-
-
-def made(data: bytes, before: Gray | None = None) -> tuple[tuple[int, int], tuple[int, int], Gray, float, float]:
-    one = develop(data, infer_width=640, diff_width=320, before=before, pixel_delta=20)
+def made(data: bytes, before: Reference | None = None) -> Developed:
+    one = develop(
+        JpegPicture(data, 640),
+        infer_width=640,
+        diff_width=320,
+        before=before or Reference(),
+        pixel_delta=20,
+        with_contrast=True,
+    )
     with Image.open(io.BytesIO(one.infer_jpeg)) as infer:
         assert infer.format == "JPEG"
         assert infer.size == one.infer_size
-    return one.full_size, one.infer_size, one.gray, one.change.diff_ratio, one.change.luma_delta
+    return one
+
+
+def sizes(one: Developed) -> list[tuple[int, int]]:
+    assert one.reference.gray is not None
+    rows, columns = one.reference.gray.shape
+    return [one.full_size, one.infer_size, (columns, rows)]
 
 
 def test_infer_picture_is_640_wide_and_keeps_its_shape() -> None:
-    full, infer, gray, _, _ = made(draw((1920, 1080), 3, 10))
-    assert (full, infer, gray.size) == ((1920, 1080), (640, 360), (320, 180))
+    one = made(draw((1920, 1080), 3, 10))
+    assert sizes(one) == [(1920, 1080), (640, 360), (320, 180)]
+    assert one.infer_margins == Margins()
+    assert not one.infer_margins.any
 
 
 def test_small_picture_is_not_enlarged() -> None:
-    full, infer, gray, _, _ = made(draw((200, 100), 3, 10))
-    assert (full, infer, gray.size) == ((200, 100), (200, 100), (200, 100))
-
-
-def test_without_picture_before_everything_changed() -> None:
-    *_, ratio, delta = made(draw((640, 360), 0, 10))
-    assert (ratio, delta) == (1.0, 255.0)
-
-
-def test_other_size_than_before_counts_as_no_picture_before() -> None:
-    assert measure_change(flat(1), flat(1, (10, 20)), 20).diff_ratio == 1.0
+    assert sizes(made(draw((200, 100), 3, 10))) == [(200, 100)] * 3
 
 
 def test_same_picture_changed_nothing() -> None:
     still = draw((640, 360), None, 1)
-    _, _, gray, _, _ = made(still)
-    *_, ratio, delta = made(still, gray)
-    assert (ratio, delta) == (0.0, 0.0)
+    again = made(still, made(still).reference).measured
+    assert (again.diff_ratio, again.luma_delta) == (0.0, 0.0)
 
 
 def test_moving_shape_is_seen() -> None:
-    _, _, gray, _, _ = made(draw((640, 360), 0, 10))
-    *_, ratio, _ = made(draw((640, 360), 5, 10), gray)
-    assert 0.003 < ratio < 0.5
+    moved = made(draw((640, 360), 5, 10), made(draw((640, 360), 0, 10)).reference).measured
+    assert 0.003 < moved.diff_ratio < 0.5
+    assert moved.z_max is not None
+    assert moved.z_max > 4
 
 
-@pytest.mark.parametrize(("shade", "changed"), [(120, 0.0), (121, 1.0), (80, 0.0), (79, 1.0)])
-def test_a_pixel_changed_when_its_luma_did_by_more_than_20(shade: int, changed: float) -> None:
-    change = measure_change(flat(shade), flat(100), 20)
-    assert change.diff_ratio == changed
-    # Signed: now minus before.
-    assert change.luma_delta == shade - 100
+def test_the_hash_is_of_the_infer_picture() -> None:
+    one = made(draw((640, 360), 5, 10))
+    assert one.infer_hash64_hex == f"{xxhash.xxh3_64_intdigest(one.infer_jpeg):016x}"
+    assert one.infer_hash64_hex != made(draw((640, 360), 6, 10)).infer_hash64_hex
 
 
-def test_ratio_is_the_share_of_changed_pixels() -> None:
-    now = Gray((10, 10), bytes([200] * 7 + [100] * 93))
-    assert measure_change(now, flat(100), 20).diff_ratio == pytest.approx(0.07)
-
-
-def test_blur_score_rises_as_a_picture_gets_blurrier() -> None:
-    sharp = Image.effect_noise((320, 180), 60)
-    scores = [blur_score(sharp.filter(ImageFilter.GaussianBlur(radius))) for radius in (0, 1, 2, 4, 8)]
-    assert scores == sorted(scores)
-    assert 0 <= scores[0] < 5
-    assert 90 < scores[-1] <= 100
-
-
-def test_blur_score_of_a_known_laplacian() -> None:
-    # Columns 0,0,4,4,... : the second derivative is +4 or -4 at every pixel, so its variance is 16.
-    row = bytes([100 + (4 if x % 4 in (2, 3) else 0) for x in range(402)])
-    score = blur_score(Image.frombytes("L", (402, 50), row * 50))
-    assert score == pytest.approx(100 / (1 + 16 / 100), abs=0.5)
+def test_the_full_picture_is_the_one_that_came() -> None:
+    data = draw((640, 360), 5, 10)
+    assert JpegPicture(data, 640).full() == data
 
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 5), (64, 1)])
 def test_tiny_pictures_are_fine(size: tuple[int, int]) -> None:
-    full, *_ = made(jpeg(Image.new("RGB", size)))
-    assert full == size
+    assert made(jpeg(Image.new("RGB", size))).full_size == size
 
 
-def test_hash_is_of_what_is_seen_not_of_the_bytes() -> None:
-    picture = Image.effect_noise((640, 360), 80).filter(ImageFilter.GaussianBlur(20))
-    lighter = picture.point([min(shade + 5, 255) for shade in range(256)])
-    mirrored = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-    assert difference_hash(picture) == difference_hash(lighter)
-    assert difference_hash(picture) != difference_hash(mirrored)
-    assert len(difference_hash(picture)) == 16
+def test_gray_pictures_are_fine() -> None:
+    assert made(jpeg(Image.new("L", (64, 48), 99))).infer_size == (64, 48)
+
+
+@given(st.integers(1, 5000), st.integers(1, 5000), st.integers(1, 4000))
+def test_a_fitted_picture_is_never_larger_and_keeps_its_shape(width: int, height: int, most: int) -> None:
+    fitted = fit_width((width, height), most)
+    assert 1 <= fitted[0] <= min(width, most)
+    assert 1 <= fitted[1] <= height
+    assert abs(fitted[1] - height * fitted[0] / width) <= 1
 
 
 @given(st.integers(0, 3000))
@@ -134,3 +117,12 @@ def test_picture_of_too_many_pixels_is_refused_before_it_is_decoded(size: tuple[
     head[frame + 5 : frame + 9] = size[1].to_bytes(2, "big") + size[0].to_bytes(2, "big")
     with pytest.raises(BadInput):
         made(bytes(head))
+
+
+def test_gray_is_an_area_average() -> None:
+    columns = np.zeros((64, 640), np.uint8)
+    columns[:, ::2] = 200
+    gray = JpegPicture(jpeg(Image.fromarray(columns)), 640).gray(320)
+    assert gray.shape == (32, 320)
+    assert abs(float(gray.mean()) - 100) < 3
+    assert gray.std() < 5

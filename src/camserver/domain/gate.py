@@ -1,10 +1,13 @@
-"""Whether a look is worth analyzing (decisions 1, 2 and 40). Sees numbers, never pixels.
+"""Whether a look is worth analyzing (decisions 1, 2, 8 and 40). Sees numbers, never pixels.
 
-Here are the settings of both rules and the plain threshold rule. The numbers are measured in `media`.
+Two rules. *contrast*, the default, asks how far the most changed cell of the picture stands out from its own noise;
+it learns that noise first, and stays awake after a look that had something in it (sticky). *threshold* compares
+changed pixels and light with two fixed limits and does nothing else. In both one look is forced every so often, and
+at most every n-th passing look is analyzed. The numbers are measured in `media`.
 """
 
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, replace
+from enum import Enum, StrEnum, auto
 from typing import Literal
 
 from camserver.domain.policy import setting
@@ -12,6 +15,9 @@ from camserver.domain.policy import setting
 # What a look without a previous image is measured as.
 FIRST_DIFF_RATIO = 1.0
 FIRST_LUMA_DELTA = 255.0
+# The server may date a look anew when its clock is known better; a verdict is matched to its look within this.
+# Below half of the shortest interval, so that neighbours are never taken for one another.
+DATING_SLACK_MS = 400
 
 
 class Verdict(StrEnum):
@@ -45,13 +51,88 @@ class GatePolicy:
     detect_every_n_frames: int = setting(1, "Analyze at most every n-th passing look.", min=1, max=1000)
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What `media` measured of a look, each number against its rule's own reference."""
+
+    diff_ratio: float  # share of pixels that changed, 0..1
+    luma_delta: float  # mean luma now minus before, -255..255
+    z_max: float | None = None  # of the cell that stands out most; None: there was no picture to compare with
+    learned: int = 0  # looks the noise was learned from
+
+
+@dataclass(frozen=True, slots=True)
+class GateMemory:
+    """What a camera's gate remembers from look to look, beside the measurements' references."""
+
+    since_analyzed: int = 0  # looks since the last one that was analyzed or queued
+    passing: int = 0  # looks that passed, counted for "every n-th"; below n
+    sticky_left: int = 0  # looks that still pass because of an earlier one
+    sticky_from: int = 0  # captured_at of that earlier one
+    heard_until: int = 0  # captured_at of the newest look whose analysis is known
+
+
+class _Why(Enum):
+    """Why a look passes by itself."""
+
+    NOTHING = auto()
+    CHANGE = auto()
+    LEARNING = auto()
+    STICKY = auto()
+
+
+def judge(measured: Measured, captured_at: int, memory: GateMemory, policy: GatePolicy) -> tuple[Verdict, GateMemory]:
+    """The verdict on a look, and what the gate remembers after it."""
+    why = _why_by_threshold(measured, policy) if policy.rule == "threshold" else _why(measured, memory, policy)
+    passing = memory.passing
+    verdict = Verdict.SKIP
+    if why is not _Why.NOTHING:
+        # The first of n passing looks is analyzed.
+        verdict = Verdict.ANALYZE if passing % policy.detect_every_n_frames == 0 else Verdict.SKIP
+        passing = (passing + 1) % policy.detect_every_n_frames
+    if verdict is Verdict.SKIP and is_forced(memory.since_analyzed, policy):
+        verdict = Verdict.FORCED
+    after = replace(
+        memory, passing=passing, since_analyzed=memory.since_analyzed + 1 if verdict is Verdict.SKIP else 0
+    )
+    if verdict is Verdict.ANALYZE and why is _Why.CHANGE:
+        after = replace(after, sticky_left=policy.sticky_looks, sticky_from=captured_at)
+    elif verdict is Verdict.ANALYZE and why is _Why.STICKY:
+        # Only own reasons make sticky; else an analyzer that is away would keep the gate open for ever.
+        after = replace(after, sticky_left=memory.sticky_left - 1)
+    return verdict, after
+
+
+def hear(memory: GateMemory, captured_at: int, detected: bool, policy: GatePolicy) -> GateMemory:
+    """After the analyzer's verdict on the look of `captured_at` has come back (decision 8).
+
+    Something was there: the next look is analyzed too, and those after it until its analysis is known. Nothing was
+    there: that ends it, unless another look passed for a reason of its own since then.
+    """
+    if captured_at <= memory.heard_until:
+        return memory
+    memory = replace(memory, heard_until=captured_at)
+    if detected:
+        return replace(memory, sticky_left=policy.sticky_looks, sticky_from=max(memory.sticky_from, captured_at))
+    if captured_at + DATING_SLACK_MS >= memory.sticky_from:
+        return replace(memory, sticky_left=0)
+    return memory
+
+
 def is_forced(looks_since_analyzed: int, policy: GatePolicy) -> bool:
     """Whether this look is analyzed whatever it shows; counts looks since the last analyzed or queued one."""
     return looks_since_analyzed + 1 >= policy.force_infer_every_n
 
 
-def judge_threshold(diff_ratio: float, luma_delta: float, looks_since_analyzed: int, policy: GatePolicy) -> Verdict:
-    """The threshold rule: changed pixels or light against the previous look. `luma_delta` is signed."""
-    if diff_ratio >= policy.diff_ratio_no_event or abs(luma_delta) >= policy.luma_delta_no_event:
-        return Verdict.ANALYZE
-    return Verdict.FORCED if is_forced(looks_since_analyzed, policy) else Verdict.SKIP
+def _why_by_threshold(measured: Measured, policy: GatePolicy) -> _Why:
+    """Changed pixels or light against the previous look. `luma_delta` is signed."""
+    changed = measured.diff_ratio >= policy.diff_ratio_no_event
+    return _Why.CHANGE if changed or abs(measured.luma_delta) >= policy.luma_delta_no_event else _Why.NOTHING
+
+
+def _why(measured: Measured, memory: GateMemory, policy: GatePolicy) -> _Why:
+    if measured.z_max is None or measured.learned < policy.learn_looks:
+        return _Why.LEARNING
+    if measured.z_max >= policy.z_pass:
+        return _Why.CHANGE
+    return _Why.STICKY if memory.sticky_left > 0 else _Why.NOTHING

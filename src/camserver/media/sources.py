@@ -2,20 +2,27 @@
 
 A camera that gives no picture is an everyday thing, so `grab` answers with a `Miss` that names the fault instead
 of raising. How long a grab may take, and how often it is tried, is the caller's affair. Here are the generated
-`test` source and the `file` source (one JPEG, or a folder of them in turn); the sources that use a network are
-not part of this module.
+`test` source and the `file` source (one JPEG, or a folder of them in turn); RTSP cameras are in `rtsp_source`.
 """
 
 import asyncio
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from camserver.base.clock import boot_time_ms
 from camserver.base.errors import BadInput
 from camserver.domain.leases import Fault
 from camserver.media import test_pictures
+from camserver.media.keyframes import Keyframes
+from camserver.media.packets import Hub, Miss
+from camserver.media.rtsp import RtspPackets
+from camserver.media.rtsp_address import Login, RtspAddress
+from camserver.media.rtsp_source import RtspSource
+from camserver.media.shots import JpegShot, Shot
 
 PICTURE_MAX_BYTES = 15_000_000
 # A folder is listed anew on every look, so that pictures may be added; past this only the first ones count.
@@ -23,22 +30,11 @@ FOLDER_FILES_MAX = 10_000
 PICTURE_SUFFIXES = (".jpg", ".jpeg")
 
 
-@dataclass(frozen=True, slots=True)
-class Shot:
-    """A picture as it came."""
-
-    jpeg: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Miss:
-    """No picture, and why. `message` goes to logs and to the server, so it never holds a secret."""
-
-    fault: Fault
-    message: str
-
-
 class Source(Protocol):
+    @property
+    def learned_gop_ms(self) -> int | None:
+        """How far keyframes are apart, where there are such and it is known: how long to wait for a picture."""
+
     async def grab(self) -> Shot | Miss:
         """One picture of now. May be cancelled at any moment."""
 
@@ -46,13 +42,28 @@ class Source(Protocol):
         """Lets go of the camera; a later `grab` opens it again."""
 
 
-def open_source(kind: str, url: str) -> Source:
+@dataclass(frozen=True, slots=True)
+class SourceWanted:
+    """A camera as it is to be looked at."""
+
+    kind: str
+    url: str
+    login: Login | None = None
+    interval_ms: int = 60_000
+    connect_timeout_sec: float = 3.0
+
+
+def open_source(wanted: SourceWanted, boot_ms: Callable[[], int] = boot_time_ms) -> Source:
     """The source of a camera. BadInput when there is no such source or its address makes no sense."""
-    if kind == "test":
-        return TestSource(url)
-    if kind == "file":
-        return FileSource(url)
-    raise BadInput(f"sources of type {kind!r} are not part of this version; use file or test")
+    if wanted.kind == "rtsp":
+        address = RtspAddress(wanted.url, wanted.login)
+        hub = Hub(RtspPackets(address, wanted.connect_timeout_sec, boot_ms))
+        return RtspSource(hub, Keyframes(wanted.interval_ms, boot_ms), wanted.interval_ms)
+    if wanted.kind == "test":
+        return TestSource(wanted.url)
+    if wanted.kind == "file":
+        return FileSource(wanted.url)
+    raise BadInput(f"sources of type {wanted.kind!r} are not part of this version; use rtsp, file or test")
 
 
 class TestSource:
@@ -65,6 +76,7 @@ class TestSource:
     """
 
     __test__ = False  # not a test, whatever pytest thinks of its name
+    learned_gop_ms = None
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -79,14 +91,14 @@ class TestSource:
             raise BadInput(f"the test source {url!r} has unknown options: {', '.join(sorted(given))}")
         self._grabbed = 0
 
-    async def grab(self) -> Shot | Miss:
+    async def grab(self) -> JpegShot | Miss:
         if self._kind == "broken":
             return Miss(self._fault, f"the test source is broken on purpose ({self._fault})")
         if self._kind == "hang":
             await asyncio.Event().wait()
         number = self._grabbed if self._kind == "moving" else None
         self._grabbed += 1
-        return Shot(await asyncio.to_thread(test_pictures.draw, self._size, number, self._period))
+        return JpegShot(await asyncio.to_thread(test_pictures.draw, self._size, number, self._period))
 
     async def close(self) -> None:
         """Nothing is held open."""
@@ -94,6 +106,8 @@ class TestSource:
 
 class FileSource:
     """A JPEG file again and again, or the JPEG files of a folder in the order of their names, for ever."""
+
+    learned_gop_ms = None
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -103,9 +117,9 @@ class FileSource:
         self._turn = 0
         # A read that hangs (a network drive) can't be cancelled; the next grab waits for it, so that at most one
         # thread of a camera hangs.
-        self._reading: asyncio.Future[Shot | Miss] | None = None
+        self._reading: asyncio.Future[JpegShot | Miss] | None = None
 
-    async def grab(self) -> Shot | Miss:
+    async def grab(self) -> JpegShot | Miss:
         if self._reading is not None:
             await asyncio.wait({self._reading})
         self._reading = asyncio.get_running_loop().run_in_executor(None, self._read, self._turn)
@@ -116,7 +130,7 @@ class FileSource:
     async def close(self) -> None:
         """Nothing is held open."""
 
-    def _read(self, turn: int) -> Shot | Miss:
+    def _read(self, turn: int) -> JpegShot | Miss:
         try:
             path = self._pick(turn)
             if path is None:
@@ -129,7 +143,7 @@ class FileSource:
             return Miss(Fault.REFUSED, f"{self._path} can't be read: {error.strerror}")
         if len(data) > PICTURE_MAX_BYTES:
             return Miss(Fault.NO_VIDEO, f"{path} is larger than {PICTURE_MAX_BYTES} bytes")
-        return Shot(data)
+        return JpegShot(data)
 
     def _pick(self, turn: int) -> Path | None:
         if not self._path.is_dir():

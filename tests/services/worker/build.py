@@ -9,9 +9,11 @@ from typing import Any
 
 from PIL import Image
 
+from camserver.base.clock import Clock
 from camserver.domain.gate import GatePolicy
 from camserver.domain.leases import LeasePolicy
-from camserver.media.sources import Miss, Shot
+from camserver.media.packets import Miss
+from camserver.media.shots import JpegShot, Shot
 from camserver.services.worker.camera import LookCounts, Surroundings
 from camserver.services.worker.reports import Reports
 from camserver.services.worker.spool import Spool
@@ -115,12 +117,16 @@ def start_message(
     force_every: int = 60,
     every_nth: int = 1,
     do_not_process: bool = False,
+    login: tuple[str, str] | None = None,
+    gate_state: str | None = None,
 ) -> Start:
     return Start(
         intent_id=intent_id,
         camera_id=camera_id,
         generation=generation,
-        source=Source.model_validate({"type": kind, "url": url}),
+        source=Source.model_validate(
+            {"type": kind, "url": url} | ({"user": login[0], "password": login[1]} if login else {})
+        ),
         params=LookParams(
             polling_interval_sec=interval_sec,
             infer_width=640,
@@ -133,6 +139,7 @@ def start_message(
         next_seq=next_seq,
         failures=failures,
         next_attempt_at=next_attempt_at,
+        gate_state=gate_state,
     )
 
 
@@ -145,9 +152,11 @@ def gray_jpeg(shade: int, size: tuple[int, int] = (64, 48)) -> bytes:
 class ToldSource:
     """Answers with what the test says, notes when it was asked, and can be held in the middle of a grab."""
 
+    learned_gop_ms: int | None = None
+
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
-        self.answer: Shot | Miss | Exception = Shot(gray_jpeg(128))
+        self.answer: Shot | Miss | Exception = JpegShot(gray_jpeg(128))
         self.asked_at: list[int] = []
         self.going_on = asyncio.Event()
         self.going_on.set()
@@ -171,14 +180,14 @@ class ToldSource:
         self.closed += 1
 
 
-def surroundings(clock: ManualClock, spool: Spool, pictures: ThreadPoolExecutor) -> Surroundings:
+def surroundings(clock: Clock, spool: Spool, pictures: ThreadPoolExecutor) -> Surroundings:
     return Surroundings(
         clock=clock,
         boot_id=BOOT_ID,
         spool=spool,
         reports=Reports(clock),
         pictures=pictures,
-        gate=GatePolicy(),
+        gate=GatePolicy(rule="threshold"),
         leases=LeasePolicy(),
         counts=LookCounts(),
         jitter=lambda: 1.0,

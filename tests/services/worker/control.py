@@ -20,6 +20,7 @@ from camserver.wire.looks import (
 )
 from camserver.wire.worker import (
     SOCKET_PATH,
+    CameraVerdict,
     FromServer,
     FromWorker,
     Heartbeat,
@@ -66,6 +67,7 @@ class ScriptedControl:
         self.answers_heartbeats = True
         self.refuse_register: Refused | None = None
         self.lost: dict[tuple[str, int], str] = {}  # told with the next answer, and only then
+        self.verdicts: tuple[CameraVerdict, ...] = ()  # told with every renewal
         self.received: list[FromWorker] = []
         self.sockets: list[web.WebSocketResponse] = []
         self.uploads: list[LookUpload] = []  # in the order they came, also those that were not recorded
@@ -164,6 +166,7 @@ class ScriptedControl:
                 lost=lost,
                 ttl_ms=self.ttl_ms,
                 server_time=self._server_time_ms(),
+                verdicts=self.verdicts,
             )
         return None
 

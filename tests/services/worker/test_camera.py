@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from camserver.domain.leases import Fault
-from camserver.media.sources import Miss, Shot
+from camserver.media.packets import Miss
+from camserver.media.shots import JpegShot
 from camserver.services.worker.camera import Camera, Surroundings
 from camserver.services.worker.hold import Hold
 from camserver.services.worker.spool import Spool
@@ -142,7 +143,7 @@ async def test_quiet_look_sends_the_small_picture_only(stage: Staging) -> None:
     await on.looked(1)
     await on.clock.advance(1000)
     await on.looked(2)
-    on.source.answer = Shot(gray_jpeg(250))
+    on.source.answer = JpegShot(gray_jpeg(250))
     await on.clock.advance(1000)
     await on.looked(3)
     first, quiet, changed = await on.looks()
@@ -163,6 +164,26 @@ async def test_look_is_stamped_with_both_clocks(stage: Staging) -> None:
     await on.looked(1)
     (one,) = await on.looks()
     assert (one.header.boot_ms, one.header.captured_at) == (on.clock.boot_ms(), on.clock.now_ms())
+
+
+async def test_a_look_has_the_picture_s_own_time(stage: Staging) -> None:
+    on = stage()
+    await on.clock.advance(5000)
+    on.source.answer = JpegShot(gray_jpeg(9), boot_ms=on.clock.boot_ms() - 700)
+    on.begin()
+    await on.looked(1)
+    (one,) = await on.looks()
+    assert (one.header.boot_ms, one.header.captured_at) == (on.clock.boot_ms() - 700, on.clock.now_ms() - 700)
+
+
+async def test_the_infer_picture_has_no_bars_and_says_so(stage: Staging) -> None:
+    on = stage()
+    on.begin()
+    await on.looked(1)
+    header = (await on.looks())[0].header
+    assert not header.letterbox
+    assert (header.letterbox_top, header.letterbox_left) == (0, 0)
+    assert (header.letterbox_bottom, header.letterbox_right) == (0, 0)
 
 
 @pytest.mark.parametrize(("next_seq", "spooled_seq", "expected"), [(1, 0, 1), (5, 0, 5), (5, 9, 10), (12, 9, 12)])
@@ -240,6 +261,25 @@ async def test_time_out_leaves_a_look(stage: Staging) -> None:
     assert on.kinds() == ["camera_fault"]
 
 
+async def test_rare_keyframes_are_waited_for_longer(stage: Staging) -> None:
+    on = stage()
+    on.source.learned_gop_ms = 10_000
+    on.source.going_on.clear()
+    on.begin()
+    await on.clock.advance(22_000)  # 3 s to connect, twice 10 s for the picture
+    assert on.given.spool.looks == 0
+    await on.clock.advance(1_000)
+    await on.looked(1)
+
+
+async def test_a_source_that_timed_out_by_itself_leaves_a_time_out(stage: Staging) -> None:
+    on = stage()
+    on.source.answer = Miss(Fault.NO_VIDEO, "it stalled", timed_out=True)
+    on.begin()
+    await on.looked(1)
+    assert await on.statuses() == [("timeout", "timeout")]
+
+
 @pytest.mark.parametrize("fault", [Fault.UNAUTHORIZED, Fault.NOT_FOUND, Fault.REFUSED, Fault.NO_VIDEO])
 async def test_fault_leaves_a_look_and_a_report_with_the_back_off(stage: Staging, fault: Fault) -> None:
     on = stage(start_message(failures=2))
@@ -255,17 +295,17 @@ async def test_fault_leaves_a_look_and_a_report_with_the_back_off(stage: Staging
     assert payload.next_attempt_at > on.clock.now_ms()
 
 
-@pytest.mark.parametrize("answer", [Shot(b"no jpeg"), ValueError("broken source")])
+@pytest.mark.parametrize("answer", [JpegShot(b"no jpeg"), ValueError("broken source")])
 async def test_unreadable_picture_or_crashing_source_is_a_failed_look(
-    stage: Staging, answer: Shot | Exception
+    stage: Staging, answer: JpegShot | Exception
 ) -> None:
     on = stage()
     on.source.answer = answer
     on.begin()
     await on.looked(1)
-    expected = Fault.NO_VIDEO if isinstance(answer, Shot) else Fault.CRASH
+    expected = Fault.NO_VIDEO if isinstance(answer, JpegShot) else Fault.CRASH
     assert await on.statuses() == [("error", expected.value)]
-    on.source.answer = Shot(gray_jpeg(1))
+    on.source.answer = JpegShot(gray_jpeg(1))
     await on.clock.advance(20_000)
     await on.looked(2)  # and it goes on
 
@@ -300,7 +340,7 @@ async def test_five_failures_report_the_error_once_and_recovery_reports_ready(st
     assert kinds[:5] == ["camera_fault"] * 4 + ["pipeline_error"]
     assert not on.camera.is_going
     before = on.given.spool.looks
-    on.source.answer = Shot(gray_jpeg(5))
+    on.source.answer = JpegShot(gray_jpeg(5))
     await on.clock.advance(120_000)
     await on.looked(before + 1)
     assert on.kinds()[0] == "pipeline_ready"

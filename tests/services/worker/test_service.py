@@ -18,6 +18,7 @@ from camserver.wire.looks import LookUpload
 from camserver.wire.worker import (
     CAMERAS_MAX,
     Ack,
+    CameraVerdict,
     Drain,
     Heartbeat,
     Held,
@@ -203,7 +204,9 @@ async def test_stale_start_is_refused_and_newer_one_replaces(worker: Running) ->
     await worker.pass_until(lambda: worker.heartbeats()[-1].renew == (Held(camera_id="cam_1", generation=6),), "beat")
 
 
-@pytest.mark.parametrize(("kind", "url"), [("rtsp", "rtsp://10.0.0.1/x"), ("test", "test://nonsense")])
+@pytest.mark.parametrize(
+    ("kind", "url"), [("http", "http://10.0.0.1/x"), ("rtsp", "rtsp:///x"), ("test", "test://nonsense")]
+)
 async def test_source_that_can_not_be_is_refused(worker: Running, kind: str, url: str) -> None:
     worker.begin()
     await worker.registered()
@@ -544,6 +547,21 @@ def test_encrypted_address_may_be_anywhere(tmp_path: Path) -> None:
     identity = service.identify(settings_for(tmp_path, "https://cameras.example.org"))
     assert identity.server_url == "https://cameras.example.org"
     assert TOKEN not in repr(identity)
+
+
+async def test_verdicts_that_come_with_a_renewal_keep_the_gate_awake(worker: Running) -> None:
+    worker.begin(CAMSERVER_GATE_LEARN_LOOKS="0")
+    await worker.registered()
+    await worker.start(start_message(url="test://still", interval_sec=1, force_every=1000))
+
+    def verdicts() -> list[str]:
+        return [look.header.verdict for look in worker.control.uploads]
+
+    await worker.pass_until(lambda: len(verdicts()) >= 3, "looks")
+    assert set(verdicts()[1:]) == {"skip"}
+    seen = max(look.header.captured_at for look in worker.control.uploads)
+    worker.control.verdicts = (CameraVerdict(camera_id="cam_1", captured_at=seen, detected=True),)
+    await worker.pass_until(lambda: "analyze" in verdicts()[1:], "a look that passes because of the verdict")
 
 
 def test_no_more_slots_can_be_set_than_fit_into_a_heartbeat(tmp_path: Path) -> None:

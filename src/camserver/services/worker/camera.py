@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import partial
 
 from camserver.base.clock import Clock
 from camserver.base.errors import BadInput
@@ -18,8 +17,10 @@ from camserver.base.log import get_logger
 from camserver.domain.gate import GatePolicy, Verdict
 from camserver.domain.leases import Fault, LeasePolicy, after_camera_fault
 from camserver.domain.looks import keyframe_wait_ms, next_due_ms
-from camserver.media.pictures import Developed, develop
-from camserver.media.sources import Miss, Shot, Source
+from camserver.media.packets import Miss
+from camserver.media.pictures import Developed, Picture, develop
+from camserver.media.shots import Shot
+from camserver.media.sources import Source
 from camserver.services.worker.gating import Gate
 from camserver.services.worker.hold import Hold
 from camserver.services.worker.reports import Reports
@@ -65,9 +66,8 @@ class Camera:
         self._hold = hold
         self._given = given
         self._clock = given.clock
-        self._gate = Gate(given.gate, start.params)
+        self._gate = Gate(given.gate, start.params, start.gate_state)
         self._interval_ms = max(round(start.params.polling_interval_sec * 1000), 1)
-        self._timeout_sec = start.params.connect_timeout_sec + keyframe_wait_ms(None) / 1000
         self._next_seq = max(start.next_seq, given.spool.highest_seq(start.camera_id, start.generation) + 1)
         self._failures = start.failures
         self._auth_failures = start.auth_failures
@@ -106,6 +106,10 @@ class Camera:
         log.info("pipeline_ready", camera_id=start.camera_id, generation=start.generation)
         self._given.reports.add(Kinds.PIPELINE_READY, start.camera_id, start.generation)
 
+    def hear(self, captured_at: int, detected: bool) -> None:
+        """What the analyzer said about an earlier look."""
+        self._gate.hear(captured_at, detected)
+
     def _due_boot_ms(self) -> int:
         """When to look next, by the clock that never jumps: a correction of the other must not make it wait."""
         pause_ms = max(self._due_ms, self._next_attempt_at) - self._clock.now_ms()
@@ -131,36 +135,42 @@ class Camera:
             self._back_off(Miss(Fault.CRASH, "the look crashed; the worker's log says where"))
 
     async def _try_look(self) -> None:
-        caught, timed_out = await self._grab()
-        boot_ms = self._clock.boot_ms()
-        if not self._hold.covers(boot_ms):
+        caught = await self._grab()
+        now_boot_ms = self._clock.boot_ms()
+        if not self._hold.covers(now_boot_ms):
             # The process or its machine stood still, or the camera took its time. Somebody else may hold the
             # camera by now, so this is nobody's look.
             self._given.counts.given_up += 1
             log.warning("look given up: the lease ran out while it was made")
-        elif isinstance(caught, Shot):
-            await self._succeed(caught, boot_ms)
+        elif isinstance(caught, Miss):
+            await self._fail(caught, now_boot_ms)
         else:
-            await self._fail(caught, boot_ms, timed_out)
+            await self._succeed(caught, now_boot_ms if caught.boot_ms is None else caught.boot_ms)
 
-    async def _grab(self) -> tuple[Shot | Miss, bool]:
-        """What the source gave, and whether it gave nothing in time."""
+    async def _grab(self) -> Shot | Miss:
+        """What the source gave, or that it gave nothing in time."""
+        wait_ms = keyframe_wait_ms(self._source.learned_gop_ms)
+        timeout_sec = self._params.connect_timeout_sec + wait_ms / 1000
         try:
-            return await within(self._clock, self._timeout_sec, self._source.grab()), False
+            return await within(self._clock, timeout_sec, self._source.grab())
         except TimeoutError:
-            return Miss(Fault.NO_VIDEO, f"no picture within {self._timeout_sec:g} s"), True
+            return Miss(Fault.NO_VIDEO, f"no picture within {timeout_sec:g} s", timed_out=True)
         except Exception as error:
             log.exception("source crashed")
-            return Miss(Fault.CRASH, f"the source crashed: {type(error).__name__}"), False
+            return Miss(Fault.CRASH, f"the source crashed: {type(error).__name__}")
 
     async def _succeed(self, shot: Shot, boot_ms: int) -> None:
+        """Keeps a look of the moment `boot_ms`, which is the picture's own."""
+        threads, loop = self._given.pictures, asyncio.get_running_loop()
         try:
-            developed = await self._develop(shot.jpeg)
+            picture, developed = await loop.run_in_executor(threads, self._develop, shot)
         except BadInput as error:
-            await self._fail(Miss(Fault.NO_VIDEO, error.message), boot_ms, timed_out=False)
+            await self._fail(Miss(Fault.NO_VIDEO, error.message), boot_ms)
             return
-        verdict = self._gate.judge(developed.change, developed.gray)
-        full = b"" if verdict is Verdict.SKIP else shot.jpeg
+        verdict = self._gate.judge(developed.measured, developed.reference, self._now_ms_at(boot_ms))
+        full = b""
+        if verdict is not Verdict.SKIP:
+            full = await loop.run_in_executor(threads, picture.full)
         header = self._ok_header(developed, verdict, boot_ms, len(full))
         await self._given.spool.add(LookUpload(header, developed.infer_jpeg, full))
         self._given.counts.ok += 1
@@ -168,16 +178,19 @@ class Camera:
         if not self._reported_ready:
             self.report_ready()
 
-    async def _develop(self, jpeg: bytes) -> Developed:
-        work = partial(
-            develop,
-            jpeg,
-            infer_width=self._params.infer_width,
-            diff_width=self._params.diff_width,
-            before=self._gate.before,
-            pixel_delta=self._gate.policy.pixel_delta,
+    def _develop(self, shot: Shot) -> tuple[Picture, Developed]:
+        """Picture work, in a thread."""
+        params, gate = self._params, self._gate
+        picture = shot.decode(max(params.infer_width, params.diff_width))
+        developed = develop(
+            picture,
+            infer_width=params.infer_width,
+            diff_width=params.diff_width,
+            before=gate.reference,
+            pixel_delta=gate.policy.pixel_delta,
+            with_contrast=gate.with_contrast,
         )
-        return await asyncio.get_running_loop().run_in_executor(self._given.pictures, work)
+        return picture, developed
 
     def _ok_header(self, made: Developed, verdict: Verdict, boot_ms: int, full_bytes: int) -> LookHeader:
         return LookHeader(
@@ -187,22 +200,27 @@ class Camera:
             boot_id=self._given.boot_id,
             boot_ms=boot_ms,
             captured_at=self._now_ms_at(boot_ms),
-            sent_boot_ms=boot_ms,
+            sent_boot_ms=self._clock.boot_ms(),
             status="ok",
             verdict=verdict.value,
-            diff_ratio=made.change.diff_ratio,
-            luma_delta=made.change.luma_delta,
+            diff_ratio=made.measured.diff_ratio,
+            luma_delta=made.measured.luma_delta,
             blur_score=made.blur_score,
             full_w=made.full_size[0],
             full_h=made.full_size[1],
             infer_w=made.infer_size[0],
             infer_h=made.infer_size[1],
+            letterbox=made.infer_margins.any,
+            letterbox_top=made.infer_margins.top,
+            letterbox_left=made.infer_margins.left,
+            letterbox_bottom=made.infer_margins.bottom,
+            letterbox_right=made.infer_margins.right,
             infer_hash64_hex=made.infer_hash64_hex,
             infer_bytes=len(made.infer_jpeg),
             full_bytes=full_bytes,
         )
 
-    async def _fail(self, miss: Miss, boot_ms: int, timed_out: bool) -> None:
+    async def _fail(self, miss: Miss, boot_ms: int) -> None:
         """Leaves the failed look and the camera's back-off."""
         header = LookHeader(
             camera_id=self.start.camera_id,
@@ -211,9 +229,9 @@ class Camera:
             boot_id=self._given.boot_id,
             boot_ms=boot_ms,
             captured_at=self._now_ms_at(boot_ms),
-            sent_boot_ms=boot_ms,
-            status="timeout" if timed_out else "error",
-            error_code=TIMEOUT_CODE if timed_out else miss.fault.value,
+            sent_boot_ms=self._clock.boot_ms(),
+            status="timeout" if miss.timed_out else "error",
+            error_code=TIMEOUT_CODE if miss.timed_out else miss.fault.value,
             error_message=miss.message[:255],
         )
         self._given.counts.failed += 1

@@ -6,16 +6,18 @@ that gives the lease back (decision 38).
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from camserver.base.errors import BadInput
 from camserver.base.log import bind_ids, get_logger
-from camserver.media.sources import Source, open_source
+from camserver.base.secrets import Secret
+from camserver.media.rtsp_address import Login
+from camserver.media.sources import Source, SourceWanted, open_source
 from camserver.services.worker.camera import Camera, Surroundings
 from camserver.services.worker.hold import Hold
 from camserver.services.worker.waiting import end, within
-from camserver.wire.worker import Held, Kinds, Start
+from camserver.wire.worker import CameraVerdict, Held, Kinds, Start
 
 log = get_logger(__name__)
 
@@ -36,7 +38,7 @@ class Cameras:
         self,
         given: Surroundings,
         slots: int,
-        open_camera: Callable[[str, str], Source] = open_source,
+        open_camera: Callable[[SourceWanted, Callable[[], int]], Source] = open_source,
     ) -> None:
         self._given = given
         self._slots = slots
@@ -56,6 +58,13 @@ class Cameras:
         held = self._held.get(lease.camera_id)
         if held is not None and held.hold.generation == lease.generation:
             held.hold.renew(deadline_boot_ms)
+
+    def hear(self, verdicts: Iterable[CameraVerdict]) -> None:
+        """What the analyzer said lately; the gates stay awake where something was."""
+        for verdict in verdicts:
+            held = self._held.get(verdict.camera_id)
+            if held is not None:
+                held.camera.hear(verdict.captured_at, verdict.detected)
 
     def report_ready_again(self) -> None:
         """For every camera that is going: an earlier report may have been lost on its way."""
@@ -84,7 +93,7 @@ class Cameras:
         if held is None and len(self._held) >= self._slots:
             return f"all {self._slots} slots are in use"
         try:
-            source = self._open_camera(start.source.type, start.source.url)
+            source = self._open_camera(_wanted(start), self._given.clock.boot_ms)
         except BadInput as error:
             return error.message
         hold = Hold(start.camera_id, start.generation, self._given.clock)
@@ -111,8 +120,8 @@ class Cameras:
 
     async def close(self) -> None:
         """Ends every task at once; leases are left to run out."""
-        for held in list(self._held.values()):
-            await self._drop(held)
+        # Together: a camera that hangs takes its time, and there may be many.
+        await asyncio.gather(*(self._drop(held) for held in list(self._held.values())))
 
     def _begin(self, start: Start, source: Source, hold: Hold) -> None:
         camera = Camera(start, source, hold, self._given)
@@ -147,6 +156,20 @@ class Cameras:
     def _report_crash(running: "asyncio.Task[None]") -> None:
         if not running.cancelled() and (error := running.exception()) is not None:
             log.error("camera task crashed; its lease runs out", exc_info=error)
+
+
+def _wanted(start: Start) -> SourceWanted:
+    source = start.source
+    login = None
+    if source.user is not None or source.password is not None:
+        login = Login(source.user or "", source.password or Secret(""))
+    return SourceWanted(
+        source.type,
+        source.url,
+        login,
+        interval_ms=round(start.params.polling_interval_sec * 1000),
+        connect_timeout_sec=start.params.connect_timeout_sec,
+    )
 
 
 def _says_the_same(old: Start, new: Start) -> bool:

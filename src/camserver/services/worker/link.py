@@ -248,6 +248,7 @@ class Link:
             return
         self._learn_time(renewed.server_time, sent_boot_ms)
         await self._apply(renewed.renewed, renewed.lost, renewed.ttl_ms, sent_boot_ms)
+        self._cameras.hear(renewed.verdicts)
         self._states.follow(len(self._cameras))
         log.info(
             "heartbeat_renew",

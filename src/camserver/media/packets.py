@@ -1,0 +1,130 @@
+"""Packets of a camera's video, and the hub that hands them to whoever wants them.
+
+One hub a camera, so there is one connection to the camera however many consumers there are: looks, later the ring
+buffer and live view. The connection is open exactly as long as somebody consumes. A `PacketSource` reads in the hub's
+thread, which alone owns its container. Consumers are called from that thread: they bound what they keep, return at
+once and never raise. How often a camera that failed is tried again is the consumers' affair.
+"""
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from camserver.base.log import get_logger
+from camserver.domain.leases import Fault
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """No picture, and why. `message` goes to logs and to the server, so it never holds a secret."""
+
+    fault: Fault
+    message: str
+    timed_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What a decoder or muxer must know before the first packet."""
+
+    codec: str  # as FFmpeg names it: h264, hevc, mjpeg
+    extradata: bytes
+    time_base: Fraction  # seconds a unit of pts and dts
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """One access unit."""
+
+    stream: Stream
+    pts: int | None
+    dts: int | None
+    is_keyframe: bool
+    data: bytes
+    boot_ms: int  # when it arrived, by the boot-time clock
+
+
+class PacketSource(Protocol):
+    """A camera's video over one connection."""
+
+    def read(self, sink: Callable[[Packet], None], wanted: Callable[[], bool]) -> Miss | None:
+        """Opens, gives every packet to `sink` and closes again, all in the calling thread.
+
+        Returns None soon after `wanted` says no, or why the video ended. Raises nothing that a camera can cause.
+        """
+
+
+class Consumer(Protocol):
+    def offer(self, packet: Packet) -> None:
+        """A packet; called from the hub's thread."""
+
+    def ended(self, miss: Miss) -> None:
+        """The connection is gone and this consumer is let go; called from the hub's thread."""
+
+
+class Hub:
+    def __init__(self, source: PacketSource) -> None:
+        self._source = source
+        self._lock = threading.Lock()
+        # Replaced, never changed: the thread goes through it without the lock.
+        self._consumers: tuple[Consumer, ...] = ()
+        self._running: concurrent.futures.Future[None] | None = None
+
+    def add(self, consumer: Consumer) -> None:
+        """Gives `consumer` every packet from now on; opens the camera if nobody had it open."""
+        with self._lock:
+            if consumer not in self._consumers:
+                self._consumers = (*self._consumers, consumer)
+            if self._running is None:
+                self._running = concurrent.futures.Future()
+                threading.Thread(target=self._run, args=(self._running,), name="packets", daemon=True).start()
+
+    def remove(self, consumer: Consumer) -> None:
+        """Nothing more for `consumer`; the last one that goes has the camera closed soon after."""
+        with self._lock:
+            self._consumers = tuple(one for one in self._consumers if one is not consumer)
+
+    def has(self, consumer: Consumer) -> bool:
+        return consumer in self._consumers
+
+    async def until_closed(self, patience_sec: float) -> bool:
+        """Whether the camera was let go in time; one that hangs is let go when its read time-out is over."""
+        running = self._running
+        if running is None:
+            return True
+        done, _ = await asyncio.wait([asyncio.wrap_future(running)], timeout=patience_sec)
+        return bool(done)
+
+    def _run(self, running: "concurrent.futures.Future[None]") -> None:
+        while self._go_on():
+            try:
+                miss = self._source.read(self._hand_out, self._is_wanted)
+            except Exception as error:
+                log.exception("packet source crashed")
+                miss = Miss(Fault.CRASH, f"the packet source crashed: {type(error).__name__}")
+            if miss is not None:
+                with self._lock:
+                    left, self._consumers = self._consumers, ()
+                for consumer in left:
+                    consumer.ended(miss)
+        running.set_result(None)
+
+    def _go_on(self) -> bool:
+        """Whether somebody came while the last connection was closed; else the thread ends."""
+        with self._lock:
+            if not self._consumers:
+                self._running = None
+            return bool(self._consumers)
+
+    def _is_wanted(self) -> bool:
+        return bool(self._consumers)
+
+    def _hand_out(self, packet: Packet) -> None:
+        for consumer in self._consumers:
+            consumer.offer(packet)

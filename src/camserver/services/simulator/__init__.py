@@ -1,0 +1,1 @@
+"""The simulator: RTSP cameras for people without cameras, and for tests."""

@@ -1,0 +1,1 @@
+"""Cameras of somebody else: GStreamer's RTSP server, run by the system's Python, which has its bindings."""

@@ -1,0 +1,34 @@
+"""Small video files for tests, made on the spot."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+
+
+def video_file(
+    path: Path,
+    codec: str = "libx264",
+    seconds: int = 2,
+    fps: int = 10,
+    keyframes_apart: int = 10,
+    size: tuple[int, int] = (320, 180),
+    shade: Callable[[int], int] = lambda number: 40 + number,
+    **options: str,
+) -> Path:
+    """Plain pictures, each of its own shade (of limited-range luma), so that one can tell which it is."""
+    with av.open(str(path), "w") as container:
+        stream: Any = container.add_stream(codec, rate=fps, options={"threads": "1", "sc_threshold": "0", **options})
+        stream.width, stream.height, stream.pix_fmt = *size, "yuv420p"
+        stream.gop_size = keyframes_apart
+        for number in range(seconds * fps):
+            planes = np.full((size[1] * 3 // 2, size[0]), 128, np.uint8)
+            planes[: size[1]] = shade(number)
+            frame = av.VideoFrame.from_ndarray(planes, format="yuv420p")
+            frame.pts, frame.time_base = number, Fraction(1, fps)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    return path
