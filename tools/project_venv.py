@@ -324,13 +324,28 @@ def set_up(project: Project, dev: bool) -> None:
         say("Set-up done.")
 
 
+def bring_assets(project: Project, dev: bool) -> None:
+    """The files of assets.toml. Checks and most tests do without them, so there a missing one is only named."""
+    import project_assets
+
+    try:
+        project_assets.bring(project)
+    except SetupError as error:
+        if not dev or os.environ.get("CI", "").lower() in ("1", "true", "yes"):
+            raise
+        print(f"warning: {error}\nThe tests that need it are skipped.", file=sys.stderr)
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="tools/setup.py", description="Makes .venv; see CONTRIBUTING.md.")
     parser.add_argument("--dev", action="store_true", help="install what the tests and checks need, too")
+    parser.add_argument("--without-assets", action="store_true", help="do not fetch the files of assets.toml")
     options = parser.parse_args(arguments)
     project = Project(Path(__file__).resolve().parent.parent)
     try:
         set_up(project, options.dev)
+        if not options.without_assets:
+            bring_assets(project, options.dev)
     except SetupError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.code

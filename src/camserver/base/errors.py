@@ -23,6 +23,7 @@
         ├── StoreTooNew       the database was made by a newer camserver
         ├── StoreTooOld       the database needs an upgrade that was not asked for
         ├── UpgradeFailed     the upgrade of the database, or the backup before it, failed
+        ├── ModelUnusable     the analyzer's model is missing or not one it can run
         ├── CheckFailed       a check ran to its end and found something wrong
         └── Bug               a broken invariant: report it
 
@@ -148,6 +149,10 @@ class StoreTooOld(Fatal):
 
 class UpgradeFailed(Fatal):
     code = "upgrade_failed"
+
+
+class ModelUnusable(Fatal):
+    code = "model_unusable"
 
 
 class CheckFailed(Fatal):

@@ -14,6 +14,7 @@ from camserver.base.errors import (
     Conflict,
     DataOwned,
     DataUnusable,
+    ModelUnusable,
     PortUnusable,
     Reject,
     StoreBusy,
@@ -66,6 +67,7 @@ class Exit(IntEnum):
     CHECK_FAILED = 12, "A check ran to its end and found something wrong.", True
     STORE_TOO_OLD = 13, "The database needs `camserver db upgrade` first.", False
     UPGRADE_FAILED = 14, "The upgrade of the database, or the backup before it, failed.", False
+    MODEL_UNUSABLE = 15, "The analyzer's model is missing or can't be used.", False
 
 
 # The first match wins, so a kind stands before its base.
@@ -77,6 +79,7 @@ _BY_ERROR: tuple[tuple[type[CamError], Exit], ...] = (
     (StoreTooNew, Exit.STORE_TOO_NEW),
     (StoreTooOld, Exit.STORE_TOO_OLD),
     (UpgradeFailed, Exit.UPGRADE_FAILED),
+    (ModelUnusable, Exit.MODEL_UNUSABLE),
     (CheckFailed, Exit.CHECK_FAILED),
     (StoreBusy, Exit.STORE_AWAY),
     (StoreUnavailable, Exit.STORE_AWAY),

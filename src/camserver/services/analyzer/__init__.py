@@ -1,0 +1,1 @@
+"""The analyzer: the analyzer contract over a real detector."""

@@ -1,0 +1,41 @@
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from camserver.base import assets
+
+
+@pytest.fixture
+def checkout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setattr(assets, "_CHECKOUT", tmp_path)
+    (tmp_path / ".assets").mkdir()
+    return tmp_path
+
+
+def test_an_operators_file_wins_over_the_fetched_one(checkout: Path) -> None:
+    data = checkout / "data"
+    assert assets.find(assets.MODEL, data) is None
+    fetched = checkout / ".assets" / assets.MODEL
+    fetched.touch()
+    assert assets.find(assets.MODEL, data) == fetched
+    own = data / "assets" / assets.MODEL
+    own.parent.mkdir(parents=True)
+    own.touch()
+    assert assets.find(assets.MODEL, data) == own
+
+
+def test_a_folder_is_no_file(checkout: Path) -> None:
+    (checkout / ".assets" / assets.MODEL).mkdir()
+    assert assets.find(assets.MODEL, checkout / "data") is None
+
+
+def test_set_up_fetches_the_files_that_are_looked_for() -> None:
+    listed = tomllib.loads((Path(__file__).parents[2] / "assets.toml").read_text())["asset"]
+    assert {entry["file"] for entry in listed} == {assets.MODEL, assets.FOOTAGE}
+
+
+def test_the_advice_names_every_way_out(tmp_path: Path) -> None:
+    said = assets.no_model(tmp_path)
+    for word in (assets.MODEL, "make setup", str(tmp_path / "assets"), "analyzer.model_path", "analyzer.url"):
+        assert word in said

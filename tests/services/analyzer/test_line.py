@@ -1,0 +1,95 @@
+"""More than can be done: the line is bounded, refuses in time, and forgets those who left."""
+
+import asyncio
+from pathlib import Path
+
+import aiohttp
+
+from tests.rig.polling import poll_async, until
+from tests.services.analyzer.rig import PERSON, RunningAnalyzer, ScriptedDetector, form, running_analyzer
+
+
+async def ask(analyzer: RunningAnalyzer) -> int:
+    return (await analyzer.analyze())[0]
+
+
+async def test_a_full_line_refuses_with_the_time_to_wait(tmp_path: Path) -> None:
+    async with running_analyzer(tmp_path, waiting_max=2) as analyzer:
+        await analyzer.put_vocabulary()
+        analyzer.detector.open.clear()
+        held = [asyncio.create_task(ask(analyzer)) for _ in range(3)]
+        await until_full(analyzer, held)
+        status, said, response = await analyzer.ask("POST", "/v1/analyze", data=form())
+        assert (status, said["error"]) == (429, "overloaded")
+        assert int(response.headers["Retry-After"]) >= 1
+        # The small calls are answered meanwhile.
+        assert (await analyzer.ask("GET", "/healthz"))[0] == 200
+        analyzer.detector.open.set()
+        assert await asyncio.gather(*held) == [200, 200, 200]
+        assert await ask(analyzer) == 200
+
+
+async def until_full(analyzer: RunningAnalyzer, held: list[asyncio.Task[int]]) -> None:
+    """A request without a body gets 400 while there is a place, and 429 when there is none."""
+
+    async def full() -> bool:
+        assert not any(task.done() for task in held)
+        async with analyzer.http.post(analyzer.url + "/v1/analyze", data=b"") as answer:
+            return answer.status == 429
+
+    await poll_async(full, "a full line")
+
+
+async def test_as_many_at_once_as_there_are_detectors(tmp_path: Path) -> None:
+    detectors = [ScriptedDetector([PERSON]), ScriptedDetector([PERSON])]
+    for detector in detectors:
+        detector.open.clear()
+    async with running_analyzer(tmp_path, detectors, waiting_max=40) as analyzer:
+        await analyzer.put_vocabulary()
+        asked = [asyncio.create_task(ask(analyzer)) for _ in range(20)]
+        await until(lambda: all(len(one.sizes) == 1 for one in detectors), "both work")
+        for detector in detectors:
+            detector.open.set()
+        # A detector that two threads use at once says so (500).
+        assert await asyncio.gather(*asked) == [200] * 20
+    assert sum(len(one.sizes) for one in detectors) == 20
+
+
+async def test_a_client_that_left_costs_no_work(tmp_path: Path) -> None:
+    async with running_analyzer(tmp_path, waiting_max=5) as analyzer:
+        await analyzer.put_vocabulary()
+        analyzer.detector.open.clear()
+        first = asyncio.create_task(ask(analyzer))
+        await until(lambda: len(analyzer.detector.sizes) == 1, "the detector is busy")
+        async with aiohttp.ClientSession() as leaving:
+            gone = [asyncio.create_task(leaving.post(analyzer.url + "/v1/analyze", data=form())) for _ in range(5)]
+            await until_full(analyzer, [first])
+            for task in gone:
+                task.cancel()
+            await asyncio.gather(*gone, return_exceptions=True)
+        # Their connections are closed; whether the server has noticed shows when their turn comes.
+        last = asyncio.create_task(_patient(analyzer))
+        analyzer.detector.open.set()
+        assert await first == 200
+        assert await last == 200
+        assert len(analyzer.detector.sizes) == 2
+
+
+async def _patient(analyzer: RunningAnalyzer) -> int:
+    """Asks until it is not refused."""
+
+    async def probe() -> int | None:
+        status = await ask(analyzer)
+        return None if status == 429 else status
+
+    return await poll_async(probe, "a place in the line")
+
+
+async def test_stopping_with_work_under_way_ends(tmp_path: Path) -> None:
+    async with running_analyzer(tmp_path) as analyzer:
+        await analyzer.put_vocabulary()
+        analyzer.detector.open.clear()
+        under_way = asyncio.create_task(ask(analyzer))
+        await until(lambda: len(analyzer.detector.sizes) == 1, "the detector is busy")
+    # Given up or answered, but not left hanging.
+    await asyncio.wait_for(asyncio.gather(under_way, return_exceptions=True), 60)

@@ -1,0 +1,59 @@
+from pathlib import Path
+
+import pytest
+
+from camserver.base.errors import BadInput, Unavailable
+from camserver.domain.vocabulary import SHIPPED_VERSION
+from camserver.services.analyzer.vocabulary_file import Held, VocabularyFile, VocabularyMismatch
+from tests.services.analyzer.rig import DOCUMENT
+
+HELD = Held(SHIPPED_VERSION, DOCUMENT, "2026-01-01T00:00:00.000+00:00")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "analyzer" / "vocabulary.json"
+
+
+def test_what_was_put_is_there_again(path: Path) -> None:
+    VocabularyFile(path).put(HELD)
+    again = VocabularyFile(path)
+    again.load()
+    assert again.held == HELD
+    assert again.expect(SHIPPED_VERSION).version == SHIPPED_VERSION
+    assert [file.name for file in path.parent.iterdir()] == ["vocabulary.json"]
+
+
+def test_before_the_first_there_is_none(path: Path) -> None:
+    empty = VocabularyFile(path)
+    empty.load()
+    assert empty.held is None
+    with pytest.raises(VocabularyMismatch, match="none was put"):
+        empty.expect(SHIPPED_VERSION)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"schema_version": "x"}', '"text"', "\0" * 100])
+def test_a_file_that_is_not_whole_counts_as_none(path: Path, content: str) -> None:
+    path.parent.mkdir()
+    path.write_text(content)
+    damaged = VocabularyFile(path)
+    damaged.load()
+    assert damaged.held is None
+    damaged.put(HELD)
+    assert damaged.held == HELD
+
+
+def test_a_vocabulary_that_is_none_changes_nothing(path: Path) -> None:
+    file = VocabularyFile(path)
+    file.put(HELD)
+    with pytest.raises(BadInput):
+        file.put(Held("x", {"schema_version": "x"}, "now"))
+    assert file.held == HELD
+
+
+def test_what_can_not_be_kept_is_not_in_force(path: Path) -> None:
+    path.parent.write_text("a file where the folder should be")
+    file = VocabularyFile(path)
+    with pytest.raises(Unavailable, match=r"server\.data_dir"):
+        file.put(HELD)
+    assert file.held is None
