@@ -41,6 +41,6 @@ class FeedReader:
         self.resyncs += bool(page["resync"])
         for change in page["changes"]:
             self.notes.setdefault(change["seq"], (change["kind"], change["at"]))
-            if change["event_uuid"]:
-                self.events_seen.add(change["event_uuid"])
+            if change["kind"] == "event" and change["object"]:
+                self.events_seen.add(change["object"])
         self._cursor = page["last_seq"]

@@ -55,6 +55,13 @@ class FrameRow:
     status: str = "ok"
     epoch_id: int | None = 1
     infer_bytes: int | None = 100
+    full_bytes: int | None = None
+    event_id: int | None = None
+    retention_class: str = "normal"
+    severity: int = 0
+    result_json: str | None = None
+    tags: tuple[tuple[str, str], ...] = ()  # (tag, group)
+    letterbox: tuple[int, int, int, int] | None = None  # top, left, bottom, right
 
 
 async def add_frame(tx: Tx, frame: FrameRow) -> int:
@@ -64,11 +71,14 @@ async def add_frame(tx: Tx, frame: FrameRow) -> int:
         camera_id=frame.camera_id,
     )
     assert camera is not None
-    return await tx.insert(
+    top, left, bottom, right = frame.letterbox or (None, None, None, None)
+    frame_id = await tx.insert(
         "INSERT INTO frames (frame_uuid, tenant_id, site_id, camera_key, generation, seq, captured_at, worker_at, "
-        "received_at, collector_status, epoch_id, infer_bytes) VALUES (:frame_uuid, :tenant_id, :site_id, "
-        ":camera_key, 1, :captured_at, :captured_at, :captured_at, :captured_at, :status, :epoch_id, :infer_bytes) "
-        "RETURNING frame_id",
+        "received_at, collector_status, epoch_id, infer_bytes, full_bytes, event_id, retention_class, severity, "
+        "result_json, letterbox, letterbox_top, letterbox_left, letterbox_bottom, letterbox_right) VALUES "
+        "(:frame_uuid, :tenant_id, :site_id, :camera_key, 1, :captured_at, :captured_at, :captured_at, :captured_at, "
+        ":status, :epoch_id, :infer_bytes, :full_bytes, :event_id, :retention_class, :severity, :result_json, "
+        ":boxed, :top, :left_, :bottom, :right_) RETURNING frame_id",
         frame_uuid=frame.frame_uuid,
         tenant_id=frame.tenant_id,
         site_id=camera["site_id"],
@@ -77,13 +87,50 @@ async def add_frame(tx: Tx, frame: FrameRow) -> int:
         status=frame.status,
         epoch_id=frame.epoch_id,
         infer_bytes=frame.infer_bytes,
+        full_bytes=frame.full_bytes,
+        event_id=frame.event_id,
+        retention_class=frame.retention_class,
+        severity=frame.severity,
+        result_json=frame.result_json,
+        boxed=int(frame.letterbox is not None),
+        top=top,
+        left_=left,
+        bottom=bottom,
+        right_=right,
     )
+    await tx.many(
+        "INSERT INTO frame_tags (frame_id, tag_id, tenant_id, tag_group) "
+        "VALUES (:frame_id, :tag_id, :tenant_id, :tag_group)",
+        [
+            {"frame_id": frame_id, "tag_id": tag_id, "tenant_id": frame.tenant_id, "tag_group": group}
+            for tag_id, group in frame.tags
+        ],
+    )
+    return frame_id
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """What an event of a test differs in from a closed one in which somebody was seen for a moment."""
+
+    state: str = "closed"
+    primary_event: str = "human"
+    severity_max: int = 0
+    last_seen_at: int | None = None
+    incident_id: int = 0
+    best_frame_id: int | None = None
 
 
 async def add_event(
-    tx: Tx, tenant_id: int, camera_id: str, event_uuid: str, start_at: int, tags: tuple[tuple[str, str], ...] = ()
+    tx: Tx,
+    tenant_id: int,
+    camera_id: str,
+    event_uuid: str,
+    start_at: int,
+    tags: tuple[tuple[str, str], ...] = (),
+    event: EventRow = EventRow(),  # noqa: B008 - frozen
 ) -> int:
-    """A closed event; `tags` are (tag, group)."""
+    """An event with its line in the change feed; `tags` are (tag, group)."""
     camera = await tx.one(
         "SELECT camera_key, site_id FROM cameras WHERE tenant_id = :tenant_id AND camera_id = :camera_id",
         tenant_id=tenant_id,
@@ -91,14 +138,23 @@ async def add_event(
     )
     assert camera is not None
     event_id = await tx.insert(
-        "INSERT INTO events (event_uuid, tenant_id, site_id, camera_key, incident_id, state, primary_event, "
-        "start_at, last_seen_at, retention_class, created_at, updated_at) VALUES (:event_uuid, :tenant_id, :site_id, "
-        ":camera_key, 0, 'closed', 'human', :start_at, :start_at, 'normal', :start_at, :start_at) RETURNING event_id",
+        "INSERT INTO events (event_uuid, tenant_id, site_id, camera_key, incident_id, open_key, state, "
+        "primary_event, start_at, last_seen_at, severity_max, best_frame_id, retention_class, created_at, "
+        "updated_at) VALUES (:event_uuid, :tenant_id, :site_id, :camera_key, :incident_id, :open_key, :state, "
+        ":primary_event, :start_at, :last_seen_at, :severity_max, :best_frame_id, 'normal', :start_at, "
+        ":start_at) RETURNING event_id",
         event_uuid=event_uuid,
         tenant_id=tenant_id,
         site_id=camera["site_id"],
         camera_key=camera["camera_key"],
+        incident_id=event.incident_id,
+        open_key=camera["camera_key"] if event.state == "open" else None,
+        state=event.state,
+        primary_event=event.primary_event,
         start_at=start_at,
+        last_seen_at=event.last_seen_at or start_at,
+        severity_max=event.severity_max,
+        best_frame_id=event.best_frame_id,
     )
     for tag_id, group in tags:
         await tx.run(
@@ -120,6 +176,33 @@ async def add_event(
         object_id=event_id,
     )
     return event_id
+
+
+async def add_incident(
+    tx: Tx, tenant_id: int, camera_id: str, incident_uuid: str, start_at: int, severity_max: int = 0
+) -> int:
+    camera = await tx.one(
+        "SELECT camera_key, site_id FROM cameras WHERE tenant_id = :tenant_id AND camera_id = :camera_id",
+        tenant_id=tenant_id,
+        camera_id=camera_id,
+    )
+    assert camera is not None
+    return await tx.insert(
+        "INSERT INTO incidents (incident_uuid, tenant_id, site_id, camera_key, start_at, last_seen_at, severity_max, "
+        "created_at, updated_at) VALUES (:incident_uuid, :tenant_id, :site_id, :camera_key, :start_at, :start_at, "
+        ":severity_max, :start_at, :start_at) RETURNING incident_id",
+        incident_uuid=incident_uuid,
+        tenant_id=tenant_id,
+        site_id=camera["site_id"],
+        camera_key=camera["camera_key"],
+        start_at=start_at,
+        severity_max=severity_max,
+    )
+
+
+async def execute(tx: Tx, sql: str, params: dict[str, object]) -> None:
+    """Any statement, for what a test must bring about by hand."""
+    await tx.run(sql, **params)
 
 
 async def audit_rows(tx: Tx) -> list[tuple[int, str, str, str, dict[str, object] | None]]:

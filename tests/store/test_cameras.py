@@ -9,9 +9,11 @@ from camserver.base.credentials import Sealed, open_sealed, seal
 from camserver.base.errors import Bug, Conflict, NotFound
 from camserver.domain.people import Principal, Role
 from camserver.store import Scoped, Store, Tx, cameras, counts, event_pages, feed, tenants
-from camserver.store.cameras import NewCamera
+from camserver.store.cameras import LatestPicture, NewCamera, OpenEvent
+from camserver.store.event_pages import EventFilter
 from tests.store.people_rows import (
     NOW_MS,
+    EventRow,
     FrameRow,
     add_event,
     add_frame,
@@ -90,7 +92,7 @@ async def test_another_tenants_camera_does_not_exist(store: Store) -> None:
     with pytest.raises(NotFound):
         await mine.write(cameras.remove, "cam_1", "", NOW_MS)
     assert await mine.read(cameras.page, "", 10) == ()
-    assert await mine.read(event_pages.page, None, None, 10) == ()
+    assert await mine.read(event_pages.page, EventFilter(), None, 10) == ()
     assert (await mine.read(feed.after, 0, 10)).items == ()
     assert (await mine.read(counts.count)).cameras == 0
     # The same id is free in each tenant.
@@ -110,7 +112,7 @@ async def test_who_has_one_site_sees_and_changes_that_one_only(store: Store) -> 
     theirs = store.as_(manager)
 
     assert [camera.camera_id for camera in await theirs.read(cameras.page, "", 10)] == ["cam_2"]
-    assert [event.event_uuid for event in await theirs.read(event_pages.page, None, None, 10)] == ["e2"]
+    assert [event.event_uuid for event in await theirs.read(event_pages.page, EventFilter(), None, 10)] == ["e2"]
     page = await theirs.read(feed.after, 0, 10)
     assert {item.camera_id for item in page.items} == {"cam_2"}
     assert page.last_seq == 4
@@ -137,7 +139,7 @@ async def test_a_removed_camera_is_gone_but_its_evidence_stays(store: Store) -> 
     for table in ("camera_streams", "camera_auth", "camera_overrides", "camera_sessions"):
         assert await store.read(count_rows, table) == 0, table
     assert await store.read(open_leases) == 0
-    assert (await mine.read(event_pages.get, "e1")).camera_id == "cam_1"
+    assert (await mine.read(event_pages.get, "e1")).summary.camera_id == "cam_1"
     with pytest.raises(NotFound):
         await mine.write(cameras.remove, "cam_1", "1.2.3.4", NOW_MS + 5)
 
@@ -210,3 +212,25 @@ async def test_a_statement_without_the_tenant_is_refused(store: Store) -> None:
 
 async def read_everything(tx: Scoped) -> int:
     return len(await tx.all("SELECT camera_key FROM cameras"))
+
+
+async def test_a_camera_shows_its_newest_picture_and_what_goes_on(store: Store) -> None:
+    home = await prepare(store)
+    admin = admin_of(home.tenant_id)
+    for camera_id in ("cam_1", "cam_2", "cam_3"):
+        await add(store, admin, replace(CAMERA, camera_id=camera_id))
+    await store.write(add_frame, FrameRow(home.tenant_id, "cam_1", NOW_MS, "with-picture"))
+    await store.write(add_frame, FrameRow(home.tenant_id, "cam_2", NOW_MS, "older"))
+    await store.write(add_frame, FrameRow(home.tenant_id, "cam_2", NOW_MS + 1, "failed", "error", None, None))
+    happening = EventRow(state="open", primary_event="animal", severity_max=2)
+    await store.write(add_event, home.tenant_id, "cam_2", "open", NOW_MS, (), happening)
+    await store.write(add_event, home.tenant_id, "cam_1", "closed", NOW_MS)
+
+    first, second, third = await store.as_(admin).read(cameras.page, "", 10)
+    assert (first.latest_picture, first.open_event) == (LatestPicture("with-picture", NOW_MS), None)
+    assert second.latest is not None
+    assert second.latest.frame_uuid == "failed"
+    assert second.latest_picture == LatestPicture("older", NOW_MS)
+    assert second.open_event == OpenEvent("open", "animal", 2, NOW_MS)
+    assert (third.latest, third.latest_picture, third.open_event) == (None, None, None)
+    assert await store.as_(admin).read(cameras.get, "cam_2") == second

@@ -1,9 +1,19 @@
 import asyncio
+from dataclasses import replace
 
 from camserver.domain.people import SESSION_IDLE_MS, Role
 from camserver.store import Store, Tx, sessions, users
 from camserver.store.sessions import SESSIONS_PER_USER_MAX, NewSession
-from tests.store.people_rows import HOUR_MS, NOW_MS, add_user, audit_rows, count_rows, disable_user, prepare
+from tests.store.people_rows import (
+    HOUR_MS,
+    NOW_MS,
+    add_user,
+    audit_rows,
+    count_rows,
+    disable_user,
+    execute,
+    prepare,
+)
 
 SESSION_HOURS = 12
 
@@ -119,3 +129,22 @@ async def failed_logins(tx: Tx, login: str) -> int:
     row = await tx.one("SELECT failed_logins FROM users WHERE login = :login", login=login)
     assert row is not None
     return int(row["failed_logins"])
+
+
+async def test_sign_ins_are_asked_for_together_with_their_present_grants(store: Store) -> None:
+    await sign_in(store)
+    found = await store.read(sessions.find, "hash", NOW_MS)
+    assert found is not None
+    session_id = found.principal.session_id
+    assert session_id is not None
+
+    async def now(at_ms: int = NOW_MS) -> object:
+        return await store.read(sessions.principals, (session_id, 999), at_ms)
+
+    assert await now() == {session_id: found.principal}
+    assert await now(NOW_MS + SESSION_IDLE_MS) == {}
+    await store.write(execute, "UPDATE users SET role = :role", {"role": Role.TENANT_ADMIN.value})
+    assert await now() == {session_id: replace(found.principal, role=Role.TENANT_ADMIN)}
+    await store.write(disable_user, "owner")
+    assert await now() == {}
+    assert await store.read(sessions.principals, (), NOW_MS) == {}

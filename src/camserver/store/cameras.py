@@ -4,6 +4,7 @@ A camera that was removed keeps its row and its evidence until retention takes t
 can ask for, so the old id is free at once. Leases and looks are other modules' business.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from camserver.base.credentials import Sealed
@@ -44,6 +45,22 @@ class LatestFrame:
 
 
 @dataclass(frozen=True, slots=True)
+class LatestPicture:
+    """The newest look that has a picture."""
+
+    frame_uuid: str
+    captured_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEvent:
+    event_uuid: str
+    primary_event: str
+    severity_max: int
+    start_at: int
+
+
+@dataclass(frozen=True, slots=True)
 class CameraSummary:
     camera_id: str
     name: str
@@ -57,6 +74,8 @@ class CameraSummary:
     state_reason: str
     created_at: int
     latest: LatestFrame | None
+    latest_picture: LatestPicture | None
+    open_event: OpenEvent | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +91,17 @@ class PicturePlace:
 
 _IN_REACH = "c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND (:all_sites = 1 OR c.site_id IN (:site_ids...))"
 _SUMMARY = f"""
-SELECT c.camera_id, c.name, c.enabled, c.created_at, s.name AS site, st.source_type, st.url, a.key_id,
+SELECT c.camera_key, c.camera_id, c.name, c.enabled, c.created_at, s.name AS site, st.source_type, st.url, a.key_id,
   o.polling_interval_sec, cs.state, cs.reason, f.frame_uuid, f.captured_at, f.received_at, f.collector_status,
-  f.error_code, f.detected, f.primary_event, f.severity, f.infer_bytes
+  f.error_code, f.detected, f.primary_event, f.severity, f.infer_bytes, e.event_uuid,
+  e.primary_event AS event_primary, e.severity_max AS event_severity, e.start_at AS event_start_at
 FROM cameras c
 JOIN sites s ON s.site_id = c.site_id
 LEFT JOIN camera_streams st ON st.camera_key = c.camera_key AND st.kind = 'main'
 LEFT JOIN camera_auth a ON a.camera_key = c.camera_key
 LEFT JOIN camera_overrides o ON o.camera_key = c.camera_key
 LEFT JOIN camera_sessions cs ON cs.camera_key = c.camera_key
+LEFT JOIN events e ON e.open_key = c.camera_key
 LEFT JOIN frames f ON f.frame_id = (
   SELECT n.frame_id FROM frames n WHERE n.camera_key = c.camera_key ORDER BY n.captured_at DESC LIMIT 1)
 WHERE {_IN_REACH}"""
@@ -105,14 +126,15 @@ async def page(tx: Scoped, after: str, limit: int) -> tuple[CameraSummary, ...]:
         limit=min(limit, PAGE_MAX),
         **reach(tx),
     )
-    return tuple(_summary(row) for row in rows)
+    return await _with_pictures(tx, rows)
 
 
 async def get(tx: Scoped, camera_id: str) -> CameraSummary:
     row = await tx.one(f"{_SUMMARY} AND c.camera_id = :camera_id", camera_id=camera_id, **reach(tx))
     if row is None:
         raise missing(camera_id)
-    return _summary(row)
+    [summary] = await _with_pictures(tx, [row])
+    return summary
 
 
 def missing(camera_id: str) -> NotFound:
@@ -123,7 +145,27 @@ def missing(camera_id: str) -> NotFound:
     )
 
 
-def _summary(row: Row) -> CameraSummary:
+async def _with_pictures(tx: Scoped, rows: Sequence[Row]) -> tuple[CameraSummary, ...]:
+    """The newest look usually has the newest picture; only for the others is it looked for behind."""
+    without = [row["camera_key"] for row in rows if row["frame_uuid"] is not None and row["infer_bytes"] is None]
+    older: dict[int, LatestPicture] = {}
+    if without:
+        for row in await tx.all(_OLDER_PICTURES, camera_keys=without):
+            older[row["camera_key"]] = LatestPicture(row["frame_uuid"], row["captured_at"])
+    return tuple(_summary(row, older.get(row["camera_key"])) for row in rows)
+
+
+_OLDER_PICTURES = """
+SELECT c.camera_key, f.frame_uuid, f.captured_at FROM cameras c JOIN frames f ON f.frame_id = (
+  SELECT n.frame_id FROM frames n WHERE n.camera_key = c.camera_key AND n.infer_bytes IS NOT NULL
+  ORDER BY n.captured_at DESC LIMIT 1)
+WHERE c.tenant_id = :tenant_id AND c.camera_key IN (:camera_keys...)"""
+
+
+def _summary(row: Row, older_picture: LatestPicture | None) -> CameraSummary:
+    picture = older_picture
+    if row["infer_bytes"] is not None:
+        picture = LatestPicture(row["frame_uuid"], row["captured_at"])
     return CameraSummary(
         camera_id=row["camera_id"],
         name=row["name"],
@@ -137,7 +179,13 @@ def _summary(row: Row) -> CameraSummary:
         state_reason=row["reason"] or "",
         created_at=row["created_at"],
         latest=None if row["frame_uuid"] is None else _latest(row),
+        latest_picture=picture,
+        open_event=None if row["event_uuid"] is None else _open_event(row),
     )
+
+
+def _open_event(row: Row) -> OpenEvent:
+    return OpenEvent(row["event_uuid"], row["event_primary"], row["event_severity"], row["event_start_at"])
 
 
 def _latest(row: Row) -> LatestFrame:

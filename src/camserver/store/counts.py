@@ -15,6 +15,9 @@ class Counts:
     unfinished_jobs: dict[str, int]  # queued, delayed, running
     recent_jobs: dict[str, int]  # done, dead, skipped among the newest RECENT_JOBS
     open_events: int
+    last_done_at: int | None  # among those newest jobs
+    oldest_waiting_at: int | None
+    last_error_kind: str | None  # of the newest job that failed and waits to be tried again
 
 
 async def count(tx: Scoped) -> Counts:
@@ -23,15 +26,20 @@ async def count(tx: Scoped) -> Counts:
         "SELECT state, COUNT(*) AS n FROM camera_sessions WHERE tenant_id = :tenant_id GROUP BY state"
     )
     unfinished = await tx.all(
-        "SELECT status, COUNT(*) AS n FROM inference_jobs WHERE tenant_id = :tenant_id "
-        "AND status IN ('queued','delayed','running') GROUP BY status"
+        "SELECT status, COUNT(*) AS n, MIN(created_at) AS oldest_at FROM inference_jobs "
+        "WHERE tenant_id = :tenant_id AND status IN ('queued','delayed','running') GROUP BY status"
     )
     recent = await tx.all(
-        f"SELECT status, COUNT(*) AS n FROM inference_jobs WHERE tenant_id = :tenant_id AND job_id > "
+        "SELECT status, COUNT(*) AS n, MAX(finished_at) AS newest_at FROM inference_jobs "
+        "WHERE tenant_id = :tenant_id AND job_id > "
         f"(SELECT COALESCE(MAX(job_id), 0) - {RECENT_JOBS} FROM inference_jobs) "
         "AND status IN ('done','dead','skipped') GROUP BY status"
     )
     events = await tx.one("SELECT COUNT(*) AS n FROM events WHERE tenant_id = :tenant_id AND open_key IS NOT NULL")
+    failed = await tx.one(
+        "SELECT last_error FROM inference_jobs WHERE tenant_id = :tenant_id AND status = 'delayed' "
+        "AND last_error IS NOT NULL ORDER BY job_id DESC LIMIT 1"
+    )
     assert cameras is not None
     assert events is not None
     return Counts(
@@ -40,4 +48,8 @@ async def count(tx: Scoped) -> Counts:
         unfinished_jobs={row["status"]: row["n"] for row in unfinished},
         recent_jobs={row["status"]: row["n"] for row in recent},
         open_events=events["n"],
+        last_done_at=next((row["newest_at"] for row in recent if row["status"] == "done"), None),
+        oldest_waiting_at=min((row["oldest_at"] for row in unfinished), default=None),
+        # What follows the kind may name hosts.
+        last_error_kind=None if failed is None else failed["last_error"].partition(":")[0],
     )

@@ -6,15 +6,30 @@ Tags for investigation only are left out for those who may not investigate. Writ
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from camserver.base.errors import BadInput, NotFound
+from camserver.base.errors import NotFound
 from camserver.domain.people import Permission
 from camserver.domain.vocabulary import INVESTIGATION_ONLY
+from camserver.store import frame_pages, incident_pages
 from camserver.store.cameras import public_camera_id, reach
+from camserver.store.frame_pages import FrameDetail
+from camserver.store.incident_pages import IncidentSummary
+from camserver.store.paging import BEYOND, make_cursor, parse_cursor
 from camserver.store.tx import Row, Scoped
 
 PAGE_MAX = 200
-# Above every time and id: the cursor of the first page.
-_NEWEST = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Which events are asked for; what is left out does not narrow. Times are of an event's beginning."""
+
+    camera_ids: tuple[str, ...] = ()
+    primary_events: tuple[str, ...] = ()
+    severity_min: int = 0
+    state: str | None = None  # open, closed
+    incident_uuid: str | None = None
+    from_ms: int | None = None
+    to_ms: int | None = None  # not included
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +38,7 @@ class EventSummary:
     incident_uuid: str | None
     camera_id: str
     camera_name: str
+    site: str
     state: str  # open, closed
     primary_event: str
     start_at: int
@@ -37,27 +53,32 @@ class EventSummary:
     cursor: str  # a page from here on begins with the event behind this one
 
 
+@dataclass(frozen=True, slots=True)
+class EventDetail:
+    summary: EventSummary
+    incident: IncidentSummary | None
+    best_frame: FrameDetail | None
+
+
 _EVENTS = """
 SELECT e.event_id, e.event_uuid, e.state, e.primary_event, e.start_at, e.last_seen_at, e.end_at, e.severity_max,
-  e.confidence_max, e.frame_count, e.retention_class, c.camera_id, c.name AS camera_name, i.incident_uuid,
-  f.frame_uuid AS best_frame_uuid
+  e.confidence_max, e.frame_count, e.retention_class, c.camera_id, c.name AS camera_name, s.name AS site,
+  i.incident_uuid, f.frame_uuid AS best_frame_uuid
 FROM events e
 JOIN cameras c ON c.camera_key = e.camera_key
+JOIN sites s ON s.site_id = e.site_id
 LEFT JOIN incidents i ON i.incident_id = e.incident_id
 LEFT JOIN frames f ON f.frame_id = e.best_frame_id
 WHERE e.tenant_id = :tenant_id AND (:all_sites = 1 OR e.site_id IN (:site_ids...))"""
 
 
-async def page(tx: Scoped, camera_id: str | None, before: str | None, limit: int) -> tuple[EventSummary, ...]:
-    """Events that began before the cursor's, of one camera or of all."""
-    start_at, event_id = (_NEWEST, _NEWEST) if before is None else _parse(before)
-    of_camera = ""
-    params: dict[str, object] = {}
-    if camera_id is not None:
-        of_camera = " AND c.camera_id = :camera_id"
-        params["camera_id"] = camera_id
+async def page(tx: Scoped, wanted: EventFilter, before: str | None, limit: int) -> tuple[EventSummary, ...]:
+    """Events that began before the cursor's."""
+    start_at, event_id = (BEYOND, BEYOND) if before is None else parse_cursor(before)
+    clauses, params = _narrowed(wanted)
     rows = await tx.all(
-        f"{_EVENTS}{of_camera} AND (e.start_at < :start_at OR (e.start_at = :start_at AND e.event_id < :event_id)) "
+        f"{_EVENTS}{clauses} "
+        "AND (e.start_at < :start_at OR (e.start_at = :start_at AND e.event_id < :event_id)) "
         "ORDER BY e.start_at DESC, e.event_id DESC LIMIT :limit",
         start_at=start_at,
         event_id=event_id,
@@ -68,11 +89,49 @@ async def page(tx: Scoped, camera_id: str | None, before: str | None, limit: int
     return await _with_tags(tx, rows)
 
 
-async def get(tx: Scoped, event_uuid: str) -> EventSummary:
+def _narrowed(wanted: EventFilter) -> tuple[str, dict[str, object]]:
+    """Only what was asked for is in the statement, so that the databases plan for it."""
+    chosen: list[tuple[str, str, object]] = [
+        ("c.camera_id IN (:camera_ids...)", "camera_ids", list(wanted.camera_ids) or None),
+        ("e.primary_event IN (:primary_events...)", "primary_events", list(wanted.primary_events) or None),
+        ("e.severity_max >= :severity_min", "severity_min", wanted.severity_min or None),
+        ("e.state = :state", "state", wanted.state),
+        ("i.incident_uuid = :incident_uuid", "incident_uuid", wanted.incident_uuid),
+        ("e.start_at >= :from_ms", "from_ms", wanted.from_ms),
+        ("e.start_at < :to_ms", "to_ms", wanted.to_ms),
+    ]
+    used = [(clause, name, value) for clause, name, value in chosen if value is not None]
+    return "".join(f" AND {clause}" for clause, _, _ in used), {name: value for _, name, value in used}
+
+
+async def get(tx: Scoped, event_uuid: str) -> EventDetail:
     rows = await tx.all(f"{_EVENTS} AND e.event_uuid = :event_uuid", event_uuid=event_uuid, **reach(tx))
     if not rows:
-        raise NotFound(f"there is no event {event_uuid}; it may be past its retention", reason="no_event")
-    return (await _with_tags(tx, rows))[0]
+        raise missing(event_uuid)
+    [summary] = await _with_tags(tx, rows)
+    return EventDetail(
+        summary,
+        await incident_pages.find(tx, summary.incident_uuid),
+        await frame_pages.find(tx, summary.best_frame_uuid),
+    )
+
+
+def missing(event_uuid: str) -> NotFound:
+    return NotFound(f"there is no event {event_uuid}; it may be past its retention", reason="no_event")
+
+
+async def frames(tx: Scoped, event_uuid: str, after: str | None, limit: int) -> tuple[FrameDetail, ...]:
+    """The event's frames, oldest first, from behind the cursor."""
+    row = await tx.one(
+        "SELECT event_id, camera_key, start_at, last_seen_at FROM events e WHERE e.tenant_id = :tenant_id "
+        "AND (:all_sites = 1 OR e.site_id IN (:site_ids...)) AND e.event_uuid = :event_uuid",
+        event_uuid=event_uuid,
+        **reach(tx),
+    )
+    if row is None:
+        raise missing(event_uuid)
+    span = frame_pages.Span(row["event_id"], row["camera_key"], row["start_at"], row["last_seen_at"])
+    return await frame_pages.of_event(tx, span, after, limit)
 
 
 async def _with_tags(tx: Scoped, rows: Sequence[Row]) -> tuple[EventSummary, ...]:
@@ -94,6 +153,7 @@ def _summary(row: Row, tags: tuple[str, ...]) -> EventSummary:
         incident_uuid=row["incident_uuid"],
         camera_id=public_camera_id(row["camera_id"]),
         camera_name=row["camera_name"],
+        site=row["site"],
         state=row["state"],
         primary_event=row["primary_event"],
         start_at=row["start_at"],
@@ -105,14 +165,5 @@ def _summary(row: Row, tags: tuple[str, ...]) -> EventSummary:
         retention_class=row["retention_class"],
         best_frame_uuid=row["best_frame_uuid"],
         tags=tags,
-        cursor=f"{row['start_at']}.{row['event_id']}",
+        cursor=make_cursor(row["start_at"], row["event_id"]),
     )
-
-
-def _parse(cursor: str) -> tuple[int, int]:
-    start_at, dot, event_id = cursor.partition(".")
-    if not dot or not (start_at.isdecimal() and event_id.isdecimal()) or len(cursor) > 38:
-        raise BadInput(
-            "the cursor `before` is none that this server gave out; start again without it", reason="bad_cursor"
-        )
-    return min(int(start_at), _NEWEST), min(int(event_id), _NEWEST)

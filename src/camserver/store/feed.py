@@ -1,19 +1,29 @@
-"""The change feed as a principal may see it: public ids instead of keys, other sites' changes left out."""
+"""The change feed as people see it: public ids instead of keys, changes of sites out of reach left out."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from camserver.domain.people import Principal
 from camserver.store import changes
 from camserver.store.cameras import public_camera_id
+from camserver.store.changes import ChangeRow
 from camserver.store.tx import Scoped
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
+    """One change. `site_id` says whom it is for and is told to nobody."""
+
     seq: int
     kind: str
     at: int
+    site_id: int | None
+    site: str | None
     camera_id: str | None
-    event_uuid: str | None
+    object: str | None  # uuid of the frame, event or incident
+
+    def is_for(self, principal: Principal) -> bool:
+        return self.site_id is None or principal.reaches(self.site_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,37 +35,68 @@ class Page:
     resync: bool
 
 
+# How the objects of a kind of change are found by key.
+_OBJECTS: Mapping[str, str] = {
+    "frame": "SELECT frame_id AS id, frame_uuid AS uuid FROM frames "
+    "WHERE tenant_id = :tenant_id AND frame_id IN (:ids...)",
+    "event": "SELECT event_id AS id, event_uuid AS uuid FROM events "
+    "WHERE tenant_id = :tenant_id AND event_id IN (:ids...)",
+    "incident": "SELECT incident_id AS id, incident_uuid AS uuid FROM incidents "
+    "WHERE tenant_id = :tenant_id AND incident_id IN (:ids...)",
+}
+
+
+async def newest(tx: Scoped) -> int:
+    """The number of the tenant's newest change."""
+    row = await tx.one("SELECT last_seq FROM change_counters WHERE tenant_id = :tenant_id")
+    return 0 if row is None else int(row["last_seq"])
+
+
 async def after(tx: Scoped, seq: int, limit: int) -> Page:
+    """Changes behind `seq` that the principal may see, oldest first."""
     found = await changes.after(tx, seq, limit)
     seen = [row for row in found.changes if row.site_id is None or tx.principal.reaches(row.site_id)]
-    camera_ids = await _camera_ids(tx, {row.camera_key for row in seen if row.camera_key is not None})
-    event_uuids = await _event_uuids(
-        tx, {row.object_id for row in seen if row.kind == "event" and row.object_id is not None}
-    )
-    items = tuple(
+    return Page(await _described(tx, seen), found.last_seq, found.resync)
+
+
+async def _described(tx: Scoped, rows: Sequence[ChangeRow]) -> tuple[Item, ...]:
+    sites = await _sites(tx, {row.site_id for row in rows if row.site_id is not None})
+    cameras = await _camera_ids(tx, {row.camera_key for row in rows if row.camera_key is not None})
+    objects: dict[tuple[str, int], str] = {}
+    for kind, statement in _OBJECTS.items():
+        ids = sorted({row.object_id for row in rows if row.kind == kind and row.object_id is not None})
+        if ids:
+            objects |= {(kind, found["id"]): found["uuid"] for found in await tx.all(statement, ids=ids)}
+    return tuple(
         Item(
             seq=row.seq,
             kind=row.kind,
             at=row.created_at,
-            camera_id=None if row.camera_key is None else camera_ids.get(row.camera_key),
-            event_uuid=event_uuids.get(row.object_id) if row.kind == "event" and row.object_id else None,
+            site_id=row.site_id,
+            site=None if row.site_id is None else sites.get(row.site_id),
+            camera_id=None if row.camera_key is None else cameras.get(row.camera_key),
+            object=None if row.object_id is None else objects.get((row.kind, row.object_id)),
         )
-        for row in seen
+        for row in rows
     )
-    return Page(items, found.last_seq, found.resync)
 
 
-async def _camera_ids(tx: Scoped, camera_keys: set[int]) -> dict[int, str]:
+async def _sites(tx: Scoped, site_ids: Iterable[int]) -> dict[int, str]:
+    wanted = sorted(site_ids)
+    if not wanted:
+        return {}
+    rows = await tx.all(
+        "SELECT site_id, name FROM sites WHERE tenant_id = :tenant_id AND site_id IN (:site_ids...)", site_ids=wanted
+    )
+    return {row["site_id"]: row["name"] for row in rows}
+
+
+async def _camera_ids(tx: Scoped, camera_keys: Iterable[int]) -> dict[int, str]:
+    wanted = sorted(camera_keys)
+    if not wanted:
+        return {}
     rows = await tx.all(
         "SELECT camera_key, camera_id FROM cameras WHERE tenant_id = :tenant_id AND camera_key IN (:camera_keys...)",
-        camera_keys=sorted(camera_keys),
+        camera_keys=wanted,
     )
     return {row["camera_key"]: public_camera_id(row["camera_id"]) for row in rows}
-
-
-async def _event_uuids(tx: Scoped, event_ids: set[int]) -> dict[int, str]:
-    rows = await tx.all(
-        "SELECT event_id, event_uuid FROM events WHERE tenant_id = :tenant_id AND event_id IN (:event_ids...)",
-        event_ids=sorted(event_ids),
-    )
-    return {row["event_id"]: row["event_uuid"] for row in rows}

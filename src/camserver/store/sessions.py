@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from camserver.domain.people import Principal, Role, session_expires_at, session_needs_touch
 from camserver.store import audit
-from camserver.store.tx import Scoped, Tx
+from camserver.store.tx import Row, Scoped, Tx
 
 # Sign-ins one person may have at once; the oldest ends when one more begins.
 SESSIONS_PER_USER_MAX = 50
@@ -79,9 +79,8 @@ async def find(tx: Tx, token_hash: str, now_ms: int) -> SignedIn | None:
     )
     if row is None:
         return None
-    principal = Principal(row["tenant_id"], row["user_id"], Role(row["role"]), session_id=row["session_id"])
     return SignedIn(
-        principal,
+        _principal(row),
         row["csrf_token"],
         row["login"],
         row["display_name"],
@@ -90,6 +89,21 @@ async def find(tx: Tx, token_hash: str, now_ms: int) -> SignedIn | None:
         row["expires_at"],
         row["last_seen_at"],
     )
+
+
+async def principals(tx: Tx, session_ids: tuple[int, ...], now_ms: int) -> dict[int, Principal]:
+    """Who those sign-ins stand for now, with their present grants; one that is over is not among them."""
+    rows = await tx.all(
+        "SELECT s.session_id, u.user_id, u.tenant_id, u.role FROM sessions s JOIN users u ON u.user_id = s.user_id "
+        "WHERE s.session_id IN (:session_ids...) AND s.expires_at > :now_ms AND u.disabled = 0",
+        session_ids=session_ids,
+        now_ms=now_ms,
+    )
+    return {row["session_id"]: _principal(row) for row in rows}
+
+
+def _principal(row: Row) -> Principal:
+    return Principal(row["tenant_id"], row["user_id"], Role(row["role"]), session_id=row["session_id"])
 
 
 async def touch(tx: Scoped, session_hours: int, now_ms: int) -> None:

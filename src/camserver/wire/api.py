@@ -6,14 +6,19 @@ No model that is sent holds a password or a token, except the CSRF token and the
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 CAMERA_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+# Of frames, events and incidents; looser than a UUID, strict about what may stand in a path or a signature.
+UUID_PATTERN = r"^[A-Za-z0-9-]{1,36}$"
+LINK_TTL_MAX_SEC = 604_800
 
 Login = Annotated[str, Field(min_length=1, max_length=128)]
 # Short ones are refused by the rule for passwords, which says why; this only bounds.
 Password = Annotated[str, Field(max_length=1024, repr=False)]
 Language = Literal["ja", "en"]
+# infer: the small one that is analyzed, of every look that worked; full: as the camera gave it, of looks that passed.
+PictureKind = Literal["infer", "full"]
 
 
 class Asked(BaseModel):
@@ -23,7 +28,8 @@ class Asked(BaseModel):
 
 
 class Answer(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    # Every field is always sent, so readers of the description need not ask whether it is there.
+    model_config = ConfigDict(frozen=True, json_schema_serialization_defaults_required=True)
 
 
 class ErrorAnswer(Answer):
@@ -103,7 +109,25 @@ class Look(Answer):
     has_picture: bool
 
 
+class PictureRef(Answer):
+    """Which frame a picture belongs to, and when it was taken."""
+
+    frame_uuid: str
+    captured_at: int
+
+
+class OpenEvent(Answer):
+    """What goes on at a camera now."""
+
+    event_uuid: str
+    primary_event: str
+    severity_max: int
+    start_at: int
+
+
 class Camera(Answer):
+    """`latest_picture` is what latest.jpg shows; it is older than `latest` when looks have failed since."""
+
     camera_id: str
     name: str
     site: str
@@ -114,6 +138,8 @@ class Camera(Answer):
     source: Source | None  # only for those who may manage cameras
     created_at: int
     latest: Look | None
+    latest_picture: PictureRef | None
+    open_event: OpenEvent | None
 
 
 class CameraPage(Answer):
@@ -121,11 +147,115 @@ class CameraPage(Answer):
     next_after: str | None  # asked again as `after`; null on the last page
 
 
+class Label(Answer):
+    """A word of the vocabulary as people read it."""
+
+    id: str
+    label_ja: str
+    label_en: str
+
+
+class Tag(Label):
+    """A tag. Those of the group investigation_only are shown only to people who may investigate."""
+
+    group: Literal["notify_safe", "investigation_only"]
+    severity_default: int
+
+
+class Vocabulary(Answer):
+    schema_version: str
+    primary_events: list[Label]
+    tags: list[Tag]
+
+
+class Box(Answer):
+    """Where something is: shares (0..1) of the infer picture, its letterbox margins included."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    label: str | None
+    conf: float | None
+
+
+class Letterbox(Answer):
+    """Margins that were added to the infer picture, in its pixels."""
+
+    top: int
+    left: int
+    bottom: int
+    right: int
+
+
+class Frame(Answer):
+    """One look. Measures are null where there was nothing to measure, results until it is analyzed."""
+
+    frame_uuid: str
+    event_uuid: str | None
+    camera_id: str
+    camera_name: str
+    site: str
+    captured_at: int
+    received_at: int
+    late: bool
+    status: Literal["ok", "timeout", "error"]
+    error_code: str | None
+    verdict: Literal["skip", "analyze", "forced"]  # the gate's
+    diff_ratio: float | None
+    luma_delta: float | None
+    blur_score: float | None
+    full_w: int | None
+    full_h: int | None
+    infer_w: int | None
+    infer_h: int | None
+    letterbox: Letterbox | None
+    infer_hash64_hex: str | None
+    pictures: list[PictureKind]  # those the reader can open
+    analyzed: bool
+    detected: bool
+    primary_event: str
+    unknown_flag: bool
+    severity: int
+    confidence: float | None
+    count_hint: int | None
+    retention_class: str
+    boxes: list[Box]
+    tags: list[Tag]
+
+
+class FramePage(Answer):
+    frames: list[Frame]
+    next_after: str | None  # asked again as `after`; null on the last page
+
+
+class Incident(Answer):
+    """Consecutive events of one camera; what people review."""
+
+    incident_uuid: str
+    camera_id: str
+    camera_name: str
+    site: str
+    start_at: int
+    last_seen_at: int
+    severity_max: int
+    event_count: int
+    last_event_uuid: str | None
+    best_frame_uuid: str | None  # of its last event
+    primary_event: str | None  # of its last event
+
+
+class IncidentPage(Answer):
+    incidents: list[Incident]
+    next_before: str | None  # asked again as `before`; null on the last page
+
+
 class Event(Answer):
     event_uuid: str
     incident_uuid: str | None
     camera_id: str
     camera_name: str
+    site: str
     state: Literal["open", "closed"]
     primary_event: str
     start_at: int
@@ -136,7 +266,7 @@ class Event(Answer):
     frame_count: int
     retention_class: str
     best_frame_uuid: str | None
-    tags: list[str]
+    tags: list[Tag]
 
 
 class EventPage(Answer):
@@ -144,12 +274,35 @@ class EventPage(Answer):
     next_before: str | None  # asked again as `before`; null on the last page
 
 
+class EventDetail(Event):
+    """An event with what its page shows first; all its frames are a list of their own."""
+
+    incident: Incident | None
+    best_frame: Frame | None
+
+
+class MediaLinkAsked(Asked):
+    frame_uuid: Annotated[str, Field(pattern=UUID_PATTERN)]
+    kind: PictureKind = "infer"
+    ttl_sec: Annotated[int, Field(ge=1, le=LINK_TTL_MAX_SEC)] | None = None  # None: media.link_ttl_sec
+
+
+class MediaLink(Answer):
+    """Whoever has the address can open the picture until then."""
+
+    url: str
+    expires_at: int
+
+
 class Change(Answer):
+    """That something changed, never its content. `object` is the uuid of a frame, an event or an incident."""
+
     seq: int
-    kind: str
+    kind: str  # camera, session, look, frame, event, incident
     at: int
+    site: str | None
     camera_id: str | None
-    event_uuid: str | None
+    object: str | None
 
 
 class ChangePage(Answer):
@@ -158,6 +311,42 @@ class ChangePage(Answer):
     changes: list[Change]
     last_seq: int
     resync: bool
+
+
+class FeedChanges(Answer):
+    """Changes on the feed's socket. `live` is false for those that happened before it was opened."""
+
+    type: Literal["changes"] = "changes"
+    changes: list[Change]
+    last_seq: int
+    live: bool
+
+
+class FeedResync(Answer):
+    """Changes were missed for good: read everything anew. The feed goes on behind `last_seq`."""
+
+    type: Literal["resync"] = "resync"
+    last_seq: int
+
+
+class FeedPing(Answer):
+    """The connection lives. Nothing is expected in return."""
+
+    type: Literal["ping"] = "ping"
+    last_seq: int
+
+
+class FeedMessage(RootModel[Annotated[FeedChanges | FeedResync | FeedPing, Field(discriminator="type")]]):
+    """What the server sends on the feed's socket; clients send nothing."""
+
+
+class AnalyzerStatus(Answer):
+    """How analysis gets on, as far as this tenant's jobs show it."""
+
+    standing: Literal["working", "idle", "stalled"]
+    last_done_at: int | None  # of the newest jobs; null: none of them succeeded
+    oldest_waiting_at: int | None
+    last_error_kind: str | None  # of the newest job that waits to be tried again
 
 
 class SystemStatus(Answer):
@@ -169,6 +358,7 @@ class SystemStatus(Answer):
     unfinished_jobs: dict[str, int]
     recent_jobs: dict[str, int]
     open_events: int
+    analyzer: AnalyzerStatus
     ready: bool
     checks: dict[str, str | None]
 

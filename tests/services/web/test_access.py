@@ -9,18 +9,20 @@ from camserver.domain.people import PERMISSIONS, Permission, Role
 from camserver.services.web.access import Gate
 from camserver.services.web.app import build_api
 from camserver.services.web.edge import BODY_MAX_BYTES
-from camserver.services.web.routing import GuardedRoute
+from camserver.services.web.openapi import described
+from camserver.services.web.routing import GuardedRoute, GuardedSocket
 from camserver.store import Store, Tx
 from tests.rig.clock import ManualClock
 from tests.services.web.rig import LOGIN, PASSWORD, RunningWeb, running_web
 
 CAMERA = {"camera_id": "cam_1", "name": "Gate", "source": {"url": "test://moving"}}
 ROUTES = [route for route in build_api().routes if isinstance(route, GuardedRoute)]
+SOCKETS = [route for route in build_api().routes if isinstance(route, GuardedSocket)]
 PUBLIC = {
-    *(("GET", path) for path in ("/healthz", "/readyz", "/", "/sign-in", "/setup")),
-    *(("GET", f"/pages/{name}") for name in ("style.css", "words.js", "setup.js", "sign-in.js", "status.js")),
+    *(("GET", path) for path in ("/healthz", "/readyz", "/{address:page_address}")),
     ("POST", "/api/setup"),
     ("POST", "/api/session"),
+    ("GET", "/media/frame/{frame_uuid}"),  # opened by its signature
 }
 
 
@@ -30,11 +32,15 @@ def method_of(route: GuardedRoute) -> str:
 
 
 def concrete(path: str) -> str:
-    return path.replace("{camera_id}", "cam_1").replace("{event_uuid}", "some-event")
+    for name, value in (("camera_id", "cam_1"), ("event_uuid", "e1"), ("frame_uuid", "f1"), ("incident_uuid", "i1")):
+        path = path.replace(f"{{{name}}}", value)
+    assert "{" not in path
+    return path
 
 
 def test_every_route_says_whom_it_is_for() -> None:
-    assert [route for route in build_api().routes if not isinstance(route, GuardedRoute)] == []
+    assert [route for route in build_api().routes if not isinstance(route, GuardedRoute | GuardedSocket)] == []
+    assert [(socket.path, socket.needs) for socket in SOCKETS] == [("/api/feed", Permission.READ)]
     public = {(method_of(route), route.path) for route in ROUTES if route.needs is Gate.PUBLIC}
     assert public == PUBLIC
 
@@ -51,13 +57,14 @@ def test_a_route_without_a_need_can_not_be_built() -> None:
 
 
 def test_the_api_document_names_each_need() -> None:
-    described = build_api().openapi()["paths"]
+    paths = described(build_api())["paths"]
     listed = {
         (method.upper(), path): operation["x-permission"]
-        for path, operations in described.items()
+        for path, operations in paths.items()
         for method, operation in operations.items()
     }
     expected = {(method_of(route), route.path): route.needs.value for route in ROUTES if route.include_in_schema}
+    expected |= {("GET", socket.path): socket.needs.value for socket in SOCKETS}
     assert listed == expected
     assert listed["DELETE", "/api/cameras/{camera_id}"] == "manage_cameras"
 

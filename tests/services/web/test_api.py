@@ -15,7 +15,7 @@ from camserver.store import Store, Tx, cameras, open_store
 from tests.rig.clock import ManualClock
 from tests.rig.templates import PostgresTemplate
 from tests.services.web.rig import Browser, LoggedLines, RunningWeb, running_web
-from tests.store.people_rows import FrameRow, add_event, add_frame, add_tenant, admin_of, audit_rows
+from tests.store.people_rows import FrameRow, add_event, add_frame, add_incident, add_tenant, admin_of, audit_rows
 from tests.store.test_cameras import CAMERA as ROW
 from tests.store.test_cameras import stored_credentials
 
@@ -150,17 +150,24 @@ async def test_another_tenants_things_are_not_found(web_on_each: RunningWeb) -> 
     await theirs.write(cameras.add, replace(ROW, camera_id="cam_x"), "", web.clock.now_ms())
     await web.store.write(add_frame, FrameRow(foreign.tenant_id, "cam_x", web.clock.now_ms(), "f1"))
     await web.store.write(add_event, foreign.tenant_id, "cam_x", "e1", web.clock.now_ms())
+    await web.store.write(add_incident, foreign.tenant_id, "cam_x", "i1", web.clock.now_ms())
 
     for path in (
         "/api/cameras/cam_x",
         "/api/cameras/cam_x/latest",
         "/api/cameras/cam_x/latest.jpg",
         "/api/events/e1",
+        "/api/events/e1/frames",
+        "/api/frames/f1",
+        "/api/frames/f1/picture",
+        "/api/incidents/i1",
     ):
         assert (await owner.get(path)).status == 404, path
     assert (await owner.ask("DELETE", "/api/cameras/cam_x")).status == 404
     assert (await owner.get("/api/cameras")).body["cameras"] == []
+    assert (await owner.post("/api/media/link", {"frame_uuid": "f1"})).status == 404
     assert (await owner.get("/api/events?camera_id=cam_x")).body["events"] == []
+    assert (await owner.get("/api/incidents")).body["incidents"] == []
     assert (await owner.get("/api/changes?after=0")).body["changes"] == []
     assert (await owner.get("/api/system/status")).body["cameras"] == 0
 
@@ -199,7 +206,8 @@ async def test_events_are_paged_newest_first(web: RunningWeb) -> None:
     second = (await owner.get(f"/api/events?limit=3&before={first['next_before']}")).body
     assert [event["event_uuid"] for event in (*first["events"], *second["events"])] == ["e4", "e3", "e2", "e1", "e0"]
     assert second["next_before"] is None
-    assert (await owner.get("/api/events/e2")).body == first["events"][2]
+    detail = (await owner.get("/api/events/e2")).body
+    assert detail == {**first["events"][2], "incident": None, "best_frame": None}
     assert (await owner.get("/api/events?before=made-up")).status == 400
     assert (await owner.get("/api/events?limit=9999")).status == 400
 

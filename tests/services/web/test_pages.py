@@ -1,59 +1,152 @@
-import re
-from importlib import resources
+"""The built UI as it is served: its pages at every address that is theirs, its files, and nothing elsewhere."""
 
+import gzip
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
 import pytest
+from yarl import URL
 
-from tests.services.web.rig import RunningWeb
+from camserver.services.web import app
+from camserver.services.web.ui_files import load_ui
+from camserver.store import Store
+from tests.rig.clock import ManualClock
+from tests.services.web.rig import RunningWeb, running_web
 
-PAGES = resources.files("camserver.services.web").joinpath("pages")
+INDEX = b"<!doctype html><title>the pages</title>"
+SCRIPT = b"console.log('a script')"
 
 
-def source(name: str) -> str:
-    return PAGES.joinpath(name).read_text(encoding="utf-8")
+@pytest.fixture(autouse=True)
+def ui_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small UI, in place before the service starts."""
+    folder = tmp_path / "ui"
+    (folder / "assets").mkdir(parents=True)
+    (folder / "index.html").write_bytes(INDEX)
+    (folder / "favicon.svg").write_bytes(b"<svg/>")
+    script = folder / "assets" / "index-Ab12.js"
+    script.write_bytes(SCRIPT)
+    # The real copy is Brotli; what is in it does not matter to the server.
+    script.with_name(script.name + ".br").write_bytes(b"brotli of the script")
+    script.with_name(script.name + ".gz").write_bytes(gzip.compress(SCRIPT))
+    (folder / "assets" / "notes.txt").write_text("of no kind that is served")
+    monkeypatch.setattr(app, "FOLDER", folder)
+    return folder
 
 
-@pytest.mark.parametrize("path", ["/", "/sign-in", "/setup"])
-async def test_a_page_and_all_it_refers_to_is_served(web: RunningWeb, path: str) -> None:
+@pytest.fixture
+async def raw(web: RunningWeb) -> AsyncIterator[aiohttp.ClientSession]:
+    """Gets what is sent, not what it unpacks to."""
+    async with aiohttp.ClientSession(
+        web.url, auto_decompress=False, skip_auto_headers=["Accept-Encoding"]
+    ) as session:
+        yield session
+
+
+@pytest.mark.parametrize("path", ["/", "/sign-in", "/setup", "/events", "/events/01a1e112-0303", "/not/made/yet"])
+async def test_every_page_is_the_index(web: RunningWeb, path: str) -> None:
     browser = web.browser()
     page = await browser.get(path)
-    assert page.status == 200
-    assert page.headers["Content-Type"].startswith("text/html")
-    references = re.findall(r'(?:src|href)="([^"]+)"', page.content.decode())
-    assert len(references) == 2
-    for reference in references:
-        found = await browser.get(reference)
-        assert found.status == 200, reference
-        for imported in re.findall(r'from "\./([^"]+)"', found.content.decode()):
-            assert (await browser.get(f"/pages/{imported}")).status == 200
+    assert (page.status, page.content) == (200, INDEX)
+    assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert page.headers["Cache-Control"] == "no-cache"
+    assert "script-src 'self'" in page.headers["Content-Security-Policy"]
     unchanged = await browser.get(path, {"If-None-Match": page.headers["ETag"]})
     assert (unchanged.status, unchanged.content) == (304, b"")
 
 
-@pytest.mark.parametrize("name", ["status.html", "sign-in.html", "setup.html"])
-def test_nothing_is_inline(name: str) -> None:
-    text = source(name)
-    assert re.search(r"<script(?![^>]*\bsrc=)|<style|\bon\w+=|\bstyle=|javascript:", text) is None
+@pytest.mark.parametrize(
+    "path",
+    ["/api", "/api/", "/api/nothing", "/api/events/x/nothing", "/hls/cam/list", "/media", "/media/x", "/stream/cam"],
+)
+async def test_no_page_where_programs_ask(web: RunningWeb, path: str) -> None:
+    answer = await web.browser().get(path)
+    assert answer.status == 404
+    assert answer.body["error_code"] == "not_found"
 
 
-def test_every_word_is_in_both_languages() -> None:
-    words = source("words.js")
-    japanese, english = (
-        set(re.findall(r"(\w+): \"", block)) for block in re.findall(r"\n  \w\w: \{(.*?)\n  \},", words, re.S)
-    )
-    assert japanese == english
-    used = {
-        name
-        for page in ("status.html", "sign-in.html", "setup.html")
-        for name in re.findall(r'data-word="(\w+)"', source(page))
-    } | {
-        name
-        for script in ("words.js", "setup.js", "sign-in.js", "status.js")
-        for name in re.findall(r'word\("(\w+)"', source(script))
-    }
-    assert used <= japanese
+async def test_a_name_that_only_begins_like_one_is_a_page(web: RunningWeb) -> None:
+    assert (await web.browser().get("/apiary")).content == INDEX
 
 
-def test_pages_write_text_and_never_markup() -> None:
-    """Names of cameras come from people; as text they can't become script."""
-    for script in ("words.js", "setup.js", "sign-in.js", "status.js"):
-        assert re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", source(script)) is None
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/assets/index-Old9.js",
+        "/missing.png",
+        "/assets/notes.txt",
+        "/index.html.br",
+        "/../service.py",
+        "/%2e%2e/service.py",
+        "/assets/..%2f..%2fservice.py",
+        "//etc/hosts.conf",
+    ],
+)
+async def test_a_file_that_is_not_there_is_no_page(web: RunningWeb, path: str) -> None:
+    address = URL(web.url + path, encoded=True)
+    async with aiohttp.ClientSession() as session, session.get(address) as answer:
+        assert answer.status == 404
+        assert INDEX not in await answer.read()
+
+
+@pytest.mark.parametrize(
+    ("accepted", "encoding", "content"),
+    [
+        ("gzip, deflate, br", "br", b"brotli of the script"),
+        ("gzip", "gzip", None),
+        ("br;q=0, gzip;q=0.5", "gzip", None),
+        ("identity", None, SCRIPT),
+        ("gzip;q=0.0", None, SCRIPT),
+        ("", None, SCRIPT),
+    ],
+)
+async def test_the_copy_that_the_browser_reads(
+    raw: aiohttp.ClientSession, accepted: str, encoding: str | None, content: bytes | None
+) -> None:
+    async with raw.get("/assets/index-Ab12.js", headers={"Accept-Encoding": accepted}) as answer:
+        body = await answer.read()
+        assert answer.status == 200
+        assert answer.headers.get("Content-Encoding") == encoding
+        assert answer.headers["Vary"] == "Accept-Encoding"
+        assert answer.headers["Content-Type"] == "text/javascript; charset=utf-8"
+        assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+    assert (gzip.decompress(body) if encoding == "gzip" else body) == (content or SCRIPT)
+
+
+async def test_copies_have_tags_of_their_own(raw: aiohttp.ClientSession) -> None:
+    tags = set()
+    for accepted in ("br", "gzip", "identity"):
+        async with raw.get("/assets/index-Ab12.js", headers={"Accept-Encoding": accepted}) as answer:
+            tags.add(answer.headers["ETag"])
+    assert len(tags) == 3
+
+
+async def test_files_without_a_hash_are_asked_for_again(web: RunningWeb) -> None:
+    icon = await web.browser().get("/favicon.svg")
+    assert (icon.status, icon.headers["Cache-Control"]) == (200, "no-cache")
+
+
+async def test_pages_take_no_other_method(web: RunningWeb) -> None:
+    assert (await web.browser().post("/events", {})).status == 405
+    assert (await web.browser().post("/api/nothing", {})).status == 404
+
+
+async def test_without_a_built_ui_the_page_says_what_to_do(
+    sqlite_store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "FOLDER", tmp_path / "nowhere")
+    async with running_web(sqlite_store, clock, tmp_path) as web:
+        page = await web.browser().get("/")
+        assert page.status == 503
+        assert "make ui" in page.content.decode()
+        assert (await web.browser().get("/healthz")).status == 200
+
+
+def test_a_changed_file_changes_its_tag(ui_folder: Path) -> None:
+    before = load_ui(ui_folder).index
+    (ui_folder / "index.html").write_bytes(INDEX + b" ")
+    after = load_ui(ui_folder).index
+    assert before is not None
+    assert after is not None
+    assert before.copy_for("").headers["ETag"] != after.copy_for("").headers["ETag"]

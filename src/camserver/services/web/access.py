@@ -12,6 +12,7 @@ import secrets
 from enum import StrEnum
 
 from fastapi import Request
+from starlette.requests import HTTPConnection
 
 from camserver.base.errors import Forbidden, Retry, Unauthenticated
 from camserver.base.log import get_logger
@@ -58,19 +59,34 @@ async def admit(web: Web, request: Request, needs: Needs) -> Call:
     return Call(web, request, principal, signed_in, now_ms)
 
 
+async def admit_socket(web: Web, socket: HTTPConnection, needs: Needs) -> Call:
+    """The same for a WebSocket, which a page of any site could open with the browser's cookie.
+
+    Browsers name the page's origin in every handshake, so one with a cookie and without an origin is no browser's.
+    """
+    _refuse_foreign_pages(socket)
+    now_ms = web.clock.now_ms()
+    principal, signed_in = await _recognize(web, socket, now_ms)
+    if signed_in is not None and "origin" not in socket.headers:
+        raise _foreign_page()
+    if isinstance(needs, Permission):
+        principal.require(needs)
+    return Call(web, socket, principal, signed_in, now_ms)
+
+
 def token_hash(token: str) -> str:
     """How a random token is kept. It has 256 bits of its own, so it needs no slow hash."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-async def find_session(web: Web, request: Request, now_ms: int) -> SignedIn | None:
+async def find_session(web: Web, request: HTTPConnection, now_ms: int) -> SignedIn | None:
     token = request.cookies.get(SESSION_COOKIE, "")
     if not token or len(token) > _TOKEN_MAX_CHARS:
         return None
     return await web.store.read(sessions.find, token_hash(token), now_ms)
 
 
-async def _recognize(web: Web, request: Request, now_ms: int) -> tuple[Principal, SignedIn | None]:
+async def _recognize(web: Web, request: HTTPConnection, now_ms: int) -> tuple[Principal, SignedIn | None]:
     given = request.headers.get("authorization")
     if given is not None:
         return _local_admin(web, request, given), None
@@ -80,7 +96,7 @@ async def _recognize(web: Web, request: Request, now_ms: int) -> tuple[Principal
     return signed_in.principal, signed_in
 
 
-def _local_admin(web: Web, request: Request, given: str) -> Principal:
+def _local_admin(web: Web, request: HTTPConnection, given: str) -> Principal:
     kind, _, token = given.partition(" ")
     expected = web.secrets.local_admin_token.reveal()
     if (
@@ -95,7 +111,7 @@ def _local_admin(web: Web, request: Request, given: str) -> Principal:
     return Principal(web.home.tenant_id, None, Role.SYSTEM_ADMIN)
 
 
-def _is_local(request: Request) -> bool:
+def _is_local(request: HTTPConnection) -> bool:
     if any(name in request.headers for name in _PROXY_HEADERS):
         return False
     try:
@@ -104,7 +120,7 @@ def _is_local(request: Request) -> bool:
         return False
 
 
-def _refuse_foreign_pages(request: Request) -> None:
+def _refuse_foreign_pages(request: HTTPConnection) -> None:
     """Programs send neither header; browsers send at least one with every request that changes something."""
     site = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin")
@@ -113,9 +129,13 @@ def _refuse_foreign_pages(request: Request) -> None:
         # Host was held against the allow-list already. The scheme may differ where a proxy ends TLS.
         foreign = foreign or origin.lower().partition("://")[2] != request.headers.get("host", "").lower()
     if foreign:
-        raise Forbidden(
-            "the request comes from a page of another site; open this server's own pages", reason="foreign_origin"
-        )
+        raise _foreign_page()
+
+
+def _foreign_page() -> Forbidden:
+    return Forbidden(
+        "the request comes from a page of another site; open this server's own pages", reason="foreign_origin"
+    )
 
 
 def _require_csrf_token(request: Request, signed_in: SignedIn) -> None:

@@ -2,10 +2,10 @@
 
 import json
 
-from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 
 from camserver.base.errors import (
     BadInput,
@@ -41,7 +41,7 @@ class WrongMethod(Reject):
     http_status = 405
 
 
-def answer_error(request: Request, error: Exception) -> JSONResponse:
+def answer_error(request: HTTPConnection, error: Exception) -> JSONResponse:
     """The answer to a request that failed."""
     call = getattr(request.state, "call", None)
     language = call.language if call is not None else choose_language(request.headers.get("accept-language", ""))

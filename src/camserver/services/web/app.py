@@ -7,16 +7,53 @@ from camserver import __version__
 from camserver.services.web.answers import answer_error
 from camserver.services.web.calls import Web
 from camserver.services.web.edge import App, Edge
-from camserver.services.web.routes import cameras, changes, events, health, pages, session, setup, system
+from camserver.services.web.routes import (
+    cameras,
+    changes,
+    events,
+    feed,
+    frames,
+    health,
+    incidents,
+    media,
+    pages,
+    session,
+    setup,
+    system,
+    vocabulary,
+)
 from camserver.services.web.routing import GuardedRoute, add_routes
+from camserver.services.web.ui_files import FOLDER, load_ui
 
-SUBJECTS = (health, setup, session, cameras, events, changes, system, pages)
+SUBJECTS = (
+    health,
+    setup,
+    session,
+    cameras,
+    frames,
+    events,
+    incidents,
+    vocabulary,
+    media,
+    changes,
+    feed,
+    system,
+    # The last one: it takes every address that no other route has.
+    pages,
+)
 
 
 def build_api() -> FastAPI:
     """The routes without resources: enough for the OpenAPI document and for listing who may use what."""
     # FastAPI's own document and its viewers would be routes without a need.
-    api = FastAPI(title="camserver", version=__version__, openapi_url=None, docs_url=None, redoc_url=None)
+    api = FastAPI(
+        title="camserver",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,
+    )
     api.router.route_class = GuardedRoute
     api.router.redirect_slashes = False
     for subject in SUBJECTS:
@@ -29,6 +66,7 @@ def build_api() -> FastAPI:
 def build_app(web: Web) -> App:
     api = build_api()
     api.state.web = web
+    api.state.ui = load_ui(FOLDER)
     return Edge(api, web.settings, web.clock)
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request
+from starlette.requests import HTTPConnection
 
 from camserver.base.clock import Clock
 from camserver.base.errors import Bug
@@ -11,6 +12,7 @@ from camserver.base.ready import Ready
 from camserver.config import Secrets, Settings
 from camserver.domain.people import Principal
 from camserver.objects.local import Objects
+from camserver.services.web.feeds import Feeds
 from camserver.services.web.messages import Language, choose_language
 from camserver.services.web.passwords import Passwords
 from camserver.services.web.throttle import Devices, Throttle
@@ -34,6 +36,7 @@ class Web:
     passwords: Passwords
     throttle: Throttle
     devices: Devices
+    feeds: Feeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class Call:
     """One request by somebody who may make it."""
 
     web: Web
-    request: Request
+    request: HTTPConnection  # or a WebSocket
     caller: Principal | None  # None on public routes
     signed_in: SignedIn | None  # None on public routes and for the local admin token
     now_ms: int
@@ -68,7 +71,7 @@ class Call:
         return choose_language(self.request.headers.get("accept-language", ""))
 
 
-def address_of(request: Request) -> str:
+def address_of(request: HTTPConnection) -> str:
     """Who is at the other end; behind a proxy on this machine, whom the proxy names."""
     return request.client.host if request.client else ""
 

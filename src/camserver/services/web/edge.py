@@ -66,19 +66,26 @@ class Edge:
         self._hosts = allowed_hosts(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            # There is none yet; closing before accepting is HTTP 403.
-            await send({"type": "websocket.close", "code": 1008})
-            return
         request_id = uuid7().hex
         scope.setdefault("state", {})["request_id"] = request_id
         answer = _Answer(send)
         started_ms = self._clock.boot_ms()
+        handle = self._handle_socket if scope["type"] == "websocket" else self._handle
         with bind_ids(request_id=request_id):
             try:
-                await self._handle(scope, receive, answer)
+                await handle(scope, receive, answer)
             finally:
                 self._log(scope, answer.status, self._clock.boot_ms() - started_ms)
+
+    async def _handle_socket(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
+        headers = Headers(scope=scope)
+        try:
+            self._check_host(scope, headers.get("host", ""))
+        except Reject as refused:
+            response = error_response(refused, choose_language(headers.get("accept-language", "")))
+            await response(scope, receive, answer)
+            return
+        await self._app(scope, receive, answer)
 
     async def _handle(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
         headers = Headers(scope=scope)
@@ -106,11 +113,12 @@ class Edge:
         )
 
     def _log(self, scope: Scope, status: int | None, duration_ms: int) -> None:
-        quiet = scope["method"] in ("GET", "HEAD") and status is not None and status < 400
+        method = scope.get("method", "SOCKET")
+        quiet = method in ("GET", "HEAD", "SOCKET") and status is not None and status < 400
         write = log.debug if quiet else log.info
         write(
             "request",
-            method=scope["method"],
+            method=method,
             path=scope["path"],
             status=status,
             duration_ms=duration_ms,
@@ -126,7 +134,9 @@ class _Answer:
         self.status: int | None = None
 
     async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
+        if message["type"] == "websocket.accept":
+            self.status = 101
+        elif message["type"] in ("http.response.start", "websocket.http.response.start"):
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():

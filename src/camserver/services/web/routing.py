@@ -1,8 +1,8 @@
 """Routes that can't be added without saying who may use them.
 
-`Routes` collects a module's endpoints. `GuardedRoute` is the only kind of route in the application: it refuses to be
-built without a need, admits the caller before the body is read, and turns every error into an answer. The need is in
-the OpenAPI document too, as `x-permission`.
+`Routes` collects a module's endpoints. `GuardedRoute` and, for WebSockets, `GuardedSocket` are the only kinds of
+route in the application: they refuse to be built without a need, admit the caller before the body is read or the
+socket accepted, and turn every error into an answer. The need is in the OpenAPI document too, as `x-permission`.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine
@@ -11,15 +11,22 @@ from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
+from starlette.routing import WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketState
 
 from camserver.base.errors import Bug
 from camserver.domain.people import Permission
-from camserver.services.web.access import Gate, Needs, admit
+from camserver.services.web.access import Gate, Needs, admit, admit_socket
 from camserver.services.web.answers import answer_error
+from camserver.services.web.calls import Call
+from camserver.wire import api
 
 Handler = Callable[..., Awaitable[Any]]
 H = TypeVar("H", bound=Handler)
+SocketHandler = Callable[[WebSocket, Call], Awaitable[None]]
 NEED = "x-permission"
+# Whatever goes wrong, the body has this shape.
+_ERRORS: dict[int | str, dict[str, Any]] = {"default": {"model": api.ErrorAnswer, "description": "what went wrong"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +38,17 @@ class Endpoint:
     options: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class SocketEndpoint:
+    path: str
+    needs: Needs
+    handler: SocketHandler
+
+
 class Routes:
     def __init__(self) -> None:
         self.endpoints: list[Endpoint] = []
+        self.sockets: list[SocketEndpoint] = []
 
     def get(self, path: str, needs: Needs, **options: Any) -> Callable[[H], H]:
         return self._add("GET", path, needs, options)
@@ -43,6 +58,15 @@ class Routes:
 
     def delete(self, path: str, needs: Needs, **options: Any) -> Callable[[H], H]:
         return self._add("DELETE", path, needs, options)
+
+    def socket(self, path: str, needs: Needs) -> Callable[[SocketHandler], SocketHandler]:
+        """A WebSocket. Its handler accepts; what it raises before that is the answer to the handshake."""
+
+        def keep(handler: SocketHandler) -> SocketHandler:
+            self.sockets.append(SocketEndpoint(path, needs, handler))
+            return handler
+
+        return keep
 
     def _add(self, method: str, path: str, needs: Needs, options: dict[str, Any]) -> Callable[[H], H]:
         def keep(handler: H) -> H:
@@ -70,6 +94,23 @@ class GuardedRoute(APIRoute):
         return guarded
 
 
+class GuardedSocket(WebSocketRoute):
+    def __init__(self, path: str, needs: Needs, handler: SocketHandler) -> None:
+        self.needs = needs
+        self.handler = handler
+        super().__init__(path, self._guarded, name=getattr(handler, "__name__", path))
+
+    async def _guarded(self, socket: WebSocket) -> None:
+        try:
+            call = await admit_socket(socket.app.state.web, socket, self.needs)
+            socket.state.call = call
+            await self.handler(socket, call)
+        except Exception as error:
+            if socket.application_state is not WebSocketState.CONNECTING:
+                raise
+            await socket.send_denial_response(answer_error(socket, error))
+
+
 def _need_of(path: str, extra: dict[str, Any] | None) -> Needs:
     need = (extra or {}).get(NEED)
     if need in set(Gate):
@@ -87,5 +128,7 @@ def add_routes(app: FastAPI, routes: Routes) -> None:
             methods=[endpoint.method],
             route_class_override=GuardedRoute,
             openapi_extra={NEED: endpoint.needs.value},
-            **endpoint.options,
+            **{**endpoint.options, "responses": {**_ERRORS, **endpoint.options.get("responses", {})}},
         )
+    for socket in routes.sockets:
+        app.router.routes.append(GuardedSocket(socket.path, socket.needs, socket.handler))

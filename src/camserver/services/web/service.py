@@ -15,6 +15,7 @@ from camserver.objects.local import Objects
 from camserver.services.web import setup_link
 from camserver.services.web.app import build_app
 from camserver.services.web.calls import Web
+from camserver.services.web.feeds import Feeds
 from camserver.services.web.passwords import Passwords
 from camserver.services.web.throttle import Devices, Throttle
 from camserver.store import Store, sessions
@@ -45,6 +46,7 @@ async def run(
             group.create_task(_sweep(store, clock))
             group.create_task(asgi.serve(build_app(web), sock, lambda: ready.set("web")))
     finally:
+        await web.feeds.close()
         web.passwords.close()
 
 
@@ -65,6 +67,7 @@ async def _make_web(
         passwords=await asyncio.to_thread(Passwords),
         throttle=Throttle(),
         devices=Devices(secrets.session_key),
+        feeds=Feeds(store, clock),
     )
 
 

@@ -8,7 +8,8 @@ from fastapi import Path, Query, Response
 from camserver.base.credentials import Sealed, seal
 from camserver.base.errors import Forbidden, NotFound
 from camserver.domain.people import Permission
-from camserver.objects.keys import Kind, frame_key
+from camserver.objects.keys import Kind
+from camserver.services.web import pictures
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.routing import Routes
 from camserver.services.web.sources import LOCAL_TYPES, Source, parse_source, shown_url
@@ -85,22 +86,12 @@ async def latest(call: TheCall, camera_id: CameraId) -> api.Look:
     "/api/cameras/{camera_id}/latest.jpg",
     Permission.READ,
     response_class=Response,
-    responses={200: {"content": {"image/jpeg": {}}}, 304: {"description": "unchanged"}},
+    responses=pictures.RESPONSES,
 )
 async def latest_picture(call: TheCall, camera_id: CameraId) -> Response:
     """The newest picture of a camera."""
     place = await call.store.read(cameras.latest_picture, camera_id)
-    headers = {
-        "ETag": f'"{place.frame_uuid}"',
-        "Cache-Control": "private, no-cache",
-        "X-Captured-At": str(place.captured_at),
-    }
-    if call.request.headers.get("if-none-match") == headers["ETag"]:
-        return Response(status_code=304, headers=headers)
-    key = frame_key(
-        place.epoch_id, place.tenant_id, place.camera_key, place.captured_at, place.frame_uuid, Kind.INFER
-    )
-    return Response(await call.web.objects.get(key), media_type="image/jpeg", headers=headers)
+    return await pictures.picture_response(call, place, Kind.INFER, {"Cache-Control": "private, no-cache"})
 
 
 def _sealed(call: Call, camera_id: str, source: Source) -> Sealed | None:
@@ -130,6 +121,10 @@ def _shown(call: Call, camera: CameraSummary) -> api.Camera:
         source=source,
         created_at=camera.created_at,
         latest=None if camera.latest is None else _look(camera.latest),
+        latest_picture=(
+            None if camera.latest_picture is None else api.PictureRef.model_validate(asdict(camera.latest_picture))
+        ),
+        open_event=None if camera.open_event is None else api.OpenEvent.model_validate(asdict(camera.open_event)),
     )
 
 

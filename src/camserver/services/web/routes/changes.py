@@ -1,4 +1,4 @@
-"""The change feed: what changed since a cursor, without its content."""
+"""The change feed, asked for: what changed since a cursor, without its content. Pushed, it is `feed`."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -24,7 +24,11 @@ async def changes_after(
     """Changes behind `after`, oldest first; ask again with `last_seq`."""
     page = await call.store.read(feed.after, after, limit)
     return api.ChangePage(
-        changes=[api.Change.model_validate(asdict(item)) for item in page.items],
+        changes=[shown_change(item) for item in page.items],
         last_seq=page.last_seq,
         resync=page.resync,
     )
+
+
+def shown_change(item: feed.Item) -> api.Change:
+    return api.Change.model_validate(asdict(item))

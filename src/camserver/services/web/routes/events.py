@@ -1,41 +1,89 @@
-"""Events: newest first, a page at a time."""
+"""Events: newest first, a page at a time; one with its incident and its frames."""
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Path, Query
 
 from camserver.domain.people import Permission
+from camserver.domain.vocabulary import Vocabulary
 from camserver.services.web.calls import TheCall
+from camserver.services.web.labels import active_vocabulary, shown_tags
+from camserver.services.web.routes.filters import CameraIds, Cursor, From, PrimaryEvents, SeverityMin, To
+from camserver.services.web.routes.frames import shown_frame
+from camserver.services.web.routes.incidents import shown_incident
 from camserver.services.web.routing import Routes
-from camserver.store import event_pages
-from camserver.store.event_pages import EventSummary
+from camserver.store import event_pages, frame_pages
+from camserver.store.event_pages import EventFilter, EventSummary
 from camserver.wire import api
 
 routes = Routes()
 
 PAGE_USUAL = 50
 
+EventUuid = Annotated[str, Path(pattern=api.UUID_PATTERN)]
+
 
 @routes.get("/api/events", Permission.READ)
 async def list_events(
     call: TheCall,
-    camera_id: Annotated[str | None, Query(pattern=api.CAMERA_ID_PATTERN)] = None,
-    before: Annotated[str | None, Query(max_length=64)] = None,
+    camera_ids: CameraIds = [],  # noqa: B006 - read by FastAPI, which gives each call its own
+    primary_events: PrimaryEvents = [],  # noqa: B006 - as above
+    severity_min: SeverityMin = 0,
+    state: Literal["open", "closed"] | None = None,
+    incident: Annotated[str | None, Query(pattern=api.UUID_PATTERN)] = None,
+    from_ms: From = None,
+    to_ms: To = None,
+    before: Cursor = None,
     limit: Annotated[int, Query(ge=1, le=event_pages.PAGE_MAX)] = PAGE_USUAL,
 ) -> api.EventPage:
-    """Events by the time they began, newest first; of one camera or of all."""
-    found = await call.store.read(event_pages.page, camera_id, before, limit)
+    """Events by the time they began, newest first. Filters narrow; several values of one are alternatives."""
+    wanted = EventFilter(
+        camera_ids=tuple(camera_ids),
+        primary_events=tuple(primary_events),
+        severity_min=severity_min,
+        state=state,
+        incident_uuid=incident,
+        from_ms=from_ms,
+        to_ms=to_ms,
+    )
+    found = await call.store.read(event_pages.page, wanted, before, limit)
+    vocabulary = await active_vocabulary(call)
     return api.EventPage(
-        events=[_shown(event) for event in found], next_before=found[-1].cursor if len(found) == limit else None
+        events=[api.Event.model_validate(_shown(vocabulary, event)) for event in found],
+        next_before=found[-1].cursor if len(found) == limit else None,
     )
 
 
 @routes.get("/api/events/{event_uuid}", Permission.READ)
-async def get_event(call: TheCall, event_uuid: Annotated[str, Path(max_length=36)]) -> api.Event:
-    """One event."""
-    return _shown(await call.store.read(event_pages.get, event_uuid))
+async def get_event(call: TheCall, event_uuid: EventUuid) -> api.EventDetail:
+    """One event with its incident and its best frame."""
+    found = await call.store.read(event_pages.get, event_uuid)
+    vocabulary = await active_vocabulary(call)
+    return api.EventDetail.model_validate(
+        {
+            **_shown(vocabulary, found.summary),
+            "incident": None if found.incident is None else shown_incident(found.incident),
+            "best_frame": None if found.best_frame is None else shown_frame(vocabulary, found.best_frame),
+        }
+    )
 
 
-def _shown(event: EventSummary) -> api.Event:
-    return api.Event.model_validate({**asdict(event), "tags": list(event.tags)})
+@routes.get("/api/events/{event_uuid}/frames", Permission.READ)
+async def list_event_frames(
+    call: TheCall,
+    event_uuid: EventUuid,
+    after: Cursor = None,
+    limit: Annotated[int, Query(ge=1, le=frame_pages.PAGE_MAX)] = PAGE_USUAL,
+) -> api.FramePage:
+    """The frames of an event, oldest first, each with its boxes and tags."""
+    found = await call.store.read(event_pages.frames, event_uuid, after, limit)
+    vocabulary = await active_vocabulary(call)
+    return api.FramePage(
+        frames=[shown_frame(vocabulary, frame) for frame in found],
+        next_after=found[-1].cursor if len(found) == limit else None,
+    )
+
+
+def _shown(vocabulary: Vocabulary, event: EventSummary) -> dict[str, object]:
+    return {**asdict(event), "tags": shown_tags(vocabulary, event.tags)}

@@ -5,8 +5,10 @@ from typing import Any
 
 from camserver import __version__
 from camserver.domain.people import Permission
+from camserver.domain.progress import analysis_standing
 from camserver.services.web.access import Gate
 from camserver.services.web.calls import TheCall
+from camserver.services.web.openapi import described
 from camserver.services.web.routing import Routes
 from camserver.store import counts
 from camserver.wire import api
@@ -16,11 +18,17 @@ routes = Routes()
 
 @routes.get("/api/system/status", Permission.READ)
 async def status(call: TheCall) -> api.SystemStatus:
-    """Counts of cameras, sessions and jobs, and whether this process is ready."""
+    """Counts of cameras, sessions and jobs, how analysis gets on, and whether this process is ready."""
     found = await call.store.read(counts.count)
     return api.SystemStatus.model_validate(
         {
             **asdict(found),
+            "analyzer": {
+                "standing": analysis_standing(found.last_done_at, found.oldest_waiting_at, call.now_ms).value,
+                "last_done_at": found.last_done_at,
+                "oldest_waiting_at": found.oldest_waiting_at,
+                "last_error_kind": found.last_error_kind,
+            },
             "now": call.now_ms,
             "version": __version__,
             "store": call.web.store.dialect.value,
@@ -33,5 +41,4 @@ async def status(call: TheCall) -> api.SystemStatus:
 @routes.get("/api/openapi.json", Gate.SIGNED_IN, include_in_schema=False)
 async def openapi(call: TheCall) -> dict[str, Any]:
     """The description of this API."""
-    described: dict[str, Any] = call.request.app.openapi()
-    return described
+    return described(call.request.scope["app"])

@@ -1,0 +1,20 @@
+"""What lists of events and incidents are narrowed by, as it stands in an address."""
+
+from typing import Annotated
+
+from fastapi import Query
+
+from camserver.wire import api
+
+VALUES_MAX = 50
+
+CameraIds = Annotated[
+    list[Annotated[str, Query(pattern=api.CAMERA_ID_PATTERN)]], Query(alias="camera_id", max_length=VALUES_MAX)
+]
+PrimaryEvents = Annotated[
+    list[Annotated[str, Query(max_length=32)]], Query(alias="primary_event", max_length=VALUES_MAX)
+]
+SeverityMin = Annotated[int, Query(ge=0, le=3)]
+From = Annotated[int | None, Query(alias="from", ge=0, lt=2**62, description="UTC epoch ms, included")]
+To = Annotated[int | None, Query(alias="to", ge=0, lt=2**62, description="UTC epoch ms, not included")]
+Cursor = Annotated[str | None, Query(max_length=64)]

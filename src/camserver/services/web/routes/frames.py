@@ -1,0 +1,47 @@
+"""Frames: one with its boxes and tags, and its pictures."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import Path, Query, Response
+
+from camserver.domain.people import Permission
+from camserver.domain.vocabulary import Vocabulary
+from camserver.objects.keys import Kind
+from camserver.services.web import pictures
+from camserver.services.web.calls import TheCall
+from camserver.services.web.labels import active_vocabulary, shown_tags
+from camserver.services.web.routing import Routes
+from camserver.store import frame_pages
+from camserver.store.frame_pages import FrameDetail
+from camserver.wire import api
+
+routes = Routes()
+
+FrameUuid = Annotated[str, Path(pattern=api.UUID_PATTERN)]
+# Kept by the browser for the one who is signed in there: another sign-in has another cookie.
+_KEPT = {"Cache-Control": "private, max-age=300", "Vary": "Cookie"}
+
+
+@routes.get("/api/frames/{frame_uuid}", Permission.READ)
+async def get_frame(call: TheCall, frame_uuid: FrameUuid) -> api.Frame:
+    """One frame with its boxes and tags."""
+    found = await call.store.read(frame_pages.get, frame_uuid)
+    return shown_frame(await active_vocabulary(call), found)
+
+
+@routes.get(
+    "/api/frames/{frame_uuid}/picture", Permission.READ, response_class=Response, responses=pictures.RESPONSES
+)
+async def get_frame_picture(
+    call: TheCall, frame_uuid: FrameUuid, kind: Annotated[api.PictureKind, Query()] = "infer"
+) -> Response:
+    """A picture of a frame, for somebody who is signed in."""
+    place = await call.store.read(frame_pages.picture, frame_uuid, kind)
+    return await pictures.picture_response(call, place, Kind(kind), _KEPT)
+
+
+def shown_frame(vocabulary: Vocabulary, frame: FrameDetail) -> api.Frame:
+    return api.Frame.model_validate(
+        {**asdict(frame), "pictures": list(frame.pictures), "tags": shown_tags(vocabulary, frame.tags)}
+    )

@@ -1,0 +1,47 @@
+"""Incidents: newest first, a page at a time. Their events are the list of events with `incident`."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import Path, Query
+
+from camserver.domain.people import Permission
+from camserver.services.web.calls import TheCall
+from camserver.services.web.routes.filters import CameraIds, Cursor, From, SeverityMin, To
+from camserver.services.web.routing import Routes
+from camserver.store import incident_pages
+from camserver.store.incident_pages import IncidentFilter, IncidentSummary
+from camserver.wire import api
+
+routes = Routes()
+
+PAGE_USUAL = 50
+
+
+@routes.get("/api/incidents", Permission.READ)
+async def list_incidents(
+    call: TheCall,
+    camera_ids: CameraIds = [],  # noqa: B006 - read by FastAPI, which gives each call its own
+    severity_min: SeverityMin = 0,
+    from_ms: From = None,
+    to_ms: To = None,
+    before: Cursor = None,
+    limit: Annotated[int, Query(ge=1, le=incident_pages.PAGE_MAX)] = PAGE_USUAL,
+) -> api.IncidentPage:
+    """Incidents by the time they began, newest first. Filters narrow; several cameras are alternatives."""
+    wanted = IncidentFilter(tuple(camera_ids), severity_min, from_ms, to_ms)
+    found = await call.store.read(incident_pages.page, wanted, before, limit)
+    return api.IncidentPage(
+        incidents=[shown_incident(incident) for incident in found],
+        next_before=found[-1].cursor if len(found) == limit else None,
+    )
+
+
+@routes.get("/api/incidents/{incident_uuid}", Permission.READ)
+async def get_incident(call: TheCall, incident_uuid: Annotated[str, Path(pattern=api.UUID_PATTERN)]) -> api.Incident:
+    """One incident."""
+    return shown_incident(await call.store.read(incident_pages.get, incident_uuid))
+
+
+def shown_incident(incident: IncidentSummary) -> api.Incident:
+    return api.Incident.model_validate(asdict(incident))

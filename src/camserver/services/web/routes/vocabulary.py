@@ -1,0 +1,22 @@
+"""The active vocabulary's words, so that pages can name what they show."""
+
+from camserver.domain.people import Permission
+from camserver.domain.vocabulary import INVESTIGATION_ONLY
+from camserver.services.web.calls import TheCall
+from camserver.services.web.labels import active_vocabulary, shown_primary_event, shown_tag
+from camserver.services.web.routing import Routes
+from camserver.wire import api
+
+routes = Routes()
+
+
+@routes.get("/api/vocabulary", Permission.READ)
+async def get_vocabulary(call: TheCall) -> api.Vocabulary:
+    """Primary events and tags with their labels; tags for investigation only for those who may investigate."""
+    active = await active_vocabulary(call)
+    all_groups = call.principal.may(Permission.INVESTIGATE)
+    return api.Vocabulary(
+        schema_version=active.version,
+        primary_events=[shown_primary_event(name) for name in active.primary_events],
+        tags=[shown_tag(tag) for tag in active.tags if all_groups or tag.group != INVESTIGATION_ONLY],
+    )

@@ -1,0 +1,265 @@
+"""Frames as people read them, with boxes and tags, and where their pictures lie.
+
+Held to the principal's tenant and sites, except `linked_picture`, which serves whoever has a signed link and is
+asked only after the signature was checked. Tags for investigation only, and pictures of cases, are for those who may
+investigate. Recording frames is `frames`.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from camserver.base.errors import Forbidden, NotFound
+from camserver.domain.analysis import Box
+from camserver.domain.links import may_be_linked
+from camserver.domain.people import Permission
+from camserver.domain.retention import Retention
+from camserver.domain.vocabulary import INVESTIGATION_ONLY
+from camserver.store.cameras import PicturePlace, public_camera_id, reach
+from camserver.store.paging import make_cursor, parse_cursor
+from camserver.store.tx import Row, Scoped, Tx
+
+PAGE_MAX = 200
+# The column that says whether a frame has a picture of a kind.
+_BYTES_COLUMN: Mapping[str, str] = {"infer": "infer_bytes", "full": "full_bytes"}
+
+
+@dataclass(frozen=True, slots=True)
+class Margins:
+    """What was added around the infer picture, in its pixels."""
+
+    top: int
+    left: int
+    bottom: int
+    right: int
+
+
+@dataclass(frozen=True, slots=True)
+class FrameDetail:
+    frame_uuid: str
+    event_uuid: str | None
+    camera_id: str
+    camera_name: str
+    site: str
+    captured_at: int
+    received_at: int
+    late: bool
+    status: str  # ok, timeout, error
+    error_code: str | None
+    verdict: str  # skip, analyze, forced
+    diff_ratio: float | None
+    luma_delta: float | None
+    blur_score: float | None
+    full_w: int | None
+    full_h: int | None
+    infer_w: int | None
+    infer_h: int | None
+    letterbox: Margins | None
+    infer_hash64_hex: str | None
+    pictures: tuple[str, ...]  # those the principal may open
+    analyzed: bool
+    detected: bool
+    primary_event: str
+    unknown_flag: bool
+    severity: int
+    confidence: float | None
+    count_hint: int | None
+    retention_class: str
+    boxes: tuple[Box, ...]
+    tags: tuple[str, ...]
+    cursor: str  # a page from here on begins with the frame behind this one
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where an event's frames are: `frames` has no index by event, but one by camera and time."""
+
+    event_id: int
+    camera_key: int
+    start_at: int
+    last_seen_at: int
+
+
+_FRAMES = """
+SELECT f.frame_id, f.frame_uuid, f.captured_at, f.received_at, f.late, f.collector_status, f.error_code, f.verdict,
+  f.diff_ratio, f.luma_delta, f.blur_score, f.full_w, f.full_h, f.infer_w, f.infer_h, f.letterbox, f.letterbox_top,
+  f.letterbox_left, f.letterbox_bottom, f.letterbox_right, f.infer_hash64_hex, f.epoch_id, f.infer_bytes,
+  f.full_bytes, f.analyzed, f.detected, f.primary_event, f.unknown_flag, f.severity, f.confidence, f.count_hint,
+  f.retention_class, f.result_json, c.camera_id, c.name AS camera_name, s.name AS site, e.event_uuid
+FROM frames f
+JOIN cameras c ON c.camera_key = f.camera_key
+JOIN sites s ON s.site_id = f.site_id
+LEFT JOIN events e ON e.event_id = f.event_id
+WHERE f.tenant_id = :tenant_id AND (:all_sites = 1 OR f.site_id IN (:site_ids...))"""
+
+
+async def find(tx: Scoped, frame_uuid: str | None) -> FrameDetail | None:
+    if frame_uuid is None:
+        return None
+    rows = await tx.all(f"{_FRAMES} AND f.frame_uuid = :frame_uuid", frame_uuid=frame_uuid, **reach(tx))
+    return (await _with_tags(tx, rows))[0] if rows else None
+
+
+async def get(tx: Scoped, frame_uuid: str) -> FrameDetail:
+    found = await find(tx, frame_uuid)
+    if found is None:
+        raise _missing(frame_uuid)
+    return found
+
+
+async def of_event(tx: Scoped, span: Span, after: str | None, limit: int) -> tuple[FrameDetail, ...]:
+    """Frames of an event the principal was found to reach, oldest first."""
+    captured_at, frame_id = (-1, -1) if after is None else parse_cursor(after)
+    rows = await tx.all(
+        f"{_FRAMES} AND f.camera_key = :camera_key AND f.event_id = :event_id "
+        "AND f.captured_at BETWEEN :start_at AND :last_seen_at "
+        "AND (f.captured_at > :captured_at OR (f.captured_at = :captured_at AND f.frame_id > :frame_id)) "
+        "ORDER BY f.captured_at, f.frame_id LIMIT :limit",
+        camera_key=span.camera_key,
+        event_id=span.event_id,
+        start_at=span.start_at,
+        last_seen_at=span.last_seen_at,
+        captured_at=captured_at,
+        frame_id=frame_id,
+        limit=min(limit, PAGE_MAX),
+        **reach(tx),
+    )
+    return await _with_tags(tx, rows)
+
+
+_PICTURE = """
+SELECT f.tenant_id, f.camera_key, f.captured_at, f.frame_uuid, f.epoch_id, f.infer_bytes, f.full_bytes,
+  f.retention_class
+FROM frames f WHERE f.frame_uuid = :frame_uuid"""
+
+
+async def picture(tx: Scoped, frame_uuid: str, kind: str) -> PicturePlace:
+    """Where a picture lies that the principal may see."""
+    row = await _reached(tx, frame_uuid)
+    if _is_closed(row, tx):
+        raise Forbidden(
+            "this picture belongs to a case; ask somebody who may investigate",
+            reason="case_media",
+            permission=Permission.INVESTIGATE.value,
+        )
+    return _place(row, kind)
+
+
+async def linkable_picture(tx: Scoped, frame_uuid: str, kind: str) -> PicturePlace:
+    """The same, when a link to it may be given out."""
+    row = await _reached(tx, frame_uuid)
+    _refuse_case(row)
+    return _place(row, kind)
+
+
+async def _reached(tx: Scoped, frame_uuid: str) -> Row:
+    row = await tx.one(
+        f"{_PICTURE} AND f.tenant_id = :tenant_id AND (:all_sites = 1 OR f.site_id IN (:site_ids...))",
+        frame_uuid=frame_uuid,
+        **reach(tx),
+    )
+    if row is None:
+        raise _missing(frame_uuid)
+    return row
+
+
+async def linked_picture(tx: Tx, frame_uuid: str, kind: str) -> PicturePlace:
+    """Where the picture of a link lies whose signature was found right."""
+    row = await tx.one(_PICTURE, frame_uuid=frame_uuid)
+    if row is None:
+        raise _missing(frame_uuid)
+    _refuse_case(row)
+    return _place(row, kind)
+
+
+def _refuse_case(row: Row) -> None:
+    """Asked when a link is made and when it is used: a case may have been opened in between."""
+    if not may_be_linked(row["retention_class"]):
+        raise Forbidden("this picture belongs to a case, and no link opens it; sign in to see it", reason="case_link")
+
+
+def _is_closed(row: Row, tx: Scoped) -> bool:
+    return row["retention_class"] == Retention.CASE and not tx.principal.may(Permission.INVESTIGATE)
+
+
+def _place(row: Row, kind: str) -> PicturePlace:
+    if row["epoch_id"] is None or row[_BYTES_COLUMN[kind]] is None:
+        raise NotFound(
+            f"frame {row['frame_uuid']} has no {kind} picture; see `pictures` of the frame",
+            reason="no_frame_picture",
+            kind=kind,
+        )
+    return PicturePlace(row["epoch_id"], row["tenant_id"], row["camera_key"], row["captured_at"], row["frame_uuid"])
+
+
+def _missing(frame_uuid: str) -> NotFound:
+    return NotFound(f"there is no frame {frame_uuid}; it may be past its retention", reason="no_frame")
+
+
+async def _with_tags(tx: Scoped, rows: Sequence[Row]) -> tuple[FrameDetail, ...]:
+    hidden = "" if tx.principal.may(Permission.INVESTIGATE) else INVESTIGATION_ONLY
+    tags: dict[int, list[str]] = {}
+    for row in await tx.all(
+        "SELECT frame_id, tag_id FROM frame_tags WHERE frame_id IN (:frame_ids...) AND tenant_id = :tenant_id "
+        "AND tag_group <> :hidden ORDER BY frame_id, tag_id",
+        frame_ids=[row["frame_id"] for row in rows],
+        hidden=hidden,
+    ):
+        tags.setdefault(row["frame_id"], []).append(row["tag_id"])
+    return tuple(_detail(tx, row, tuple(tags.get(row["frame_id"], ()))) for row in rows)
+
+
+def _detail(tx: Scoped, row: Row, tags: tuple[str, ...]) -> FrameDetail:
+    return FrameDetail(
+        frame_uuid=row["frame_uuid"],
+        event_uuid=row["event_uuid"],
+        camera_id=public_camera_id(row["camera_id"]),
+        camera_name=row["camera_name"],
+        site=row["site"],
+        captured_at=row["captured_at"],
+        received_at=row["received_at"],
+        late=bool(row["late"]),
+        status=row["collector_status"],
+        error_code=row["error_code"],
+        verdict=row["verdict"],
+        diff_ratio=row["diff_ratio"],
+        luma_delta=row["luma_delta"],
+        blur_score=row["blur_score"],
+        full_w=row["full_w"],
+        full_h=row["full_h"],
+        infer_w=row["infer_w"],
+        infer_h=row["infer_h"],
+        letterbox=_margins(row) if row["letterbox"] else None,
+        infer_hash64_hex=row["infer_hash64_hex"],
+        pictures=() if _is_closed(row, tx) else _pictures(row),
+        analyzed=bool(row["analyzed"]),
+        detected=bool(row["detected"]),
+        primary_event=row["primary_event"],
+        unknown_flag=bool(row["unknown_flag"]),
+        severity=row["severity"],
+        confidence=row["confidence"],
+        count_hint=row["count_hint"],
+        retention_class=row["retention_class"],
+        boxes=_boxes(row["result_json"]),
+        tags=tags,
+        cursor=make_cursor(row["captured_at"], row["frame_id"]),
+    )
+
+
+def _margins(row: Row) -> Margins:
+    return Margins(*(row[f"letterbox_{side}"] or 0 for side in ("top", "left", "bottom", "right")))
+
+
+def _pictures(row: Row) -> tuple[str, ...]:
+    if row["epoch_id"] is None:
+        return ()
+    return tuple(kind for kind, column in _BYTES_COLUMN.items() if row[column] is not None)
+
+
+def _boxes(result_json: str | None) -> tuple[Box, ...]:
+    if result_json is None:
+        return ()
+    return tuple(
+        Box(box["x1"], box["y1"], box["x2"], box["y2"], box.get("label"), box.get("conf"))
+        for box in json.loads(result_json).get("bboxes", ())
+    )

@@ -1,0 +1,106 @@
+"""Incidents as people read them: newest first, a page at a time, within the principal's tenant and sites."""
+
+from dataclasses import dataclass
+
+from camserver.base.errors import NotFound
+from camserver.store.cameras import public_camera_id, reach
+from camserver.store.paging import BEYOND, make_cursor, parse_cursor
+from camserver.store.tx import Row, Scoped
+
+PAGE_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentFilter:
+    """Which incidents are asked for; what is left out does not narrow. Times are of an incident's beginning."""
+
+    camera_ids: tuple[str, ...] = ()
+    severity_min: int = 0
+    from_ms: int | None = None
+    to_ms: int | None = None  # not included
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentSummary:
+    incident_uuid: str
+    camera_id: str
+    camera_name: str
+    site: str
+    start_at: int
+    last_seen_at: int
+    severity_max: int
+    event_count: int
+    last_event_uuid: str | None
+    best_frame_uuid: str | None  # of its last event
+    primary_event: str | None  # of its last event
+    cursor: str
+
+
+_INCIDENTS = """
+SELECT i.incident_id, i.incident_uuid, i.start_at, i.last_seen_at, i.severity_max, i.event_count, c.camera_id,
+  c.name AS camera_name, s.name AS site, e.event_uuid, e.primary_event, f.frame_uuid
+FROM incidents i
+JOIN cameras c ON c.camera_key = i.camera_key
+JOIN sites s ON s.site_id = i.site_id
+LEFT JOIN events e ON e.event_id = i.last_event_id
+LEFT JOIN frames f ON f.frame_id = e.best_frame_id
+WHERE i.tenant_id = :tenant_id AND (:all_sites = 1 OR i.site_id IN (:site_ids...))"""
+
+
+async def page(tx: Scoped, wanted: IncidentFilter, before: str | None, limit: int) -> tuple[IncidentSummary, ...]:
+    """Incidents that began before the cursor's."""
+    start_at, incident_id = (BEYOND, BEYOND) if before is None else parse_cursor(before)
+    clauses, params = _narrowed(wanted)
+    rows = await tx.all(
+        f"{_INCIDENTS}{clauses} "
+        "AND (i.start_at < :start_at OR (i.start_at = :start_at AND i.incident_id < :incident_id)) "
+        "ORDER BY i.start_at DESC, i.incident_id DESC LIMIT :limit",
+        start_at=start_at,
+        incident_id=incident_id,
+        limit=min(limit, PAGE_MAX),
+        **params,
+        **reach(tx),
+    )
+    return tuple(_summary(row) for row in rows)
+
+
+def _narrowed(wanted: IncidentFilter) -> tuple[str, dict[str, object]]:
+    chosen: list[tuple[str, str, object]] = [
+        ("c.camera_id IN (:camera_ids...)", "camera_ids", list(wanted.camera_ids) or None),
+        ("i.severity_max >= :severity_min", "severity_min", wanted.severity_min or None),
+        ("i.start_at >= :from_ms", "from_ms", wanted.from_ms),
+        ("i.start_at < :to_ms", "to_ms", wanted.to_ms),
+    ]
+    used = [(clause, name, value) for clause, name, value in chosen if value is not None]
+    return "".join(f" AND {clause}" for clause, _, _ in used), {name: value for _, name, value in used}
+
+
+async def find(tx: Scoped, incident_uuid: str | None) -> IncidentSummary | None:
+    if incident_uuid is None:
+        return None
+    row = await tx.one(f"{_INCIDENTS} AND i.incident_uuid = :incident_uuid", incident_uuid=incident_uuid, **reach(tx))
+    return None if row is None else _summary(row)
+
+
+async def get(tx: Scoped, incident_uuid: str) -> IncidentSummary:
+    found = await find(tx, incident_uuid)
+    if found is None:
+        raise NotFound(f"there is no incident {incident_uuid}; it may be past its retention", reason="no_incident")
+    return found
+
+
+def _summary(row: Row) -> IncidentSummary:
+    return IncidentSummary(
+        incident_uuid=row["incident_uuid"],
+        camera_id=public_camera_id(row["camera_id"]),
+        camera_name=row["camera_name"],
+        site=row["site"],
+        start_at=row["start_at"],
+        last_seen_at=row["last_seen_at"],
+        severity_max=row["severity_max"],
+        event_count=row["event_count"],
+        last_event_uuid=row["event_uuid"],
+        best_frame_uuid=row["frame_uuid"],
+        primary_event=row["primary_event"],
+        cursor=make_cursor(row["start_at"], row["incident_id"]),
+    )

@@ -1,0 +1,247 @@
+"""The change feed's socket: who gets in, what is told, and when it ends."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from camserver.base.errors import StoreUnavailable
+from camserver.domain.people import SESSION_IDLE_MS, Principal, Role
+from camserver.services.web import feeds
+from camserver.store import Store, Tx, cameras, feed, sessions, tenants
+from tests.rig.clock import ManualClock
+from tests.services.web.rig import Browser, RunningWeb, running_web
+from tests.store.people_rows import add_event, add_tenant, admin_of, audit_rows, execute
+from tests.store.test_cameras import CAMERA as ROW
+
+CAMERA = {"camera_id": "cam_1", "name": "Gate", "source": {"url": "test://moving"}}
+TIMEOUT_SEC = 60
+Socket = aiohttp.ClientWebSocketResponse
+
+
+async def connect(
+    web: RunningWeb, browser: Browser, query: str = "", headers: Mapping[str, str] | None = None
+) -> Socket:
+    given = {"Origin": web.url} if headers is None else headers
+    return await browser.http.ws_connect(f"{web.url}/api/feed{query}", headers=given)
+
+
+async def refused(
+    web: RunningWeb, browser: Browser, query: str = "", headers: Mapping[str, str] | None = None
+) -> int:
+    with pytest.raises(aiohttp.WSServerHandshakeError) as caught:
+        await connect(web, browser, query, headers)
+    return caught.value.status
+
+
+async def received(web: RunningWeb, socket: Socket) -> aiohttp.WSMessage:
+    """What comes next; the clock is moved until it does."""
+    receiving = asyncio.create_task(socket.receive())
+    async with asyncio.timeout(TIMEOUT_SEC):
+        while not receiving.done():
+            await web.clock.advance(200)
+            await asyncio.wait([receiving], timeout=0.01)
+    return receiving.result()
+
+
+async def told(web: RunningWeb, socket: Socket) -> Any:
+    """The next message that is no ping."""
+    while True:
+        message = await received(web, socket)
+        assert message.type is aiohttp.WSMsgType.TEXT, message
+        body = message.json()
+        if body["type"] != "ping":
+            return body
+
+
+async def close_code(web: RunningWeb, socket: Socket) -> int | None:
+    while (await received(web, socket)).type is aiohttp.WSMsgType.TEXT:
+        pass
+    return socket.close_code
+
+
+async def home_of(web: RunningWeb) -> int:
+    return (await web.store.read(audit_rows))[0][0]
+
+
+async def test_changes_come_by_themselves_with_public_ids(web_on_each: RunningWeb) -> None:
+    web = web_on_each
+    owner = await web.owner()
+    await owner.post("/api/cameras", CAMERA)
+    socket = await connect(web, owner)
+    assert await told(web, socket) == {"type": "changes", "changes": [], "last_seq": 1, "live": False}
+
+    await web.store.write(add_event, await home_of(web), "cam_1", "e1", web.clock.now_ms())
+    message = await told(web, socket)
+    assert (message["type"], message["last_seq"], message["live"]) == ("changes", 2, True)
+    [change] = message["changes"]
+    assert set(change) == {"seq", "kind", "at", "site", "camera_id", "object"}
+    assert (change["seq"], change["kind"], change["site"]) == (2, "event", "main")
+    assert (change["camera_id"], change["object"]) == ("cam_1", "e1")
+    await socket.close()
+
+
+async def test_what_was_missed_comes_first_and_is_not_called_live(web: RunningWeb) -> None:
+    owner = await web.owner()
+    for number in range(3):
+        await owner.post("/api/cameras", {**CAMERA, "camera_id": f"cam_{number}"})
+    socket = await connect(web, owner, "?after=1")
+    missed = await told(web, socket)
+    assert ([change["seq"] for change in missed["changes"]], missed["last_seq"], missed["live"]) == ([2, 3], 3, False)
+    await owner.post("/api/cameras", {**CAMERA, "camera_id": "cam_9"})
+    now = await told(web, socket)
+    assert ([change["seq"] for change in now["changes"]], now["live"]) == ([4], True)
+    await socket.close()
+
+
+async def test_a_cursor_that_is_too_old_or_made_up_asks_for_a_resync(web: RunningWeb) -> None:
+    owner = await web.owner()
+    for number in range(3):
+        await owner.post("/api/cameras", {**CAMERA, "camera_id": f"cam_{number}"})
+    await web.store.write(execute, "DELETE FROM changes WHERE seq = 1", {})
+    for cursor in ("0", "99"):
+        socket = await connect(web, owner, f"?after={cursor}")
+        assert await told(web, socket) == {"type": "resync", "last_seq": 3}
+        await socket.close()
+    socket = await connect(web, owner, "?after=1")
+    assert (await told(web, socket))["type"] == "changes"
+    await socket.close()
+
+
+async def test_who_is_let_in(web: RunningWeb) -> None:
+    owner = await web.owner()
+    stranger = web.browser()
+    own = {"Origin": web.url}
+    assert await refused(web, stranger) == 401
+    assert await refused(web, stranger, headers={**own, "Cookie": "camserver_session=made-up"}) == 401
+    assert await refused(web, owner, headers={}) == 403
+    for origin in ("https://evil.example", "null", "http://127.0.0.1:1", ""):
+        assert await refused(web, owner, headers={"Origin": origin}) == 403, origin
+    assert await refused(web, owner, headers={**own, "Sec-Fetch-Site": "cross-site"}) == 403
+    assert await refused(web, owner, headers={"Host": "evil.example", "Origin": "http://evil.example"}) == 421
+    assert await refused(web, owner, "?after=-1") == 400
+    assert await refused(web, owner, "?after=x") == 400
+    await web.store.write(execute, "UPDATE users SET role = :role", {"role": Role.WORKER.value})
+    assert await refused(web, owner) == 403
+    # A tool on this machine has no page, and so no origin.
+    socket = await connect(web, stranger, headers=web.local_admin)
+    assert (await told(web, socket))["type"] == "changes"
+    await socket.close()
+    assert await refused(web, stranger, headers={**web.local_admin, "Origin": "https://evil.example"}) == 403
+    async with stranger.http.get(f"{web.url}/api/feed", headers=web.local_admin) as plain:
+        assert plain.status == 404
+    with pytest.raises(aiohttp.WSServerHandshakeError):
+        await stranger.http.ws_connect(f"{web.url}/api/elsewhere")
+
+
+async def test_another_tenants_changes_are_not_told(web: RunningWeb) -> None:
+    owner = await web.owner()
+    foreign = await web.store.write(add_tenant, "other", web.clock.now_ms())
+    socket = await connect(web, owner)
+    await told(web, socket)
+    theirs = web.store.as_(admin_of(foreign.tenant_id))
+    await theirs.write(cameras.add, ROW, "", web.clock.now_ms())
+    await owner.post("/api/cameras", CAMERA)
+    message = await told(web, socket)
+    assert [(change["seq"], change["camera_id"]) for change in message["changes"]] == [(1, "cam_1")]
+    await socket.close()
+
+
+async def test_each_message_is_judged_by_the_grants_of_its_moment(
+    web: RunningWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = await web.owner()
+    tenant_id = await home_of(web)
+    annex = await web.store.write(tenants.ensure_site, tenant_id, "annex", web.clock.now_ms())
+    socket = await connect(web, owner)
+    await told(web, socket)
+    await owner.post("/api/cameras", {**CAMERA, "camera_id": "before"})
+    assert [change["camera_id"] for change in (await told(web, socket))["changes"]] == ["before"]
+
+    async def annex_only(tx: Tx, session_ids: tuple[int, ...], now_ms: int) -> dict[int, Principal]:
+        return {
+            number: Principal(tenant_id, 1, Role.VIEWER, frozenset({annex}), session_id=number)
+            for number in session_ids
+        }
+
+    monkeypatch.setattr(sessions, "principals", annex_only)
+    await owner.post("/api/cameras", {**CAMERA, "camera_id": "hidden"})
+    await owner.post("/api/cameras", {**CAMERA, "camera_id": "seen", "site": "annex"})
+    message = await told(web, socket)
+    assert [(change["camera_id"], change["site"]) for change in message["changes"]] == [("seen", "annex")]
+    assert message["last_seq"] == 3
+    await socket.close()
+
+
+async def test_it_ends_with_the_session(web: RunningWeb) -> None:
+    owner = await web.owner()
+    socket = await connect(web, owner)
+    await told(web, socket)
+    assert (await owner.ask("DELETE", "/api/session")).status == 204
+    assert await close_code(web, socket) == 4401
+
+    owner = await web.owner()
+    socket = await connect(web, owner)
+    await told(web, socket)
+    web.clock.jump_wall(SESSION_IDLE_MS)
+    assert await close_code(web, socket) == 4401
+
+
+async def test_it_ends_when_reading_is_not_permitted_any_more(web: RunningWeb) -> None:
+    owner = await web.owner()
+    socket = await connect(web, owner)
+    await told(web, socket)
+    await web.store.write(execute, "UPDATE users SET role = :role", {"role": Role.WORKER.value})
+    assert await close_code(web, socket) == 4403
+
+
+async def test_a_quiet_feed_is_pinged(web: RunningWeb) -> None:
+    owner = await web.owner()
+    socket = await connect(web, owner)
+    await told(web, socket)
+    message = await received(web, socket)
+    assert message.json() == {"type": "ping", "last_seq": 0}
+    await socket.close()
+
+
+async def test_a_client_that_speaks_is_closed(web: RunningWeb) -> None:
+    owner = await web.owner()
+    socket = await connect(web, owner)
+    await told(web, socket)
+    await socket.send_str("hello")
+    assert await close_code(web, socket) == 1003
+
+
+async def test_a_store_that_is_away_closes_with_try_again(web: RunningWeb, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = await web.owner()
+
+    async def away(*_: object) -> None:
+        raise StoreUnavailable("connect to db.internal failed")
+
+    monkeypatch.setattr(feed, "after", away)
+    socket = await connect(web, owner, "?after=0")
+    assert await close_code(web, socket) == 1013
+
+
+async def test_too_many_open_pages_are_refused(web: RunningWeb, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "READERS_PER_SESSION_MAX", 1)
+    owner, other = await web.owner(), await web.owner()
+    socket = await connect(web, owner)
+    assert await refused(web, owner) == 503
+    second = await connect(web, other)
+    await socket.close()
+    await second.close()
+
+
+async def test_a_stop_closes_open_feeds(sqlite_store: Store, clock: ManualClock, tmp_path: Path) -> None:
+    async with running_web(sqlite_store, clock, tmp_path) as web:
+        owner = await web.owner()
+        socket = await connect(web, owner)
+        await told(web, socket)
+        web.browsers.clear()  # closed here, after the server's end was heard
+    farewell = await asyncio.wait_for(socket.receive(), TIMEOUT_SEC)
+    assert (farewell.type, farewell.data) == (aiohttp.WSMsgType.CLOSE, 1012)
+    await owner.http.close()
