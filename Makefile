@@ -18,16 +18,19 @@ TYPED := src/camserver $(wildcard tools) $(wildcard tests/rig) $(wildcard tests/
 
 BENCHES := $(subst _,-,$(patsubst bench/%.py,%,$(filter-out bench/__init__.py,$(wildcard bench/[a-z]*.py))))
 
-.PHONY: help run test check types format setup setup-dev packages lock wheel fresh soak clean FORCE
+.PHONY: help run test check types format setup setup-dev packages ui ui-test e2e screenshots lock wheel fresh soak clean FORCE
+
+# `make run WITHOUT_ASSETS=1` does without the model and the footage of assets.toml.
+ASSETS := $(if $(WITHOUT_ASSETS),--without-assets)
 
 help: ## List every task
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { sub("%", "NAME", $$1); printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  NAME is one of: $(or $(BENCHES),none yet)"
 
-run: setup ## Set up and start camserver with the demo cameras on this machine
+run: setup ui ## Set up and start camserver with the demo cameras on this machine
 	@exec $(BIN)/camserver up --demo
 
-test: setup-dev packages check ## Set up, check, and run every test (quick ones first)
+test: setup-dev packages check ui-test ## Set up, check, and run every test (quick ones first)
 	@$(BIN)/python -m pytest $(TESTS) $(PYTEST_ARGS)
 
 check: setup-dev ## Check format, lint, types and import contracts
@@ -43,16 +46,30 @@ format: setup-dev ## Format the code and apply the safe fixes of the linter
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-setup: ## Make .venv with what camserver needs; nothing happens when nothing changed
+setup: ## Make .venv and fetch what camserver needs; nothing happens when nothing changed
 	@$(call needs_python)
-	@$(PYTHON) tools/setup.py
+	@$(PYTHON) tools/setup.py $(ASSETS)
 
 setup-dev: ## The same with what tests and checks need
 	@$(call needs_python)
-	@$(PYTHON) tools/setup.py --dev
+	@$(PYTHON) tools/setup.py --dev $(ASSETS)
 
 packages: setup-dev ## Install (as root, by apt) or name the system packages that tests use
 	@$(BIN)/python tools/system_packages.py
+
+ui: setup ## Build the web UI; nothing happens when nothing changed
+	@$(BIN)/python tools/ui_build.py
+
+ui-test: setup-dev ## Check the UI (format, lint, types) and run its unit tests
+	@$(BIN)/python tools/ui_build.py --dev --npm verify
+
+e2e: setup-dev packages ## Run the whole-product tests only, browser included
+	@$(BIN)/python tools/ui_build.py --dev
+	@$(BIN)/python -m pytest tests/e2e $(PYTEST_ARGS)
+
+screenshots: setup-dev packages ## Take the pictures of the UI that the docs show, into docs/images
+	@$(BIN)/python tools/ui_build.py --dev
+	@$(BIN)/python -m tests.e2e.ui.screenshots
 
 lock: setup-dev ## Write the hashed lock files anew after pyproject.toml changed (UPGRADE=1: newest versions)
 	@PATH="$(CURDIR)/$(BIN):$$PATH"; command -v uv >/dev/null || { \
@@ -63,7 +80,7 @@ lock: setup-dev ## Write the hashed lock files anew after pyproject.toml changed
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
   $(if $(UPGRADE),--upgrade) pyproject.toml
 
-wheel: setup-dev ## Build the wheel into dist/
+wheel: setup-dev ui ## Build the wheel, with the UI in it, into dist/
 	$(BIN)/python -m hatchling build -t wheel
 
 fresh: ## Clone HEAD into an empty folder and run `make test` and `make run` there
@@ -78,7 +95,8 @@ bench-%: setup-dev FORCE ## Measure one thing and print its figures
 	@$(BIN)/python -m bench.$(subst -,_,$*) $(BENCH_ARGS)
 
 clean: ## Remove .venv, caches and built files; data and configuration stay
-	rm -rf .venv .setup .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	rm -rf .venv .setup .assets .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build \
+	  ui/node_modules ui/test-results ui/src/api/schema.d.ts src/camserver/services/web/ui_dist
 	find src tests tools bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
 define needs_python

@@ -1,0 +1,1 @@
+"""The UI in a real browser, against a real server."""

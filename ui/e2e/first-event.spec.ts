@@ -1,0 +1,128 @@
+import { expect, type Page, test } from "@playwright/test";
+import {
+  addCamera,
+  expectAccessible,
+  expectDrawn,
+  type Language,
+  needed,
+  newPerson,
+  setUp,
+  signIn,
+  WORDS,
+} from "./person";
+
+const PHRASE = { ja: "人を検知", en: "Person detected" };
+const TAG = { ja: "1名", en: "One person" };
+
+test("from the set-up link to the first event, in both languages", async ({ browser }) => {
+  const japanese = await newPerson(browser, "ja-JP");
+  const english = await newPerson(browser, "en-GB");
+
+  await test.step("set-up and the empty wall", async () => {
+    await english.page.goto(needed("CAMSERVER_SETUP_LINK"));
+    await expectAccessible(english.page, "en");
+    await setUp(japanese.page, "ja");
+    await expect(japanese.page.getByText(WORDS.ja.wall.emptyTitle)).toBeVisible();
+    await expect(japanese.page.getByText("camserver camera add")).toBeVisible();
+    await expectAccessible(japanese.page, "ja");
+  });
+
+  await test.step("sign-in, and the other language", async () => {
+    await english.page.goto("/events?severity=2");
+    await expect(english.page).toHaveURL(/sign-in\?next=/);
+    await expectAccessible(english.page, "en");
+    await signIn(english.page, "en");
+    // The account speaks Japanese, as its owner did at the set-up.
+    await expect(english.page.locator("html")).toHaveAttribute("lang", "ja");
+    await english.page.getByRole("button", { name: "English" }).click();
+    await expect(english.page.getByRole("heading", { level: 1, name: WORDS.en.wall.title })).toBeVisible();
+  });
+
+  await test.step("the first event appears by itself", async () => {
+    await japanese.page.goto("/events");
+    await expect(japanese.page.getByText(WORDS.ja.events.emptyTitle)).toBeVisible();
+    await expect(japanese.page.getByTitle(WORDS.ja.feed.live)).toBeVisible();
+    await addCamera(japanese.page, "entrance", "入口 Entrance", `file://${needed("CAMSERVER_PICTURES")}`);
+    await addCamera(japanese.page, "broken", "Gate", "test://broken?fault=no_video");
+    // Neither of the two pages is touched.
+    await expect(english.page.getByRole("article", { name: "入口 Entrance" })).toBeVisible();
+    await expectDrawn(english.page, "Newest picture of 入口 Entrance");
+    await expect(japanese.page.getByRole("link", { name: PHRASE.ja }).first()).toBeVisible();
+    await expect(english.page.getByRole("link", { name: PHRASE.en }).first()).toBeVisible();
+  });
+
+  await test.step("a camera without a picture says why", async () => {
+    const tile = english.page.getByRole("article", { name: "Gate" });
+    await expect(tile).toContainText(WORDS.en.camera.reason.no_video);
+    await expectAccessible(english.page, "en");
+  });
+
+  await test.step("the event's page", async () => {
+    for (const [{ page }, language] of [
+      [japanese, "ja"],
+      [english, "en"],
+    ] as const) {
+      await expectEventPage(page, language);
+    }
+  });
+
+  await test.step("signing out", async () => {
+    await english.page.getByRole("button", { name: /^Account/ }).click();
+    await english.page.getByRole("menuitem", { name: WORDS.en.account.signOut }).click();
+    await expect(english.page).toHaveURL(/sign-in/);
+  });
+
+  expect(japanese.complaints).toEqual([]);
+  expect(english.complaints).toEqual([]);
+});
+
+async function expectEventPage(page: Page, language: Language): Promise<void> {
+  const words = WORDS[language];
+  await page.goto("/events");
+  await expectDrawn(page, new RegExp(PHRASE[language]));
+  await expectAccessible(page, language);
+  await page.getByRole("link", { name: PHRASE[language] }).first().click();
+  await expect(page.getByRole("heading", { level: 1, name: PHRASE[language] })).toBeVisible();
+  await expect(page.getByText(TAG[language], { exact: true })).toBeVisible();
+  await expectDrawn(page, new RegExp(PHRASE[language]));
+  await expect(page.getByTestId("boxes").getByRole("listitem").first()).toBeVisible();
+  await page.getByLabel(words.event.boxes).click();
+  await expect(page.getByTestId("boxes")).toHaveCount(0);
+  await page.getByLabel(words.event.boxes).click();
+  await expectAccessible(page, language);
+}
+
+test("on a telephone", async ({ browser }) => {
+  const { page, complaints } = await newPerson(browser, "en-GB", { viewport: { width: 390, height: 844 } });
+  await page.addInitScript(() => localStorage.setItem("camserver.language", "en"));
+  await signIn(page, "en");
+  await expectDrawn(page, /^Newest picture/);
+  await page.getByRole("link", { name: WORDS.en.nav.events }).click();
+  await expect(page.getByRole("heading", { level: 1, name: WORDS.en.events.title })).toBeVisible();
+  for (const path of ["/", "/events"]) {
+    await page.goto(path);
+    await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    expect(overflow, `${path} is wider than the screen`).toBeLessThanOrEqual(0);
+  }
+  await expectAccessible(page, "en");
+  expect(complaints).toEqual([]);
+});
+
+test("without a mouse", async ({ browser }) => {
+  const { page } = await newPerson(browser, "en-GB");
+  await page.addInitScript(() => localStorage.setItem("camserver.language", "en"));
+  await page.goto("/sign-in");
+  await page.keyboard.type("first-admin");
+  await page.keyboard.press("Tab");
+  await page.keyboard.type("a-password-nobody-guesses-41");
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("heading", { level: 1, name: WORDS.en.wall.title })).toBeVisible();
+  await page.keyboard.press("Tab");
+  await expect(page.getByRole("link", { name: WORDS.en.app.skip })).toBeFocused();
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Tab");
+  await expect(page.getByRole("article").first().getByRole("link")).toBeFocused();
+  await page.keyboard.press("Enter");
+  await expect(page).toHaveURL(/\/events/);
+});

@@ -1,0 +1,77 @@
+// What the tests in a browser share: somebody who uses the pages, and what they must never see.
+
+import AxeBuilder from "@axe-core/playwright";
+import { type Browser, type BrowserContextOptions, expect, type Page } from "@playwright/test";
+import { en } from "../src/i18n/en";
+import { ja } from "../src/i18n/ja";
+
+export const WORDS = { ja, en };
+export type Language = keyof typeof WORDS;
+
+export const LOGIN = "first-admin";
+export const PASSWORD = "a-password-nobody-guesses-41";
+
+export function needed(name: string): string {
+  const value = process.env[name];
+  if (!value) throw new Error(`${name} is not set; run this through tests/e2e/ui`);
+  return value;
+}
+
+/** A browser of somebody's own, with what its console said that it should not have. */
+export async function newPerson(browser: Browser, locale: string, options: BrowserContextOptions = {}) {
+  const context = await browser.newContext({ locale, timezoneId: "Asia/Tokyo", ...options });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on("pageerror", (error) => complaints.push(error.message));
+  page.on("console", (message) => {
+    // Being signed out is an answer, which browsers log as a failure.
+    if (message.type() === "error" && !/status of 40[14]/.test(message.text())) complaints.push(message.text());
+  });
+  return { page, complaints };
+}
+
+export async function setUp(page: Page, language: Language): Promise<void> {
+  const words = WORDS[language].setup;
+  await page.goto(needed("CAMSERVER_SETUP_LINK"));
+  await page.getByLabel(words.login).fill(LOGIN);
+  await page.getByLabel(words.password, { exact: true }).fill(PASSWORD);
+  await page.getByRole("button", { name: words.submit }).click();
+  await expect(page.getByRole("heading", { level: 1, name: WORDS[language].wall.title })).toBeVisible();
+}
+
+export async function signIn(page: Page, language: Language): Promise<void> {
+  const words = WORDS[language].signIn;
+  await page.goto("/sign-in");
+  await page.getByLabel(words.login).fill(LOGIN);
+  await page.getByLabel(words.password).fill(PASSWORD);
+  await page.getByRole("button", { name: words.submit }).click();
+  await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+  await page.waitForURL((address) => address.pathname === "/");
+}
+
+export async function addCamera(page: Page, camera_id: string, name: string, url: string): Promise<void> {
+  const session = await (await page.request.get("/api/session")).json();
+  const answer = await page.request.post("/api/cameras", {
+    headers: { "X-CSRF-Token": session.csrf_token },
+    data: { camera_id, name, source: { url } },
+  });
+  expect(answer.status(), await answer.text()).toBe(201);
+}
+
+/** Every rule of axe, in both themes. */
+export async function expectAccessible(page: Page, language: Language): Promise<void> {
+  for (const name of [WORDS[language].theme.toLight, WORDS[language].theme.toDark]) {
+    // Colours that are still fading have no contrast of their own.
+    await page.emulateMedia({ reducedMotion: "reduce" });
+    const { violations } = await new AxeBuilder({ page }).analyze();
+    expect(violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`)).toEqual([]);
+    await page.getByRole("button", { name }).click();
+  }
+}
+
+/** The picture was not only asked for but drawn. */
+export async function expectDrawn(page: Page, alt: string | RegExp): Promise<void> {
+  const picture = page.getByAltText(alt).first();
+  await expect(picture).toBeVisible();
+  await expect.poll(() => picture.evaluate((image: HTMLImageElement) => image.naturalWidth)).toBeGreaterThan(0);
+}

@@ -1,0 +1,46 @@
+import { QueryClient } from "@tanstack/react-query";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Gatherer, keysOf } from "./live";
+import type { Change } from "./types";
+
+const change = (kind: string, object: string | null = null): Change => ({
+  seq: 1,
+  kind,
+  at: 1,
+  site: "main",
+  camera_id: "entrance",
+  object,
+});
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => vi.useRealTimers());
+
+describe("what a change makes old", () => {
+  it.each([
+    [change("camera"), [["cameras"]]],
+    [change("look"), [["cameras"]]],
+    [change("event", "e1"), [["cameras"], ["events"], ["event", "e1"]]],
+    [change("something new"), []],
+  ])("%j", (given, keys) => {
+    expect(keysOf(given)).toEqual(keys);
+  });
+
+  it("is asked for once, however much changes", () => {
+    const client = new QueryClient();
+    const invalidate = vi.spyOn(client, "invalidateQueries").mockResolvedValue();
+    const gatherer = new Gatherer(client);
+    gatherer.add([change("event", "e1"), change("event", "e1")]);
+    gatherer.add([change("event", "e2")]);
+    expect(invalidate).not.toHaveBeenCalled();
+    vi.runAllTimers();
+    expect(invalidate.mock.calls.map(([filter]) => filter?.queryKey)).toEqual([
+      ["cameras"],
+      ["events"],
+      ["event", "e1"],
+      ["event", "e2"],
+    ]);
+    gatherer.add([change("incident")]);
+    vi.runAllTimers();
+    expect(invalidate).toHaveBeenCalledTimes(4);
+  });
+});

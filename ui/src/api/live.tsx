@@ -1,0 +1,97 @@
+// Keeps what pages show up to date: the feed says which nouns changed, those are asked for again.
+
+import { type QueryClient, useQueryClient } from "@tanstack/react-query";
+import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
+import { feedAddress } from "./addresses";
+import { Feed, type FeedState } from "./feed";
+import { keys } from "./queries";
+import type { Change } from "./types";
+
+/** News within this time are one question: a busy house must not make every browser ask for every frame. */
+const GATHER_MS = 400;
+
+/** Without a feed (a proxy may refuse sockets) pages ask by themselves, so they are late but never stuck. */
+const ASK_MS = 15_000;
+
+const FeedContext = createContext<FeedState>("connecting");
+export const useFeedState = () => useContext(FeedContext);
+
+/** The keys of what a change makes old. */
+export function keysOf(change: Change): (readonly string[])[] {
+  switch (change.kind) {
+    case "camera":
+    case "session":
+    case "look":
+    case "frame":
+      return [keys.cameras];
+    case "event":
+      return [keys.cameras, keys.events, ...(change.object ? [keys.event(change.object)] : [])];
+    default:
+      return [];
+  }
+}
+
+/** Collects keys for a moment, then has each asked for again once. */
+export class Gatherer {
+  private readonly old = new Map<string, readonly string[]>();
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly client: QueryClient) {}
+
+  add(changes: readonly Change[]): void {
+    for (const key of changes.flatMap(keysOf)) this.old.set(key.join("/"), key);
+    if (this.old.size > 0) this.timer ??= setTimeout(() => this.flush(), GATHER_MS);
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+  }
+
+  private flush(): void {
+    this.timer = undefined;
+    const old = [...this.old.values()];
+    this.old.clear();
+    for (const queryKey of old) void this.client.invalidateQueries({ queryKey });
+  }
+}
+
+/** Everything but the session, which the feed does not speak of. */
+function invalidateAll(client: QueryClient): void {
+  void client.invalidateQueries({ predicate: (query) => query.queryKey[0] !== keys.session[0] });
+}
+
+export function LiveUpdates({ children }: { children: ReactNode }) {
+  const client = useQueryClient();
+  const [state, setState] = useState<FeedState>("connecting");
+
+  useEffect(() => {
+    const gatherer = new Gatherer(client);
+    const listener = {
+      changes: (changes: readonly Change[]) => gatherer.add(changes),
+      resync: () => invalidateAll(client),
+      state: setState,
+      refused: () => void client.invalidateQueries({ queryKey: keys.session }),
+    };
+    const feed = new Feed(feedAddress, listener);
+    feed.open();
+    const hurry = () => {
+      if (document.visibilityState === "visible") feed.hurry();
+    };
+    window.addEventListener("online", hurry);
+    document.addEventListener("visibilitychange", hurry);
+    return () => {
+      gatherer.stop();
+      feed.close();
+      window.removeEventListener("online", hurry);
+      document.removeEventListener("visibilitychange", hurry);
+    };
+  }, [client]);
+
+  useEffect(() => {
+    if (state === "live") return;
+    const timer = setInterval(() => invalidateAll(client), ASK_MS);
+    return () => clearInterval(timer);
+  }, [client, state]);
+
+  return <FeedContext value={state}>{children}</FeedContext>;
+}

@@ -1,0 +1,207 @@
+// What pages ask for, each with its key. Keys begin with the noun, so that the feed can say which nouns are old.
+
+import {
+  keepPreviousData,
+  type QueryClient,
+  queryOptions,
+  useInfiniteQuery,
+  useMutation,
+  useQuery,
+  useQueryClient,
+} from "@tanstack/react-query";
+import { useCallback, useState } from "react";
+import { answered, api, setCsrfToken } from "./client";
+import { type EventList, listOf, withNewest, withOlder, withReplaced } from "./event-list";
+import { asProblem, Problem } from "./problem";
+import type { EventFilter, Session } from "./types";
+
+export const CAMERAS_PAGE = 100;
+export const EVENTS_PAGE = 40;
+export const FRAMES_PAGE = 50;
+/** Open events far down the list that are looked at again at once; more than these wait for the next visit. */
+const STRAGGLERS_MAX = 10;
+
+export const keys = {
+  session: ["session"],
+  cameras: ["cameras"],
+  events: ["events"],
+  event: (uuid: string) => ["event", uuid],
+  vocabulary: ["vocabulary"],
+} as const;
+
+// --- session ---
+
+export const sessionQuery = queryOptions({
+  queryKey: keys.session,
+  /** Null: nobody is signed in. */
+  queryFn: async (): Promise<Session | null> => {
+    try {
+      const session = await answered(api.GET("/api/session"));
+      setCsrfToken(session.csrf_token);
+      return session;
+    } catch (error) {
+      if (error instanceof Problem && error.status === 401) return null;
+      throw error;
+    }
+  },
+  staleTime: 60_000,
+});
+
+export const useSession = () => useQuery(sessionQuery);
+
+function remember(client: QueryClient, session: Session): void {
+  setCsrfToken(session.csrf_token);
+  client.setQueryData(keys.session, session);
+}
+
+export function useSignIn() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (body: { login: string; password: string }) => answered(api.POST("/api/session", { body })),
+    onSuccess: (session) => remember(client, session),
+  });
+}
+
+export function useSetUp() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async (body: {
+      token: string;
+      login: string;
+      password: string;
+      display_name: string;
+      language: "ja" | "en";
+    }) => {
+      await answered(api.POST("/api/setup", { body }));
+      return answered(api.POST("/api/session", { body: { login: body.login, password: body.password } }));
+    },
+    onSuccess: (session) => remember(client, session),
+  });
+}
+
+export function useSignOut() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: () => answered(api.DELETE("/api/session")),
+    onSettled: () => {
+      setCsrfToken("");
+      client.setQueryData(keys.session, null);
+      // Nothing of one person's stays for the next one at the same browser.
+      client.removeQueries({ predicate: (query) => query.queryKey[0] !== keys.session[0] });
+    },
+  });
+}
+
+// --- cameras ---
+
+/** Looks without anything in them are not in the feed, so stills are asked for at the pace they are taken. */
+const STILLS_MIN_MS = 2000;
+const STILLS_MAX_MS = 15_000;
+
+export function useCameras() {
+  return useInfiniteQuery({
+    queryKey: keys.cameras,
+    queryFn: ({ pageParam }) =>
+      answered(api.GET("/api/cameras", { params: { query: { after: pageParam, limit: CAMERAS_PAGE } } })),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_after,
+    refetchInterval: ({ state }) => {
+      const intervals =
+        state.data?.pages.flatMap((page) => page.cameras.map((one) => one.polling_interval_sec)) ?? [];
+      const shortestMs = Math.min(...intervals, STILLS_MAX_MS / 1000) * 1000;
+      return Math.max(STILLS_MIN_MS, shortestMs);
+    },
+  });
+}
+
+// --- events ---
+
+const fetchEvents = (filter: EventFilter, before: string | null) =>
+  answered(
+    api.GET("/api/events", { params: { query: { ...filter, limit: EVENTS_PAGE, ...(before ? { before } : {}) } } }),
+  );
+
+async function refreshed(filter: EventFilter, known: EventList | undefined): Promise<EventList> {
+  const page = await fetchEvents(filter, null);
+  if (!known) return listOf(page);
+  const list = withNewest(known, page);
+  const read = new Set(page.events.map((event) => event.event_uuid));
+  const stragglers = list.events.filter((event) => event.state === "open" && !read.has(event.event_uuid));
+  if (stragglers.length === 0) return list;
+  const fresh = await Promise.all(
+    stragglers
+      .slice(0, STRAGGLERS_MAX)
+      .map(({ event_uuid }) => answered(api.GET("/api/events/{event_uuid}", { params: { path: { event_uuid } } }))),
+  );
+  return withReplaced(list, fresh);
+}
+
+/** Events that match a filter, newest first. Asking again reads the newest page only and keeps what is below it. */
+export function useEvents(filter: EventFilter) {
+  const client = useQueryClient();
+  const queryKey = [...keys.events, filter];
+  const query = useQuery({
+    queryKey,
+    queryFn: () => refreshed(filter, client.getQueryData<EventList>(queryKey)),
+    placeholderData: keepPreviousData,
+  });
+  const older = useOlder(filter, queryKey);
+  return { ...query, ...older };
+}
+
+function useOlder(filter: EventFilter, queryKey: readonly unknown[]) {
+  const client = useQueryClient();
+  const [isFetchingOlder, setFetching] = useState(false);
+  const [olderProblem, setProblem] = useState<Problem | null>(null);
+  const key = JSON.stringify(queryKey);
+  const fetchOlder = useCallback(async () => {
+    const queryKey = JSON.parse(key) as readonly unknown[];
+    const list = client.getQueryData<EventList>(queryKey);
+    if (!list?.nextBefore) return;
+    setFetching(true);
+    setProblem(null);
+    try {
+      const page = await fetchEvents(filter, list.nextBefore);
+      client.setQueryData<EventList>(queryKey, (now) => now && withOlder(now, page));
+    } catch (error) {
+      setProblem(asProblem(error));
+    } finally {
+      setFetching(false);
+    }
+  }, [client, filter, key]);
+  return { fetchOlder, isFetchingOlder, olderProblem };
+}
+
+export function useEvent(uuid: string) {
+  return useQuery({
+    queryKey: keys.event(uuid),
+    queryFn: () => answered(api.GET("/api/events/{event_uuid}", { params: { path: { event_uuid: uuid } } })),
+  });
+}
+
+export function useEventFrames(uuid: string) {
+  return useInfiniteQuery({
+    queryKey: [...keys.event(uuid), "frames"],
+    queryFn: ({ pageParam }) =>
+      answered(
+        api.GET("/api/events/{event_uuid}/frames", {
+          params: {
+            path: { event_uuid: uuid },
+            query: { limit: FRAMES_PAGE, ...(pageParam ? { after: pageParam } : {}) },
+          },
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_after,
+  });
+}
+
+// --- words ---
+
+export function useVocabulary() {
+  return useQuery({
+    queryKey: keys.vocabulary,
+    queryFn: () => answered(api.GET("/api/vocabulary")),
+    staleTime: 10 * 60_000,
+  });
+}

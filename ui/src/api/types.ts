@@ -1,0 +1,18 @@
+// Names for the generated types that the rest of the UI speaks of.
+
+import type { components, operations } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type Camera = Schemas["Camera"];
+export type Event = Schemas["Event"];
+export type EventDetail = Schemas["EventDetail"];
+export type EventPage = Schemas["EventPage"];
+export type Frame = Schemas["Frame"];
+export type Box = Schemas["Box"];
+export type Session = Schemas["Session"];
+export type Tag = Schemas["Tag"];
+export type Vocabulary = Schemas["Vocabulary"];
+export type FeedMessage = Schemas["FeedMessage"];
+export type Change = Schemas["Change"];
+export type EventFilter = NonNullable<operations["list_events"]["parameters"]["query"]>;

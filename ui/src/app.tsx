@@ -1,0 +1,93 @@
+// Which page an address shows, and who gets to see it.
+
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { BrowserRouter, Navigate, Route, Routes, useLocation } from "react-router";
+import { LiveUpdates } from "./api/live";
+import { asProblem } from "./api/problem";
+import { keys, useSession } from "./api/queries";
+import { AppShell } from "./components/app-shell";
+import { CrashGuard } from "./components/crash-notice";
+import { ProblemNotice } from "./components/problem-notice";
+import { followAccount } from "./i18n";
+import { EventPage } from "./pages/event";
+import { EventsPage } from "./pages/events";
+import { NotFoundPage } from "./pages/not-found";
+import { SetUpPage } from "./pages/setup";
+import { SignInPage } from "./pages/sign-in";
+import { WallPage } from "./pages/wall";
+
+const RETRIES_MAX = 2;
+
+export function makeQueryClient(): QueryClient {
+  const client = new QueryClient({
+    defaultOptions: {
+      queries: {
+        // The browser's idea of being online is about the internet; the server is often in the same house.
+        networkMode: "always",
+        staleTime: 5000,
+        retry: (failures, error) => failures < RETRIES_MAX && asProblem(error).passes,
+      },
+      mutations: { networkMode: "always" },
+    },
+  });
+  // A session that ended is noticed by whichever question meets it first.
+  client.getQueryCache().subscribe(({ type, query }) => {
+    const ended = type === "updated" && query.state.status === "error" && asProblem(query.state.error).status === 401;
+    if (ended && client.getQueryData(keys.session)) client.setQueryData(keys.session, null);
+  });
+  return client;
+}
+
+export function App({ client }: { client: QueryClient }) {
+  return (
+    <CrashGuard>
+      <QueryClientProvider client={client}>
+        <BrowserRouter>
+          <AppRoutes />
+        </BrowserRouter>
+      </QueryClientProvider>
+    </CrashGuard>
+  );
+}
+
+export function AppRoutes() {
+  return (
+    <Routes>
+      <Route path="/setup" element={<SetUpPage />} />
+      <Route path="/sign-in" element={<SignInPage />} />
+      <Route element={<SignedIn />}>
+        <Route path="/" element={<WallPage />} />
+        <Route path="/events" element={<EventsPage />} />
+        <Route path="/events/:uuid" element={<EventPage />} />
+        <Route path="*" element={<NotFoundPage />} />
+      </Route>
+    </Routes>
+  );
+}
+
+function SignedIn() {
+  const { data: session, error, isPending, refetch } = useSession();
+  const { pathname, search } = useLocation();
+  const language = session?.language;
+  useEffect(() => {
+    if (language) followAccount(language);
+  }, [language]);
+  if (isPending) return <div aria-busy="true" className="min-h-dvh" />;
+  if (session) {
+    return (
+      <LiveUpdates>
+        <AppShell session={session} />
+      </LiveUpdates>
+    );
+  }
+  if (error) {
+    return (
+      <main className="grid min-h-dvh place-items-center p-4">
+        <ProblemNotice error={error} onRetry={() => void refetch()} />
+      </main>
+    );
+  }
+  const here = pathname + search;
+  return <Navigate to={here === "/" ? "/sign-in" : `/sign-in?next=${encodeURIComponent(here)}`} replace />;
+}

@@ -1,0 +1,117 @@
+import { CirclePause, Hourglass, VideoOff } from "lucide-react";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { framePicture } from "@/api/addresses";
+import type { Camera } from "@/api/types";
+import { isWell, type Standing, standingOf } from "@/display/camera-standing";
+import { shortMoment } from "@/display/times";
+import { useNow } from "@/hooks/use-now";
+import { usePhrases } from "@/hooks/use-phrases";
+import { Age } from "./age";
+import { OngoingBadge } from "./ongoing-badge";
+import { SeverityBadge, severityEdge } from "./severity-badge";
+import { Still } from "./still";
+import { cn } from "./ui/class-names";
+
+export function CameraTile({ camera }: { camera: Camera }) {
+  const { t } = useTranslation();
+  const standing = standingOf(camera, useNow());
+  const picture = camera.latest_picture;
+  const { open_event } = camera;
+  const target = open_event ? `/events/${open_event.event_uuid}` : `/events?camera=${camera.camera_id}`;
+  return (
+    <article
+      aria-label={camera.name}
+      className={cn(
+        "group relative h-full overflow-hidden rounded-xl border border-l-4 bg-surface shadow-xs transition-shadow hover:shadow-md",
+        open_event ? severityEdge(open_event.severity_max) : "border-l-line",
+      )}
+    >
+      <div className="relative">
+        <Still
+          src={picture ? framePicture(picture.frame_uuid, "infer") : null}
+          alt={t("camera.picture", { name: camera.name })}
+          none={standing.kind === "waiting" ? t("camera.waiting") : t("camera.noPicture")}
+          troubled={!isWell(standing)}
+        />
+        {!isWell(standing) && <Trouble standing={standing} />}
+      </div>
+      <div className="flex min-h-16 items-center gap-3 px-3 py-2">
+        <div className="min-w-0 flex-1">
+          <h2 className="truncate font-medium text-sm">
+            <Link to={target} className="after:absolute after:inset-0 focus-visible:outline-none">
+              {camera.name}
+            </Link>
+          </h2>
+          <p className="truncate text-quiet text-xs tabular-nums">
+            {picture ? <Age at={picture.captured_at} /> : t("camera.noPicture")}
+          </p>
+        </div>
+        {open_event && <Ongoing event={open_event} />}
+      </div>
+      <span
+        aria-hidden="true"
+        className="pointer-events-none absolute inset-0 rounded-xl group-has-[:focus-visible]:outline-2 group-has-[:focus-visible]:outline-focus group-has-[:focus-visible]:-outline-offset-2"
+      />
+    </article>
+  );
+}
+
+function Ongoing({ event }: { event: NonNullable<Camera["open_event"]> }) {
+  const { eventPhrase } = usePhrases();
+  return (
+    <div className="flex flex-col items-end gap-1">
+      <div className="flex gap-1">
+        <SeverityBadge severity={event.severity_max} />
+        <OngoingBadge />
+      </div>
+      <p className="text-quiet text-xs">{eventPhrase(event.primary_event)}</p>
+    </div>
+  );
+}
+
+const ICONS = { failed: VideoOff, silent: VideoOff, off: CirclePause, waiting: Hourglass, good: Hourglass };
+
+function Trouble({ standing }: { standing: Standing }) {
+  const { t, i18n } = useTranslation();
+  const now = useNow();
+  const Icon = ICONS[standing.kind];
+  const lines = troubleLines(standing);
+  return (
+    <div className="absolute inset-0 grid place-content-center justify-items-center gap-1 bg-black/70 p-3 text-center text-white">
+      <Icon aria-hidden="true" className="size-7" />
+      {lines.map((line) => (
+        <p key={line} className="text-balance text-sm first-of-type:font-semibold">
+          {line}
+        </p>
+      ))}
+    </div>
+  );
+
+  function troubleLines(of: Standing): string[] {
+    if (of.kind === "off") return [t("camera.off")];
+    if (of.kind === "silent") return [t("camera.silent"), t("camera.since", { time: moment(of.since) })];
+    if (of.kind !== "failed") return [];
+    const reason = i18n.exists(`camera.reason.${of.reason}`)
+      ? t(`camera.reason.${of.reason}` as "camera.reason.error")
+      : of.reason;
+    const since = of.since === null ? t("camera.never") : t("camera.since", { time: moment(of.since) });
+    return [t("camera.failed"), reason, since];
+  }
+
+  function moment(ms: number): string {
+    return shortMoment(ms, now, i18n.language);
+  }
+}
+
+export function CameraTileSkeleton() {
+  return (
+    <div aria-hidden="true" className="overflow-hidden rounded-xl border border-l-4 bg-surface">
+      <div className="aspect-video animate-pulse bg-raised" />
+      <div className="grid min-h-16 content-center gap-2 px-3 py-2">
+        <div className="h-3.5 w-1/2 animate-pulse rounded bg-raised" />
+        <div className="h-3 w-1/4 animate-pulse rounded bg-raised" />
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,27 @@
+import { cva, type VariantProps } from "class-variance-authority";
+import { Slot } from "radix-ui";
+import type { ComponentProps } from "react";
+import { cn } from "./class-names";
+
+export const buttonVariants = cva(
+  "inline-flex shrink-0 items-center justify-center gap-2 whitespace-nowrap rounded-md font-medium text-sm transition-colors disabled:opacity-60 [&_svg]:size-4 [&_svg]:shrink-0",
+  {
+    variants: {
+      variant: {
+        primary: "bg-accent text-accent-text hover:bg-accent/90",
+        outline: "border bg-surface text-text hover:bg-raised",
+        ghost: "text-text hover:bg-raised",
+      },
+      size: { normal: "h-10 px-4", small: "h-8 px-3", icon: "size-10" },
+    },
+    defaultVariants: { variant: "primary", size: "normal" },
+  },
+);
+
+type Props = ComponentProps<"button"> & VariantProps<typeof buttonVariants> & { asChild?: boolean };
+
+export function Button({ className, variant, size, asChild = false, ...rest }: Props) {
+  const Element = asChild ? Slot.Root : "button";
+  const type = asChild ? {} : { type: "button" as const };
+  return <Element {...type} className={cn(buttonVariants({ variant, size }), className)} {...rest} />;
+}

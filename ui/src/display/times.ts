@@ -1,0 +1,52 @@
+// Moments and durations in the reader's language and time zone.
+
+export function clockTime(ms: number, language: string): string {
+  return new Intl.DateTimeFormat(language, {
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    hourCycle: "h23",
+  }).format(ms);
+}
+
+export function dateAndTime(ms: number, language: string): string {
+  return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" }).format(ms);
+}
+
+/** The time alone for today, with its date otherwise: lists are mostly about today. */
+export function shortMoment(ms: number, nowMs: number, language: string): string {
+  const sameDay = new Date(ms).toDateString() === new Date(nowMs).toDateString();
+  return sameDay
+    ? clockTime(ms, language)
+    : new Intl.DateTimeFormat(language, {
+        month: "short",
+        day: "numeric",
+        hour: "2-digit",
+        minute: "2-digit",
+        hourCycle: "h23",
+      }).format(ms);
+}
+
+export function durationText(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  const parts = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60), seconds % 60];
+  const shown = parts[0] === 0 ? parts.slice(1) : parts;
+  return shown.map((part, place) => (place === 0 ? String(part) : String(part).padStart(2, "0"))).join(":");
+}
+
+/** The first moment of a day (`2026-02-03`) where the reader is; undefined when it is no day. */
+export function startOfDay(day: string): number | undefined {
+  const [year, month, date] = /^(\d{4})-(\d{2})-(\d{2})$/.exec(day)?.slice(1).map(Number) ?? [];
+  if (year === undefined || month === undefined || date === undefined) return undefined;
+  const moment = new Date(year, month - 1, date);
+  return moment.getMonth() === month - 1 && moment.getDate() === date ? moment.getTime() : undefined;
+}
+
+export function startOfNextDay(day: string): number | undefined {
+  const start = startOfDay(day);
+  if (start === undefined) return undefined;
+  const next = new Date(start);
+  // Not 24 hours later: a day with a clock change is shorter or longer.
+  next.setDate(next.getDate() + 1);
+  return next.getTime();
+}

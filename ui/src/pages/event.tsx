@@ -1,0 +1,238 @@
+import { ArrowLeft, ChevronLeft, ChevronRight, SearchX } from "lucide-react";
+import { type ReactNode, useCallback, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { Link, useParams, useSearchParams } from "react-router";
+import { asProblem } from "@/api/problem";
+import { useEvent, useEventFrames } from "@/api/queries";
+import type { EventDetail, Frame, Tag } from "@/api/types";
+import { Age } from "@/components/age";
+import { BoxedPicture } from "@/components/boxed-picture";
+import { EmptyState } from "@/components/empty-state";
+import { FrameStrip } from "@/components/frame-strip";
+import { OngoingBadge } from "@/components/ongoing-badge";
+import { ProblemNotice, StaleNotice } from "@/components/problem-notice";
+import { SeverityBadge } from "@/components/severity-badge";
+import { Badge } from "@/components/ui/badge";
+import { Button } from "@/components/ui/button";
+import { Card } from "@/components/ui/card";
+import { Skeleton } from "@/components/ui/skeleton";
+import { Switch } from "@/components/ui/switch";
+import { keep, readKept } from "@/display/kept";
+import { clockTime, dateAndTime, durationText } from "@/display/times";
+import { usePageTitle } from "@/hooks/use-page-title";
+import { usePhrases } from "@/hooks/use-phrases";
+
+export function EventPage() {
+  const { uuid = "" } = useParams();
+  const { t } = useTranslation();
+  const { eventPhrase } = usePhrases();
+  const query = useEvent(uuid);
+  const event = query.data;
+  usePageTitle(event ? `${eventPhrase(event.primary_event)} · ${event.camera_name}` : t("event.title"));
+  const retry = () => void query.refetch();
+  if (query.error && asProblem(query.error).status === 404) return <NoEvent />;
+  return (
+    <>
+      <Link to="/events" className="mb-3 inline-flex items-center gap-1 rounded text-quiet text-sm hover:text-text">
+        <ArrowLeft aria-hidden="true" className="size-4" />
+        {t("event.toList")}
+      </Link>
+      {query.error && event && <StaleNotice error={query.error} onRetry={retry} at={query.dataUpdatedAt} />}
+      {query.error && !event && <ProblemNotice error={query.error} onRetry={retry} />}
+      {query.isPending && !query.error && <EventSkeleton />}
+      {event && <EventView key={event.event_uuid} event={event} />}
+    </>
+  );
+}
+
+function EventView({ event }: { event: EventDetail }) {
+  const { eventPhrase } = usePhrases();
+  const [address, setAddress] = useSearchParams();
+  const query = useEventFrames(event.event_uuid);
+  const frames = query.data?.pages.flatMap((page) => page.frames) ?? [];
+  const wanted = address.get("frame");
+  const chosen = frames.find((frame) => frame.frame_uuid === wanted) ?? event.best_frame ?? frames[0];
+  const choose = (frameUuid: string) => setAddress({ frame: frameUuid }, { replace: true });
+  const more = useCallback(() => void query.fetchNextPage(), [query.fetchNextPage]);
+  return (
+    <>
+      <div className="mb-4 flex flex-wrap items-center gap-2">
+        <h1 className="mr-1 font-semibold text-xl">{eventPhrase(event.primary_event)}</h1>
+        <SeverityBadge severity={event.severity_max} />
+        {event.state === "open" && <OngoingBadge />}
+      </div>
+      <div className="grid gap-5 lg:grid-cols-[minmax(0,1fr)_20rem]">
+        <div className="grid min-w-0 content-start gap-3">
+          {chosen ? <Picture event={event} frame={chosen} frames={frames} onChoose={choose} /> : <PictureSkeleton />}
+          {query.error && <ProblemNotice error={query.error} onRetry={() => void query.refetch()} />}
+          <FrameStrip
+            frames={frames}
+            chosen={chosen?.frame_uuid}
+            onChoose={choose}
+            hasMore={query.hasNextPage && !query.isFetching}
+            onMore={more}
+          />
+        </div>
+        <aside className="grid content-start gap-4">
+          <Facts event={event} />
+          <Tags tags={event.tags} />
+        </aside>
+      </div>
+    </>
+  );
+}
+
+interface PictureProps {
+  event: EventDetail;
+  frame: Frame;
+  frames: readonly Frame[];
+  onChoose: (frameUuid: string) => void;
+}
+
+function Picture({ event, frame, frames, onChoose }: PictureProps) {
+  const { t, i18n } = useTranslation();
+  const { eventPhrase } = usePhrases();
+  const [boxes, setBoxes] = useState(() => readKept("boxes") !== "off");
+  const place = frames.findIndex((one) => one.frame_uuid === frame.frame_uuid);
+  const beside = (by: number) => (place < 0 ? undefined : frames[place + by]);
+  const time = dateAndTime(frame.captured_at, i18n.language);
+  const alt = t("event.picture", { camera: event.camera_name, phrase: eventPhrase(event.primary_event), time });
+  return (
+    <>
+      <BoxedPicture frame={frame} alt={alt} boxes={boxes} />
+      <div className="flex flex-wrap items-center gap-x-4 gap-y-2">
+        <div className="flex items-center gap-1">
+          <Step label={t("event.previous")} to={beside(-1)} onChoose={onChoose} Icon={ChevronLeft} />
+          <Step label={t("event.next")} to={beside(1)} onChoose={onChoose} Icon={ChevronRight} />
+        </div>
+        <p className="text-sm tabular-nums">
+          {time} <span className="text-quiet">{frameNote(frame)}</span>
+        </p>
+        <div className="ml-auto">
+          <Switch
+            label={t("event.boxes")}
+            checked={boxes}
+            onCheckedChange={(on) => {
+              setBoxes(on);
+              keep("boxes", on ? "on" : "off");
+            }}
+          />
+        </div>
+      </div>
+    </>
+  );
+
+  function frameNote(of: Frame): string {
+    if (of.status !== "ok") return t("event.lookFailed");
+    if (!of.analyzed) return t("event.notAnalyzed");
+    return of.confidence === null ? "" : t("event.confidence", { percent: Math.round(of.confidence * 100) });
+  }
+}
+
+interface StepProps {
+  label: string;
+  to: Frame | undefined;
+  onChoose: (frameUuid: string) => void;
+  Icon: typeof ChevronLeft;
+}
+
+function Step({ label, to, onChoose, Icon }: StepProps) {
+  return (
+    <Button
+      variant="outline"
+      size="icon"
+      aria-label={label}
+      disabled={!to}
+      onClick={() => to && onChoose(to.frame_uuid)}
+    >
+      <Icon aria-hidden="true" />
+    </Button>
+  );
+}
+
+function Facts({ event }: { event: EventDetail }) {
+  const { t, i18n } = useTranslation();
+  const language = i18n.language;
+  return (
+    <Card className="p-4">
+      <h2 className="mb-3 font-semibold text-sm">{t("event.details")}</h2>
+      <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-2 text-sm">
+        <Fact name={t("event.camera")}>
+          <Link to={`/events?camera=${event.camera_id}`} className="text-accent underline-offset-4 hover:underline">
+            {event.camera_name}
+          </Link>
+        </Fact>
+        <Fact name={t("event.site")}>{event.site}</Fact>
+        <Fact name={t("event.began")}>
+          {dateAndTime(event.start_at, language)} (<Age at={event.start_at} className="whitespace-nowrap" />)
+        </Fact>
+        {event.end_at === null ? (
+          <Fact name={t("event.lastSeen")}>{clockTime(event.last_seen_at, language)}</Fact>
+        ) : (
+          <Fact name={t("event.ended")}>{dateAndTime(event.end_at, language)}</Fact>
+        )}
+        <Fact name={t("event.duration")}>{durationText(event.last_seen_at - event.start_at)}</Fact>
+        <Fact name={t("event.confidenceName")}>{Math.round(event.confidence_max * 100)}%</Fact>
+        <Fact name={t("event.frameCount")}>{event.frame_count}</Fact>
+      </dl>
+    </Card>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <>
+      <dt className="text-quiet">{name}</dt>
+      <dd className="break-words tabular-nums">{children}</dd>
+    </>
+  );
+}
+
+function Tags({ tags }: { tags: readonly Tag[] }) {
+  const { t } = useTranslation();
+  const { tagLabel } = usePhrases();
+  return (
+    <Card className="p-4">
+      <h2 className="mb-3 font-semibold text-sm">{t("event.tags")}</h2>
+      {tags.length === 0 && <p className="text-quiet text-sm">{t("event.noTags")}</p>}
+      <ul className="flex flex-wrap gap-1.5">
+        {tags.map((tag) => (
+          <li key={tag.id}>
+            <Badge title={tag.id} className="bg-raised">
+              {tagLabel(tag)}
+              {tag.group === "investigation_only" && (
+                <span className="text-quiet">({t("event.investigationOnly")})</span>
+              )}
+            </Badge>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+function NoEvent() {
+  const { t } = useTranslation();
+  return (
+    <EmptyState Icon={SearchX} title={t("event.notFoundTitle")} lead={t("event.notFoundLead")}>
+      <Button asChild variant="outline">
+        <Link to="/events">{t("event.toList")}</Link>
+      </Button>
+    </EmptyState>
+  );
+}
+
+const PictureSkeleton = () => <Skeleton className="aspect-video w-full rounded-xl" />;
+
+function EventSkeleton() {
+  return (
+    <div aria-busy="true" className="grid gap-5 lg:grid-cols-[minmax(0,1fr)_20rem]">
+      <div className="grid gap-3">
+        <Skeleton className="h-7 w-56" />
+        <PictureSkeleton />
+        <Skeleton className="h-24 w-full" />
+      </div>
+      <Skeleton className="h-72 w-full rounded-xl" />
+    </div>
+  );
+}

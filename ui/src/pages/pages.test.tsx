@@ -1,0 +1,298 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { describe, expect, it, vi } from "vitest";
+import { renderAt } from "@/test/render";
+import { camera, event, frame, look, SESSION, VOCABULARY } from "@/test/samples";
+import { failing, serve } from "@/test/server";
+import { tokenOf } from "./setup";
+import { safeTarget } from "./sign-in";
+
+const SIGNED_IN = { "GET /api/session": SESSION, "GET /api/vocabulary": VOCABULARY };
+const NO_CAMERAS = { "GET /api/cameras": { cameras: [], next_after: null } };
+const NO_EVENTS = { "GET /api/events": { events: [], next_before: null } };
+
+describe("set-up", () => {
+  it("reads the token from the fragment only", () => {
+    expect(tokenOf("#token=abc")).toBe("abc");
+    expect(tokenOf("")).toBeNull();
+  });
+
+  it("says how to get a link where there is none", async () => {
+    serve({});
+    await renderAt("/setup");
+    expect(await screen.findByText("camserver setup-link")).toBeVisible();
+  });
+
+  it("makes the account, signs in and shows the wall", async () => {
+    const asked = serve({
+      ...SIGNED_IN,
+      ...NO_CAMERAS,
+      ...NO_EVENTS,
+      "POST /api/setup": { login: "me" },
+      "POST /api/session": SESSION,
+    });
+    vi.stubGlobal("location", { hash: "#token=abc", origin: location.origin, protocol: "http:", host: "house" });
+    await renderAt("/setup");
+    await userEvent.type(screen.getByLabelText("Login name"), "me");
+    await userEvent.type(screen.getByLabelText("Password"), "long enough, surely");
+    await userEvent.click(screen.getByRole("button", { name: "Make the account" }));
+    expect(await screen.findByText("No cameras yet")).toBeVisible();
+    const sent = await asked.find((one) => one.url.endsWith("/api/setup"))?.json();
+    expect(sent).toEqual({
+      token: "abc",
+      login: "me",
+      password: "long enough, surely",
+      display_name: "",
+      language: "en",
+    });
+  });
+});
+
+describe("sign-in", () => {
+  it("goes only to pages of this site", () => {
+    expect(safeTarget("/events?severity=2")).toBe("/events?severity=2");
+    for (const next of [null, "", "https://evil.example", "//evil.example", "/\\evil.example"]) {
+      expect(safeTarget(next)).toBe("/");
+    }
+  });
+
+  it("is asked for, says what is wrong, and leads back", async () => {
+    let right = false;
+    serve({
+      ...SIGNED_IN,
+      ...NO_CAMERAS,
+      ...NO_EVENTS,
+      "GET /api/session": () => (right ? SESSION : failing(401, "unauthenticated")),
+      "POST /api/session": () => (right ? SESSION : failing(401, "unauthenticated", "login or password is wrong")),
+    });
+    await renderAt("/events");
+    await userEvent.type(await screen.findByLabelText("Login name"), "me");
+    await userEvent.type(screen.getByLabelText("Password"), "x");
+    await userEvent.click(screen.getByRole("button", { name: "Sign in" }));
+    expect(await screen.findByRole("alert")).toHaveTextContent("login or password is wrong");
+    right = true;
+    await userEvent.click(screen.getByRole("button", { name: "Sign in" }));
+    expect(await screen.findByText("No events yet")).toBeVisible();
+  });
+});
+
+describe("the wall", () => {
+  it("says how to add a camera where there is none", async () => {
+    serve({ ...SIGNED_IN, ...NO_CAMERAS, ...NO_EVENTS });
+    await renderAt("/");
+    expect(await screen.findByText(/camserver camera add/)).toBeVisible();
+  });
+
+  it("shows what is seen, what goes on, and why there is no picture", async () => {
+    const now = Date.now();
+    const cameras = [
+      camera({
+        latest: look({ captured_at: now }),
+        latest_picture: { frame_uuid: "f1", captured_at: now - 4000 },
+        open_event: { event_uuid: "e1", primary_event: "human", severity_max: 3, start_at: now },
+      }),
+      camera({
+        camera_id: "gate",
+        name: "Gate",
+        latest: look({ status: "error", error_code: "unauthorized" }),
+        latest_picture: null,
+      }),
+    ];
+    serve({ ...SIGNED_IN, ...NO_EVENTS, "GET /api/cameras": { cameras, next_after: null } });
+    await renderAt("/");
+    const entrance = await screen.findByRole("article", { name: "Entrance" });
+    expect(await within(entrance).findByAltText("Newest picture of Entrance")).toHaveAttribute(
+      "src",
+      "/api/frames/f1/picture?kind=infer",
+    );
+    expect(within(entrance).getByText(/^\d+ s ago$/)).toBeVisible();
+    expect(within(entrance).getByText("Alarm")).toBeVisible();
+    expect(await within(entrance).findByText("Person detected")).toBeVisible();
+    const gate = screen.getByRole("article", { name: "Gate" });
+    expect(gate).toHaveTextContent("It refuses user name or password");
+    expect(gate).toHaveTextContent("no picture so far");
+  });
+
+  it("says what failed, and tries again when asked", async () => {
+    let works = false;
+    serve({
+      ...SIGNED_IN,
+      ...NO_EVENTS,
+      "GET /api/cameras": () =>
+        works ? { cameras: [camera()], next_after: null } : failing(503, "store_busy", "busy"),
+    });
+    await renderAt("/");
+    const alert = await screen.findByRole("alert");
+    expect(alert).toHaveTextContent("busy");
+    expect(alert).toHaveTextContent("Code: store_busy");
+    works = true;
+    await userEvent.click(within(alert).getByRole("button", { name: "Try again" }));
+    expect(await screen.findByRole("article", { name: "Entrance" })).toBeVisible();
+  });
+
+  it("keeps showing what it knew when the server goes away", async () => {
+    let works = true;
+    serve({
+      ...SIGNED_IN,
+      ...NO_EVENTS,
+      "GET /api/cameras": () => (works ? { cameras: [camera()], next_after: null } : undefined),
+    });
+    const { client } = await renderAt("/");
+    await screen.findByRole("article", { name: "Entrance" });
+    works = false;
+    await client.invalidateQueries({ queryKey: ["cameras"] });
+    expect(await screen.findByText(/Can't refresh/)).toBeVisible();
+    expect(screen.getByText("Code: unreachable")).toBeVisible();
+    expect(screen.getByRole("article", { name: "Entrance" })).toBeVisible();
+  });
+
+  it("sends whoever is signed out meanwhile to the sign-in", async () => {
+    let signedIn = true;
+    serve({
+      ...SIGNED_IN,
+      ...NO_EVENTS,
+      "GET /api/cameras": () =>
+        signedIn ? { cameras: [camera()], next_after: null } : failing(401, "unauthenticated", "sign in"),
+    });
+    const { client } = await renderAt("/");
+    await screen.findByRole("article", { name: "Entrance" });
+    signedIn = false;
+    await client.invalidateQueries({ queryKey: ["cameras"] });
+    expect(await screen.findByRole("heading", { name: "Sign in" })).toBeVisible();
+  });
+});
+
+describe("the events", () => {
+  it("are asked for by the filter in the address", async () => {
+    const asked = serve({ ...SIGNED_IN, ...NO_CAMERAS, ...NO_EVENTS });
+    await renderAt("/events?severity=2&camera=gone");
+    expect(await screen.findByText("No event matches")).toBeVisible();
+    const query = new URL(asked.find((one) => one.url.includes("/api/events"))?.url ?? "").searchParams;
+    expect([query.get("severity_min"), query.get("camera_id")]).toEqual(["2", "gone"]);
+    expect(screen.getByLabelText("Camera")).toHaveValue("gone");
+    await userEvent.click(screen.getAllByRole("button", { name: "Clear the filter" })[0] as HTMLElement);
+    expect(await screen.findByText("No events yet")).toBeVisible();
+  });
+
+  it("go on with older ones, and news come on top", async () => {
+    let newest = [event({ event_uuid: "e2", start_at: 2000, camera_name: "Second" })];
+    serve({
+      ...SIGNED_IN,
+      ...NO_CAMERAS,
+      "GET /api/events": (request: Request) =>
+        new URL(request.url).searchParams.get("before") === "cursor"
+          ? { events: [event({ event_uuid: "e1", start_at: 1000, camera_name: "First" })], next_before: null }
+          : { events: newest, next_before: "cursor" },
+    });
+    const { client } = await renderAt("/events");
+    await userEvent.click(await screen.findByRole("button", { name: "Load more" }));
+    expect(await screen.findByText("There are no earlier events")).toBeVisible();
+    newest = [event({ event_uuid: "e3", start_at: 3000, camera_name: "Third", state: "open" }), ...newest];
+    await client.invalidateQueries({ queryKey: ["events"] });
+    await waitFor(() => expect(screen.getAllByRole("article")).toHaveLength(3));
+    const cards = screen.getAllByRole("article").map((card) => card.textContent);
+    expect(cards.map((text) => /First|Second|Third/.exec(text ?? "")?.[0])).toEqual(["Third", "Second", "First"]);
+    expect(within(screen.getAllByRole("article")[0] as HTMLElement).getByText("Ongoing")).toBeVisible();
+  });
+});
+
+describe("without a feed", () => {
+  it("pages ask by themselves", async () => {
+    vi.useFakeTimers({ shouldAdvanceTime: true });
+    try {
+      let events = [event()];
+      serve({ ...SIGNED_IN, ...NO_CAMERAS, "GET /api/events": () => ({ events, next_before: null }) });
+      await renderAt("/events");
+      await waitFor(() => expect(screen.getAllByRole("article")).toHaveLength(1));
+      events = [event({ event_uuid: "e2" }), event()];
+      await vi.advanceTimersByTimeAsync(15_000);
+      await waitFor(() => expect(screen.getAllByRole("article")).toHaveLength(2));
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
+
+describe("an event", () => {
+  const tags = [
+    { id: "count.single", label_ja: "1名", label_en: "One person", group: "notify_safe", severity_default: 0 },
+    {
+      id: "outfit.suit_like",
+      label_ja: "スーツ",
+      label_en: "A suit",
+      group: "investigation_only",
+      severity_default: 0,
+    },
+  ];
+  const detail = { ...event({ state: "open", end_at: null }), tags, incident: null, best_frame: frame() };
+  const frames = [frame(), frame({ frame_uuid: "f2", boxes: [], severity: 0, confidence: 0.5 })];
+  const ANSWERS = {
+    ...SIGNED_IN,
+    "GET /api/events/e1": detail,
+    "GET /api/events/e1/frames": { frames, next_after: null },
+  };
+
+  it("shows its best picture with boxes, its tags and its frames", async () => {
+    serve(ANSWERS);
+    await renderAt("/events/e1");
+    expect(await screen.findByRole("heading", { level: 1, name: "Person detected" })).toBeVisible();
+    expect(screen.getByText("One person")).toBeVisible();
+    expect(screen.getByText("(investigation only)")).toBeVisible();
+    expect(await screen.findByText("person 90%")).toBeVisible();
+    await userEvent.click(screen.getByLabelText("Show boxes"));
+    expect(screen.queryByText("person 90%")).toBeNull();
+    expect(localStorage.getItem("camserver.boxes")).toBe("off");
+  });
+
+  it("goes from picture to picture by mouse and by keys", async () => {
+    serve(ANSWERS);
+    await renderAt("/events/e1");
+    await userEvent.click(await screen.findByRole("button", { name: "Next picture" }));
+    expect(await screen.findByText("50% sure")).toBeVisible();
+    expect(screen.getByRole("button", { name: "Next picture" })).toBeDisabled();
+    const strip = screen.getByRole("list", { name: "Pictures of this event" });
+    const [first, second] = within(strip).getAllByRole("button") as [HTMLElement, HTMLElement];
+    second.focus();
+    await userEvent.keyboard("{ArrowLeft}");
+    expect(first).toHaveFocus();
+    expect(first).toHaveAttribute("aria-current", "true");
+    expect(screen.getByText("90% sure")).toBeVisible();
+  });
+
+  it("that is gone says so", async () => {
+    serve({ ...SIGNED_IN, "GET /api/events/e1": failing(404, "not_found", "no such event") });
+    await renderAt("/events/e1");
+    expect(await screen.findByText("There is no such event")).toBeVisible();
+    expect(screen.getByRole("link", { name: "To the events" })).toBeVisible();
+  });
+});
+
+describe("around the pages", () => {
+  it("an unknown address says so", async () => {
+    serve({ ...SIGNED_IN });
+    await renderAt("/nothing/here");
+    expect(await screen.findByText("There is no such page")).toBeVisible();
+  });
+
+  it("language and theme can be changed and are kept", async () => {
+    serve({ ...SIGNED_IN, ...NO_CAMERAS, ...NO_EVENTS });
+    document.documentElement.classList.add("dark");
+    await renderAt("/events");
+    await userEvent.click(await screen.findByRole("button", { name: "Use the light theme" }));
+    expect(document.documentElement).not.toHaveClass("dark");
+    expect(localStorage.getItem("camserver.theme")).toBe("light");
+    await userEvent.click(screen.getByRole("button", { name: "日本語" }));
+    expect(await screen.findByRole("heading", { level: 1, name: "イベント" })).toBeVisible();
+    expect(localStorage.getItem("camserver.language")).toBe("ja");
+  });
+
+  it("signing out forgets everything", async () => {
+    const asked = serve({ ...SIGNED_IN, ...NO_CAMERAS, ...NO_EVENTS, "DELETE /api/session": null });
+    const { client } = await renderAt("/events");
+    await userEvent.click(await screen.findByRole("button", { name: "Account: First" }));
+    await userEvent.click(await screen.findByRole("menuitem", { name: "Sign out" }));
+    expect(await screen.findByRole("heading", { name: "Sign in" })).toBeVisible();
+    expect(asked.find((one) => one.method === "DELETE")?.headers.get("X-CSRF-Token")).toBe("the-token");
+    expect(client.getQueryData(["cameras"])).toBeUndefined();
+  });
+});

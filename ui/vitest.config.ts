@@ -1,0 +1,15 @@
+import { defineConfig, mergeConfig } from "vitest/config";
+import base from "./vite.config";
+
+export default mergeConfig(
+  base,
+  defineConfig({
+    test: {
+      environment: "jsdom",
+      setupFiles: ["./src/test-setup.ts"],
+      include: ["src/**/*.test.{ts,tsx}"],
+      restoreMocks: true,
+      unstubGlobals: true,
+    },
+  }),
+);
