@@ -22,6 +22,7 @@ from camserver.base.supervise import GaveUp
 from camserver.clients.local_server import LocalServer
 from camserver.config import Settings
 from tests.commands_page import page
+from tests.rig.polling import until
 from tests.rig.ports import free_port
 from tests.rig.processes import REPOSITORY, Launcher
 
@@ -55,7 +56,7 @@ ALL = dict(commands())
 
 def test_the_commands_are_these() -> None:
     assert {" ".join(path) for path in ALL} == {
-        *("up", "server", "worker", "control", "dispatcher", "web", "version", "setup-link"),
+        *("up", "server", "worker", "control", "dispatcher", "web", "analyzer", "version", "setup-link", "simulate"),
         *("config", "config show", "config check", "db", "db upgrade", "db check", "db status"),
         *("camera", "camera add", "camera list", "camera remove"),
     }
@@ -331,7 +332,7 @@ def test_a_tool_beside_an_owner_that_does_not_answer_says_whose_the_data_is(monk
 # -- processes
 
 
-@pytest.mark.parametrize("name", ["server", "worker", "control", "dispatcher", "web"])
+@pytest.mark.parametrize("name", ["server", "worker", "control", "dispatcher", "web", "analyzer"])
 def test_a_service_command_runs_its_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     served: list[tuple[str, tuple[str, ...]]] = []
 
@@ -364,7 +365,8 @@ async def test_up_with_a_port_in_use_ends_with_its_code(launcher: Launcher, tmp_
     port = free_port()
     holder = await asyncio.start_server(lambda *_: None, "127.0.0.1", port)
     async with holder:
-        settings = {"web": {"port": port}, "control": {"port": 0}, "server": {"data_dir": str(tmp_path / "data")}}
+        settings = {"web": {"port": port}, "control": {"port": 0}, "analyzer": {"port": free_port()}}
+        settings["server"] = {"data_dir": str(tmp_path / "data")}
         running = launcher.camserver("up", settings=settings)
         assert await running.wait() == Exit.PORT_UNUSABLE
         assert f"port {port}" in running.stderr_path.read_text().splitlines()[-1]
@@ -372,9 +374,29 @@ async def test_up_with_a_port_in_use_ends_with_its_code(launcher: Launcher, tmp_
 
 
 async def test_up_stops_when_told(launcher: Launcher, tmp_path: Path) -> None:
-    settings = {"web": {"port": 0}, "control": {"port": 0}, "server": {"data_dir": str(tmp_path / "data")}}
+    settings = {"web": {"port": 0}, "control": {"port": 0}, "analyzer": {"port": free_port()}}
+    settings["server"] = {"data_dir": str(tmp_path / "data")}
     running = launcher.camserver("up", settings=settings)
     await running.until_logged("child started", child="worker")
     running.send(signal.SIGTERM)
     assert await running.wait() == 0
     await launcher.none_left()
+
+
+def test_simulate_needs_user_and_password_together() -> None:
+    assert run("simulate", "--user", "viewer").exit_code == Exit.USAGE.value
+    assert run("simulate", "--password-stdin", stdin="word\n").exit_code == Exit.USAGE.value
+
+
+@pytest.mark.parametrize("camera", ["yard", "yard=scene:flood", "yard=/no/such/file.mp4"])
+def test_simulate_says_what_is_wrong_with_a_camera(camera: str) -> None:
+    shown = run("simulate", "--camera", camera)
+    assert shown.exit_code != 0
+    assert "yard" in shown.output
+
+
+async def test_simulate_prints_addresses_and_stops_when_told(launcher: Launcher, tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "camserver", "--data-dir", str(tmp_path / "data"), "simulate", "--port", "0"]
+    simulator = launcher.start("simulate", [*argv, "--camera", "yard=scene:quiet", "--offline", "yard=60/5"], {})
+    await until(lambda: "/yard/sub" in simulator.output_tail(), "the addresses")
+    assert await simulator.stop() == 0

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from camserver import cli, parts
+from camserver.base import assets
 from camserver.base.clock import StoreClock
 from camserver.base.errors import Bug, CamError, Conflict, Fatal
 from camserver.base.exits import Exit
@@ -59,12 +60,59 @@ def test_every_part_has_a_process_and_every_process_a_command() -> None:
 
 def test_parts_with_a_port_have_it_in_their_section(settings: Settings) -> None:
     listening = [name for name, one in PARTS.items() if one.listens]
-    assert {name: getattr(settings, name).port for name in listening} == {"control": 8081, "web": 8080}
+    assert {name: getattr(settings, name).port for name in listening} == {
+        "control": 8081,
+        "web": 8080,
+        "analyzer": 9000,
+    }
 
 
 def test_a_worker_gets_neither_store_nor_port() -> None:
     assert not PARTS["worker"].needs_store
     assert not PARTS["worker"].listens
+
+
+def test_an_analyzer_gets_no_store() -> None:
+    assert not PARTS["analyzer"].needs_store
+
+
+@pytest.fixture
+def a_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The only place where a model is looked for."""
+    monkeypatch.setattr(assets, "_CHECKOUT", tmp_path)
+    model = tmp_path / ".assets" / assets.MODEL
+    model.parent.mkdir()
+    model.touch()
+    return model
+
+
+def test_up_runs_the_analyzer_when_there_is_a_model(a_model: Path, settings: Settings) -> None:
+    assert parts._processes(settings) == list(PROCESSES)
+    a_model.unlink()
+    assert parts._processes(settings) == ["server", "worker"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "runs"),
+    [
+        ({"ANALYZER_URL": "http://is21:9000"}, False),
+        ({"ANALYZER_URL": "http://127.0.0.1:9001"}, False),
+        ({"ANALYZER_URL": "http://127.0.0.1:9000/other"}, False),
+        ({"ANALYZER_URL": "http://localhost:9000/"}, True),
+        ({"CAMSERVER_ANALYZER_PORT": "9007"}, True),
+        ({"CAMSERVER_ANALYZER_HOST": "0.0.0.0"}, True),
+    ],
+)
+def test_up_leaves_another_analyzer_to_others(
+    a_model: Path, tmp_path: Path, environ: dict[str, str], runs: bool
+) -> None:
+    assert ("analyzer" in parts._processes(load(None, environ, tmp_path))) is runs
+
+
+def test_a_model_of_ones_own_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assets, "_CHECKOUT", tmp_path)
+    settings = load(None, {"CAMSERVER_ANALYZER_MODEL_PATH": "own.tflite"}, tmp_path)
+    assert "analyzer" in parts._processes(settings)
 
 
 def test_a_hanging_service_reports_before_the_supervisor_kills() -> None:

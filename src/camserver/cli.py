@@ -117,6 +117,11 @@ _SERVICES = {
         "Run a worker: it looks at cameras and sends what it sees.",
         "CAMSERVER_WORKER_SERVER_URL=http://127.0.0.1:8081 camserver worker",
     ),
+    "analyzer": (
+        ("analyzer",),
+        "Run an analyzer: it says what a picture shows.",
+        "CAMSERVER_ANALYZER_WORKERS=4 camserver analyzer",
+    ),
 }
 
 
@@ -133,6 +138,55 @@ def _add_service(name: str, parts_run: tuple[str, ...], purpose: str, example: s
 
 for _name, _service in _SERVICES.items():
     _add_service(_name, *_service)
+
+
+@main.command()
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
+@click.option("--port", default=8554, type=click.IntRange(0, 65535), help="Port to listen on; 0 takes any free one.")
+@click.option("--user", help="User name the cameras ask for; needs --password-stdin.")
+@click.option("--password-stdin", is_flag=True, help="Read the cameras' password from standard input.")
+@click.option(
+    "--camera",
+    "cameras",
+    multiple=True,
+    metavar="NAME=SHOWS",
+    show_default="one for every scene",
+    help="A camera that shows a video file, or scene:quiet, scene:night or scene:moving.",
+)
+@click.option(
+    "--offline",
+    multiple=True,
+    metavar="NAME=EVERY/FOR",
+    help="A camera that is away now and then, in seconds.",
+)
+@pass_chosen
+def simulate(
+    chosen: Chosen,
+    host: str,
+    port: int,
+    user: str | None,
+    password_stdin: bool,
+    cameras: tuple[str, ...],
+    offline: tuple[str, ...],
+) -> None:
+    """Play videos or made-up scenes as RTSP cameras.
+
+    For people without cameras, and for tests. Each camera has a main stream and a smaller one at …/sub. Videos that
+    no camera would send as they are get encoded once. It runs until SIGTERM or Ctrl-C.
+
+    \b
+    Examples:
+      camserver simulate
+      camserver simulate --camera street=street.mp4 --camera yard=scene:night --offline yard=120/30
+      camserver simulate --user viewer --password-stdin < password.txt
+    """
+    from camserver import parts
+    from camserver.base.secrets import Secret
+
+    if (user is not None) != password_stdin:
+        raise click.UsageError("--user and --password-stdin go together")
+    login = None if user is None else (user, Secret(sys.stdin.readline().rstrip("\r\n")))
+    parts.simulate(chosen.settings(), cameras, offline, (host, port), login, lambda urls: click.echo("\n".join(urls)))
 
 
 @main.group()

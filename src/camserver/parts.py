@@ -5,6 +5,7 @@
     dispatcher   store, objects                            server
     web          store, objects, its listening socket      server
     worker       nothing more                              worker
+    analyzer     its listening socket                      analyzer
 
 and all of them the clock, the settings and the readiness board. `PARTS` below is that table as code,
 `PROCESSES` says which parts share a process. This module builds the resources, runs the chosen parts on one
@@ -14,6 +15,7 @@ the store.
 """
 
 import asyncio
+import contextlib
 import faulthandler
 import os
 import signal
@@ -25,14 +27,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from camserver.base import assets, folders, ports, supervise
 from camserver.base import clock as clocks
-from camserver.base import folders, ports, supervise
 from camserver.base import log as logs
 from camserver.base.clock import StoreClock
 from camserver.base.errors import Bug, CamError, Fatal
 from camserver.base.ready import Ready
 
 if TYPE_CHECKING:
+    from camserver.base.secrets import Secret
     from camserver.clients.local_server import LocalServer
     from camserver.config import Settings
     from camserver.objects.local import LocalObjects
@@ -97,6 +100,14 @@ async def _worker(given: Resources) -> None:
     await service.run(given.clock, given.settings, given.ready)
 
 
+async def _analyzer(given: Resources) -> None:
+    from camserver.services.analyzer import service
+
+    # Looks, uploads and pages come first. It counts for the whole process, so it is set where processes are made.
+    os.nice(given.settings.analyzer.nice)
+    await service.run(given.clock, given.settings, given.ready, given.sockets["analyzer"])
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     name: str
@@ -114,6 +125,7 @@ PARTS: Mapping[str, Part] = {
         Part("dispatcher", "jobs: claim, ask the analyzer, decide, apply", _dispatcher, True, False),
         Part("web", "API, pages, signed media and the change feed", _web, True, True),
         Part("worker", "holds cameras, looks at them and sends what it sees", _worker, False, False),
+        Part("analyzer", "says what a picture shows", _analyzer, False, True),
     )
 }
 
@@ -121,6 +133,7 @@ PARTS: Mapping[str, Part] = {
 PROCESSES: Mapping[str, Sequence[str]] = {
     "server": ("control", "dispatcher", "web"),
     "worker": ("worker",),
+    "analyzer": ("analyzer",),
 }
 
 
@@ -304,6 +317,43 @@ def local_server(settings: "Settings", host: str, port: int) -> "LocalServer":
     return LocalServer(f"http://{shown}:{port}", settings.server.secrets_dir / LOCAL_ADMIN_TOKEN)
 
 
+def simulate(
+    settings: "Settings",
+    cameras: Sequence[str],
+    offline: Sequence[str],
+    address: tuple[str, int],
+    login: "tuple[str, Secret] | None",
+    greet: Callable[[Sequence[str]], None],
+) -> None:
+    """Runs the camera simulator in this process until SIGTERM or SIGINT. `greet` is told the addresses."""
+    from camserver.services.simulator import service
+    from camserver.services.simulator.asked import parse_cameras
+    from camserver.services.simulator.digest import Login
+
+    logs.configure("simulator", settings.log.format, settings.log.level)
+    asked = parse_cameras(cameras, offline)
+    cache_dir = settings.server.data_dir / "simulator"
+
+    async def work() -> None:
+        _stop_on_signals()
+        with _listen_for_simulator(*address) as sock, contextlib.suppress(asyncio.CancelledError):
+            await service.run(asked, sock, Login(*login) if login else None, cache_dir, StoreClock(), greet)
+
+    try:
+        asyncio.run(work())
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def _listen_for_simulator(host: str, port: int) -> socket.socket:
+    try:
+        return ports.listen(host, port, "simulate.port")
+    except CamError as error:
+        # The port is no setting, so the advice to change one does not help.
+        cause = error.message.partition(";")[0]
+        raise type(error)(f"{cause}; choose another with --host and --port") from None
+
+
 def up(
     settings: "Settings", options: Sequence[str], greet: Callable[[], None], demo: bool
 ) -> supervise.GaveUp | None:
@@ -317,10 +367,28 @@ def up(
     environ = {**os.environ, "CAMSERVER_LOG_FORMAT": logs.resolve_format(settings.log.format)}
     if logs.colours_wanted():
         environ["FORCE_COLOR"] = "1"
+    commands = [[name] for name in _processes(settings)]
+    if demo:
+        from camserver.clients.demo_cameras import simulator_options
+
+        commands.append(["simulate", *simulator_options(assets.find(assets.FOOTAGE, settings.server.data_dir))])
     children = [
-        supervise.ChildSpec(name, [sys.executable, "-m", "camserver", *options, name], environ) for name in PROCESSES
+        supervise.ChildSpec(command[0], [sys.executable, "-m", "camserver", *options, *command], environ)
+        for command in commands
     ]
     return asyncio.run(_supervise(children, settings, greet, demo))
+
+
+def _processes(settings: "Settings") -> list[str]:
+    """Those of `PROCESSES` that this installation needs. Without an analyzer everything else still works."""
+    wanted = list(PROCESSES)
+    chosen = settings.analyzer
+    if not chosen.is_own:
+        wanted.remove("analyzer")
+    elif chosen.model_path is None and assets.find(assets.MODEL, settings.server.data_dir) is None:
+        log.warning("no analyzer: nothing will be recognized", cause=assets.no_model(settings.server.data_dir))
+        wanted.remove("analyzer")
+    return wanted
 
 
 async def _supervise(

@@ -59,6 +59,7 @@ def installation(launcher: Launcher, data: Path, **more: dict[str, object]) -> I
         "server": {"data_dir": str(data)},
         "web": {"port": free_port()},
         "control": {"port": free_port()},
+        "analyzer": {"port": free_port()},
         "looks": {"polling_interval_sec": 1},
         "gate": {"rule": "threshold"},
         "log": {"format": "json"},

@@ -1,26 +1,51 @@
-"""The demo's cameras: made-up pictures, added to the running server through its API like anybody's."""
+"""The demo's cameras: played by the simulator, and added to the running server through its API like anybody's."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from camserver.base.errors import Conflict
 from camserver.clients.local_server import LocalServer
 
-INTERVAL_SEC = 5.0
+INTERVAL_SEC = 2.0
+# Fixed, because the cameras' addresses are kept in the database.
+SIMULATOR_PORT = 8554
 
 
 @dataclass(frozen=True, slots=True)
 class DemoCamera:
-    camera_id: str
+    """`shows` is a scene of the simulator; None is the street footage where it is installed."""
+
+    stream: str
     name: str
-    url: str
+    shows: str | None
+    offline: str = ""  # every how many seconds / for how many
+
+    @property
+    def camera_id(self) -> str:
+        return f"demo_{self.stream}"
+
+    @property
+    def url(self) -> str:
+        return f"rtsp://127.0.0.1:{SIMULATOR_PORT}/{self.stream}"
 
 
 DEMO_CAMERAS = (
-    DemoCamera("demo_entrance", "入口 / Entrance", "test://moving?period=20&width=1280&height=720"),
-    DemoCamera("demo_yard", "中庭 / Yard", "test://moving?period=7&width=960&height=540"),
-    DemoCamera("demo_store", "倉庫 / Store room", "test://still"),
-    DemoCamera("demo_gate", "故障中 / Broken camera", "test://broken?fault=no_video"),
+    DemoCamera("street", "通り / Street", None),
+    DemoCamera("yard", "中庭 / Quiet yard", "scene:quiet"),
+    DemoCamera("night", "夜の駐車場 / Car park at night", "scene:night"),
+    DemoCamera("gate", "ときどき切れる門 / Gate, offline now and then", "scene:moving", offline="90/30"),
 )
+
+
+def simulator_options(footage: Path | None) -> list[str]:
+    """What `camserver simulate` is told for the demo; without the footage the street is a made-up scene too."""
+    options = ["--port", str(SIMULATOR_PORT)]
+    for camera in DEMO_CAMERAS:
+        shows = camera.shows or (str(footage) if footage is not None else "scene:moving")
+        options += ["--camera", f"{camera.stream}={shows}"]
+        if camera.offline:
+            options += ["--offline", f"{camera.stream}={camera.offline}"]
+    return options
 
 
 async def add_demo_cameras(server: LocalServer) -> int:

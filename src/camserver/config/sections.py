@@ -13,11 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+from urllib.parse import urlsplit
 
 from camserver.base.secrets import Secret
 from camserver.config.database_url import DatabaseUrl
 from camserver.config.fields import Chosen, derived, section, setting
 from camserver.domain.admission import AdmissionPolicy
+from camserver.domain.detections import DetectionPolicy
 from camserver.domain.events import EventPolicy
 from camserver.domain.gate import GatePolicy
 from camserver.domain.incidents import IncidentPolicy
@@ -145,10 +147,35 @@ class WorkerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyzerSettings:
-    url: str = setting("http://127.0.0.1:9000", "Where the analyzer is reached.", form="http_url")
+    host: str = setting("127.0.0.1", "Address the analyzer that comes with camserver listens on.", min_chars=1)
+    port: int = setting(9000, "Port of the analyzer that comes with camserver.", min=1, max=65535)
+    url: str = derived(
+        _address("analyzer"),
+        "http://127.0.0.1:9000",
+        "Where the server reaches the analyzer. With the address of another one, `camserver up` does not start its "
+        "own. Default: made from host and port.",
+        form="http_url",
+    )
+    model_path: Path | None = setting(
+        None, "File of another model for the analyzer that comes with camserver. Not set: the one set-up fetched."
+    )
+    workers: int = setting(1, "Pictures analyzed at once; each takes about 50 MB of memory.", min=1, max=64)
+    waiting_max: int = setting(
+        16, "Pictures that may wait for their turn; one more is refused with 429.", min=0, max=1000
+    )
+    nice: int = setting(
+        10, "How far the analyzer stands behind everything else on the CPU, 0 to 19 as in nice(1).", min=0, max=19
+    )
     analyze_timeout_sec: float = setting(10.0, "Time-out of one analysis.", min=0.1, max=300)
     schema_timeout_sec: float = setting(5.0, "Time-out of vocabulary and capability requests.", min=0.1, max=300)
     health_timeout_sec: float = setting(3.0, "Time-out of a health request.", min=0.1, max=300)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the analyzer at `url` is the one that this installation starts itself."""
+        asked = urlsplit(self.url)
+        own_hosts = {self.host.strip("[]"), "localhost", "127.0.0.1", "::1"}
+        return asked.port == self.port and asked.hostname in own_hosts and asked.path in ("", "/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +231,7 @@ class Settings:
     control: ControlSettings = section("The workers' side of the server.")
     worker: WorkerSettings = section("The process that talks to cameras.")
     analyzer: AnalyzerSettings = section("The service that says what a picture shows.")
+    detections: DetectionPolicy = section("What the analyzer that comes with camserver makes of a picture.")
     vocabulary: VocabularySettings = section("The tags an analyzer may answer with.")
     looks: LookPolicy = section("When and how a camera is looked at.")
     gate: GatePolicy = section("Which looks are worth analyzing.")

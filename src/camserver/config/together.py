@@ -1,5 +1,6 @@
 """What must hold between settings. Bounds of a single setting are its own; they are not here."""
 
+import itertools
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ _NOT_ABOVE: Final = (
     ("admission.memory_recover_percent", "admission.memory_reject_percent"),
     ("admission.swap_recover_mb", "admission.swap_reject_mb"),
 )
+
+_LISTENING: Final = ("web", "control", "analyzer")
 
 Values = Mapping[str, Any]
 
@@ -56,7 +59,11 @@ def _check_budget(values: Values) -> list[Problem]:
 
 
 def _check_ports(values: Values) -> list[Problem]:
-    port = values["web.port"]
-    if port != values["control.port"] or port == 0 or values["web.host"] != values["control.host"]:
-        return []
-    return [Problem("web.port", f"{port} is also control.port on the same host; give one of them another")]
+    problems = []
+    for one, other in itertools.combinations(_LISTENING, 2):
+        port = values[f"{one}.port"]
+        same_host = values[f"{one}.host"] == values[f"{other}.host"]
+        if port == values[f"{other}.port"] and port != 0 and same_host:
+            what = f"{port} is also {other}.port on the same host; give one of them another"
+            problems.append(Problem(f"{one}.port", what))
+    return problems
