@@ -82,7 +82,7 @@ STANDINS = {
 
 
 def main() -> None:
-    from camserver.cli_root import Commands
+    from camserver.commands.root import Commands
 
     folder, *names = sys.argv[1:]
     parts.PARTS = STANDINS

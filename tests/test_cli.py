@@ -14,12 +14,13 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from camserver import __version__, cli, cli_root, parts
+from camserver import __version__, cli, parts, processes
 from camserver.base.errors import StoreUnavailable
 from camserver.base.exits import Exit
 from camserver.base.secrets import MASK, Secret
 from camserver.base.supervise import GaveUp
 from camserver.clients.local_server import LocalServer
+from camserver.commands import root
 from camserver.config import Settings
 from tests.commands_page import page
 from tests.rig.polling import until
@@ -33,7 +34,7 @@ TIMEOUT_SEC = 60
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No configuration of the machine or of the repository is found."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli_root, "SYSTEM_CONFIG", tmp_path / "etc" / "camserver.toml")
+    monkeypatch.setattr(root, "SYSTEM_CONFIG", tmp_path / "etc" / "camserver.toml")
     for name in [name for name in os.environ if name.startswith("CAMSERVER_")]:
         monkeypatch.delenv(name)
 
@@ -144,9 +145,9 @@ def test_the_configuration_is_looked_for_in_order(tmp_path: Path, monkeypatch: p
         return run("config", "check").output
 
     assert "no file" in used()
-    cli_root.SYSTEM_CONFIG.parent.mkdir()
-    cli_root.SYSTEM_CONFIG.write_text("")
-    assert str(cli_root.SYSTEM_CONFIG) in used()
+    root.SYSTEM_CONFIG.parent.mkdir()
+    root.SYSTEM_CONFIG.write_text("")
+    assert str(root.SYSTEM_CONFIG) in used()
     (tmp_path / "named.toml").write_text("")
     monkeypatch.setenv("CAMSERVER_CONFIG", str(tmp_path / "named.toml"))
     assert "named.toml" in used()
@@ -353,7 +354,7 @@ def test_up_ends_with_the_code_of_the_child_that_can_not_go_on(monkeypatch: pyte
         assert not demo
         return GaveUp("server", Exit.PORT_UNUSABLE, "error: port 8080 is in use")
 
-    monkeypatch.setattr(parts, "up", up)
+    monkeypatch.setattr(processes, "up", up)
     result = run("--data-dir", "d", "up")
     assert result.exit_code == Exit.PORT_UNUSABLE
     assert "server can't go on: error: port 8080 is in use" in result.stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from camserver import cli, parts
+from camserver import cli, parts, processes
 from camserver.base import assets
 from camserver.base.clock import StoreClock
 from camserver.base.errors import Bug, CamError, Conflict, Fatal
@@ -87,9 +87,9 @@ def a_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_up_runs_the_analyzer_when_there_is_a_model(a_model: Path, settings: Settings) -> None:
-    assert parts._processes(settings) == list(PROCESSES)
+    assert processes.wanted_processes(settings) == list(PROCESSES)
     a_model.unlink()
-    assert parts._processes(settings) == ["server", "worker"]
+    assert processes.wanted_processes(settings) == ["server", "worker"]
 
 
 @pytest.mark.parametrize(
@@ -106,13 +106,13 @@ def test_up_runs_the_analyzer_when_there_is_a_model(a_model: Path, settings: Set
 def test_up_leaves_another_analyzer_to_others(
     a_model: Path, tmp_path: Path, environ: dict[str, str], runs: bool
 ) -> None:
-    assert ("analyzer" in parts._processes(load(None, environ, tmp_path))) is runs
+    assert ("analyzer" in processes.wanted_processes(load(None, environ, tmp_path))) is runs
 
 
 def test_a_model_of_ones_own_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assets, "_CHECKOUT", tmp_path)
     settings = load(None, {"CAMSERVER_ANALYZER_MODEL_PATH": "own.tflite"}, tmp_path)
-    assert "analyzer" in parts._processes(settings)
+    assert "analyzer" in processes.wanted_processes(settings)
 
 
 def test_a_hanging_service_reports_before_the_supervisor_kills() -> None:

@@ -9,9 +9,9 @@
 
 and all of them the clock, the settings and the readiness board. `PARTS` below is that table as code,
 `PROCESSES` says which parts share a process. This module builds the resources, runs the chosen parts on one
-event loop and takes everything down again. What a service does is in `services/<name>/service.py`, whose
-`run(...)` runs until it is cancelled; it is imported only in the process that runs it, so a worker never loads
-the store.
+event loop and takes everything down again; `processes.py` starts all processes as children. What a service does
+is in `services/<name>/service.py`, whose `run(...)` runs until it is cancelled; it is imported only in the
+process that runs it, so a worker never loads the store.
 """
 
 import asyncio
@@ -20,15 +20,14 @@ import faulthandler
 import os
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from camserver.base import assets, folders, ports, supervise
 from camserver.base import clock as clocks
+from camserver.base import folders, ports
 from camserver.base import log as logs
 from camserver.base.clock import StoreClock
 from camserver.base.errors import Bug, CamError, Fatal
@@ -36,7 +35,6 @@ from camserver.base.ready import Ready
 
 if TYPE_CHECKING:
     from camserver.base.secrets import Secret
-    from camserver.clients.local_server import LocalServer
     from camserver.config import Settings
     from camserver.objects.local import LocalObjects
     from camserver.store.core import Store
@@ -46,7 +44,6 @@ log = logs.get_logger(__name__)
 # A process that was told to stop and hangs ends itself then and says where it hung. The supervisor's patience
 # is longer, because its kill would say nothing.
 STOP_DEADLINE_SEC = 8.0
-READY_POLL_SEC = 0.2
 
 
 @dataclass(slots=True)
@@ -197,11 +194,11 @@ async def _resources(parts: Sequence[Part], settings: "Settings") -> AsyncIterat
                 stack.callback(sock.close)
                 given.sockets[part.name] = sock
         if any(part.needs_store for part in parts):
-            await _add_store(given, stack)
+            await add_store(given, stack)
         yield given
 
 
-async def _add_store(given: Resources, stack: AsyncExitStack) -> None:
+async def add_store(given: Resources, stack: AsyncExitStack) -> None:
     from camserver.objects.local import LocalObjects
     from camserver.store import open_store
     from camserver.store.first_start import prepare_store
@@ -271,52 +268,6 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> Sequence[BaseException]
     return found
 
 
-@asynccontextmanager
-async def tool_server(settings: "Settings") -> AsyncIterator["LocalServer"]:
-    """The API for a command-line tool: of the server that runs, or of one that lives as long as it is needed.
-
-    The latter owns the store meanwhile, so a server that is started beside it waits or is refused, as beside any
-    other.
-    """
-    from camserver.services.web import service
-
-    running = local_server(settings, settings.web.host, settings.web.port)
-    if await running.is_there():
-        yield running
-        return
-    logs.configure("tool", settings.log.format, "warning")
-    own = Resources(settings, StoreClock(), Ready())
-    async with AsyncExitStack() as stack:
-        folders.make_usable(settings.server.data_dir, "server.data_dir")
-        sock = stack.enter_context(ports.listen("127.0.0.1", 0, "web.port"))
-        await _add_store(own, stack)
-        own.ready.expect("web")
-        web = asyncio.create_task(
-            service.run(own.store, own.objects, own.clock, settings, own.ready, sock, for_people=False)
-        )
-        stack.push_async_callback(_cancelled, web)
-        while not own.ready.is_ready and not web.done():  # noqa: ASYNC110 - the board is read, it wakes nobody
-            await asyncio.sleep(0.01)
-        if web.done():
-            await web
-        yield local_server(settings, *sock.getsockname())
-
-
-async def _cancelled(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.wait([task])
-
-
-def local_server(settings: "Settings", host: str, port: int) -> "LocalServer":
-    """The client of a web service on this machine."""
-    from camserver.clients.local_server import LocalServer
-    from camserver.config.secret_files import LOCAL_ADMIN_TOKEN
-
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    shown = f"[{host}]" if ":" in host else host
-    return LocalServer(f"http://{shown}:{port}", settings.server.secrets_dir / LOCAL_ADMIN_TOKEN)
-
-
 def simulate(
     settings: "Settings",
     cameras: Sequence[str],
@@ -352,64 +303,3 @@ def _listen_for_simulator(host: str, port: int) -> socket.socket:
         # The port is no setting, so the advice to change one does not help.
         cause = error.message.partition(";")[0]
         raise type(error)(f"{cause}; choose another with --host and --port") from None
-
-
-def up(
-    settings: "Settings", options: Sequence[str], greet: Callable[[], None], demo: bool
-) -> supervise.GaveUp | None:
-    """Runs every process of `PROCESSES` as a child until told to stop. `options` go before each command.
-
-    `greet` is called when the server is ready for the first time; with `demo`, after its cameras were added.
-    """
-    logs.configure("up", settings.log.format, settings.log.level)
-    folders.make_usable(settings.server.data_dir, "server.data_dir")
-    # The children's stderr is a pipe to us, so what is on our side of it decides how their lines look.
-    environ = {**os.environ, "CAMSERVER_LOG_FORMAT": logs.resolve_format(settings.log.format)}
-    if logs.colours_wanted():
-        environ["FORCE_COLOR"] = "1"
-    commands = [[name] for name in _processes(settings)]
-    if demo:
-        from camserver.clients.demo_cameras import simulator_options
-
-        commands.append(["simulate", *simulator_options(assets.find(assets.FOOTAGE, settings.server.data_dir))])
-    children = [
-        supervise.ChildSpec(command[0], [sys.executable, "-m", "camserver", *options, *command], environ)
-        for command in commands
-    ]
-    return asyncio.run(_supervise(children, settings, greet, demo))
-
-
-def _processes(settings: "Settings") -> list[str]:
-    """Those of `PROCESSES` that this installation needs. Without an analyzer everything else still works."""
-    wanted = list(PROCESSES)
-    chosen = settings.analyzer
-    if not chosen.is_own:
-        wanted.remove("analyzer")
-    elif chosen.model_path is None and assets.find(assets.MODEL, settings.server.data_dir) is None:
-        log.warning("no analyzer: nothing will be recognized", cause=assets.no_model(settings.server.data_dir))
-        wanted.remove("analyzer")
-    return wanted
-
-
-async def _supervise(
-    children: Sequence[supervise.ChildSpec], settings: "Settings", greet: Callable[[], None], demo: bool
-) -> supervise.GaveUp | None:
-    greeting = asyncio.create_task(_greet(settings, greet, demo))
-    try:
-        return await supervise.Supervisor(children, supervise.RestartPolicy()).run()
-    finally:
-        await _cancelled(greeting)
-
-
-async def _greet(settings: "Settings", greet: Callable[[], None], demo: bool) -> None:
-    from camserver.clients.demo_cameras import add_demo_cameras
-
-    server = local_server(settings, settings.web.host, settings.web.port)
-    while not await server.is_ready():  # noqa: ASYNC110 - it is another process
-        await asyncio.sleep(READY_POLL_SEC)
-    if demo:
-        try:
-            log.info("demo cameras added", count=await add_demo_cameras(server))
-        except CamError as error:
-            log.warning("no demo cameras", cause=error.message)
-    greet()

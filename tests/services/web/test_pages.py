@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from camserver.services.web import app
+from camserver.services.web import service
 from camserver.services.web.ui_files import load_ui
 from camserver.store import Store
 from tests.rig.clock import ManualClock
@@ -31,7 +31,7 @@ def ui_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     script.with_name(script.name + ".br").write_bytes(b"brotli of the script")
     script.with_name(script.name + ".gz").write_bytes(gzip.compress(SCRIPT))
     (folder / "assets" / "notes.txt").write_text("of no kind that is served")
-    monkeypatch.setattr(app, "FOLDER", folder)
+    monkeypatch.setattr(service, "FOLDER", folder)
     return folder
 
 
@@ -135,7 +135,7 @@ async def test_pages_take_no_other_method(web: RunningWeb) -> None:
 async def test_without_a_built_ui_the_page_says_what_to_do(
     sqlite_store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "FOLDER", tmp_path / "nowhere")
+    monkeypatch.setattr(service, "FOLDER", tmp_path / "nowhere")
     async with running_web(sqlite_store, clock, tmp_path) as web:
         page = await web.browser().get("/")
         assert page.status == 503

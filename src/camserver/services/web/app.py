@@ -23,7 +23,7 @@ from camserver.services.web.routes import (
     vocabulary,
 )
 from camserver.services.web.routing import GuardedRoute, add_routes
-from camserver.services.web.ui_files import FOLDER, load_ui
+from camserver.services.web.ui_files import UiFiles
 
 SUBJECTS = (
     health,
@@ -63,10 +63,10 @@ def build_api() -> FastAPI:
     return api
 
 
-def build_app(web: Web) -> App:
+def build_app(web: Web, ui: UiFiles) -> App:
     api = build_api()
     api.state.web = web
-    api.state.ui = load_ui(FOLDER)
+    api.state.ui = ui
     return Edge(api, web.settings, web.clock)
 
 

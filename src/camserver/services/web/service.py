@@ -18,6 +18,7 @@ from camserver.services.web.calls import Web
 from camserver.services.web.feeds import Feeds
 from camserver.services.web.passwords import Passwords
 from camserver.services.web.throttle import Devices, Throttle
+from camserver.services.web.ui_files import FOLDER, UiFiles, load_ui
 from camserver.store import Store, sessions
 from camserver.store.first_start import prepare_store
 
@@ -36,15 +37,18 @@ async def run(
     *,
     for_people: bool = True,
 ) -> None:
-    """`for_people` False serves the API to a tool on this machine: nobody is told an address or offered a link."""
+    """`for_people` False serves the API to a tool on this machine: there are no
+    pages, and nobody is told an address or offered a link."""
     web = await _make_web(store, objects, clock, settings, ready, sock)
+    ui = UiFiles({})
     try:
         if for_people:
+            ui = await asyncio.to_thread(load_ui, FOLDER)
             await setup_link.offer(store, web.public_url, settings.server.data_dir, clock.now_ms())
             _tell_where(settings, web.public_url)
         async with asyncio.TaskGroup() as group:
             group.create_task(_sweep(store, clock))
-            group.create_task(asgi.serve(build_app(web), sock, lambda: ready.set("web")))
+            group.create_task(asgi.serve(build_app(web, ui), sock, lambda: ready.set("web")))
     finally:
         await web.feeds.close()
         web.passwords.close()

@@ -1,7 +1,7 @@
 """The root of the `camserver` command: global options, where the settings come from, and errors.
 
 An error of ours is one line and an exit code of `base/exits.py`; an unexpected one is a line too, and its
-traceback goes to a file. The commands are in `cli.py`.
+traceback goes to a file. The commands are in the modules beside this one.
 """
 
 import json

@@ -1,0 +1,81 @@
+"""`camserver up`: the processes of one machine as children that are started again when they die."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from camserver.base import assets, folders, supervise
+from camserver.base import log as logs
+from camserver.base.errors import CamError
+from camserver.parts import PROCESSES
+from camserver.tool_server import cancelled, local_server
+
+if TYPE_CHECKING:
+    from camserver.config import Settings
+
+log = logs.get_logger(__name__)
+
+READY_POLL_SEC = 0.2
+
+
+def up(
+    settings: "Settings", options: Sequence[str], greet: Callable[[], None], demo: bool
+) -> supervise.GaveUp | None:
+    """Runs every process of `PROCESSES` as a child until told to stop. `options` go before each command.
+
+    `greet` is called when the server is ready for the first time; with `demo`, after its cameras were added.
+    """
+    logs.configure("up", settings.log.format, settings.log.level)
+    folders.make_usable(settings.server.data_dir, "server.data_dir")
+    # The children's stderr is a pipe to us, so what is on our side of it decides how their lines look.
+    environ = {**os.environ, "CAMSERVER_LOG_FORMAT": logs.resolve_format(settings.log.format)}
+    if logs.colours_wanted():
+        environ["FORCE_COLOR"] = "1"
+    commands = [[name] for name in wanted_processes(settings)]
+    if demo:
+        from camserver.clients.demo_cameras import simulator_options
+
+        commands.append(["simulate", *simulator_options(assets.find(assets.FOOTAGE, settings.server.data_dir))])
+    children = [
+        supervise.ChildSpec(command[0], [sys.executable, "-m", "camserver", *options, *command], environ)
+        for command in commands
+    ]
+    return asyncio.run(_supervise(children, settings, greet, demo))
+
+
+def wanted_processes(settings: "Settings") -> list[str]:
+    """Those of `PROCESSES` that this installation needs. Without an analyzer everything else still works."""
+    wanted = list(PROCESSES)
+    chosen = settings.analyzer
+    if not chosen.is_own:
+        wanted.remove("analyzer")
+    elif chosen.model_path is None and assets.find(assets.MODEL, settings.server.data_dir) is None:
+        log.warning("no analyzer: nothing will be recognized", cause=assets.no_model(settings.server.data_dir))
+        wanted.remove("analyzer")
+    return wanted
+
+
+async def _supervise(
+    children: Sequence[supervise.ChildSpec], settings: "Settings", greet: Callable[[], None], demo: bool
+) -> supervise.GaveUp | None:
+    greeting = asyncio.create_task(_greet(settings, greet, demo))
+    try:
+        return await supervise.Supervisor(children, supervise.RestartPolicy()).run()
+    finally:
+        await cancelled(greeting)
+
+
+async def _greet(settings: "Settings", greet: Callable[[], None], demo: bool) -> None:
+    from camserver.clients.demo_cameras import add_demo_cameras
+
+    server = local_server(settings, settings.web.host, settings.web.port)
+    while not await server.is_ready():  # noqa: ASYNC110 - it is another process
+        await asyncio.sleep(READY_POLL_SEC)
+    if demo:
+        try:
+            log.info("demo cameras added", count=await add_demo_cameras(server))
+        except CamError as error:
+            log.warning("no demo cameras", cause=error.message)
+    greet()
