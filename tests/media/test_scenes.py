@@ -28,7 +28,7 @@ def test_unknown_scene(tmp_path: Path) -> None:
 
 def test_night_is_dark() -> None:
     day, night = (float(VideoPicture(next(draw_scene(SCENES[name]))).gray(320).mean()) for name in ("quiet", "night"))
-    assert night < 40 < day
+    assert night < 60 < 120 < day
 
 
 @pytest.mark.parametrize(("name", "passes"), [("quiet", False), ("night", False), ("moving", True)])
