@@ -346,7 +346,7 @@ def test_every_japanese_text_is_japanese() -> None:
 
 async def test_unknown_addresses_and_methods(web: RunningWeb) -> None:
     browser = web.browser()
-    assert (await browser.get("/no-such")).body["details"]["reason"] == "no_route"
+    assert (await browser.get("/api/no-such")).body["details"]["reason"] == "no_route"
     assert (await browser.get("/api/cameras/")).status == 404
     wrong = await browser.ask("PUT", "/api/cameras", headers=web.local_admin)
     assert (wrong.status, wrong.body["error_code"]) == (405, "wrong_method")
