@@ -13,9 +13,9 @@ from camserver.base.secrets import Secret
 from camserver.domain.events import EventPolicy
 from camserver.domain.jobs import JobPolicy
 from camserver.store import Dialect, Store, Tx, open_store
+from camserver.store.address import dialect_of, sqlite_path
 from camserver.store.check import CHECKS, Finding, _run_checks, check, check_database
 from camserver.store.jobs import ClaimTerms, claim
-from camserver.store.migrate import dialect_of, sqlite_path
 from camserver.store.vocabularies import activate, add, shipped
 from tests.rig.templates import Template
 from tests.store.conftest import KINDS, wipe

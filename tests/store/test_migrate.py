@@ -17,10 +17,10 @@ from sqlalchemy.engine import Connection
 
 from camserver.base.errors import Fatal, StoreTooNew, StoreTooOld, StoreUnavailable, UpgradeFailed
 from camserver.base.secrets import Secret
-from camserver.store import Dialect, open_store, upgrade_database
-from camserver.store import migrate as migrating
+from camserver.store import Dialect, open_store, sqlite_schema, upgrade_database
+from camserver.store.address import dialect_of, sqlite_path
 from camserver.store.check import check_database
-from camserver.store.migrate import dialect_of, on_database, sqlite_path, status, upgrade
+from camserver.store.migrate import on_database, status, upgrade
 from camserver.store.tables import metadata
 from tests.rig.databases import DatabaseServer
 from tests.rig.ports import free_port
@@ -70,7 +70,7 @@ def empty_url(db_kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> I
 def next_migrations(tmp_path: Path) -> Path:
     """The program's migrations and one more."""
     folder = tmp_path / "next" / "migrations"
-    shutil.copytree(migrating.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(sqlite_schema.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "versions" / "0002_next.py").write_text(NEXT)
     return folder
 
@@ -78,7 +78,7 @@ def next_migrations(tmp_path: Path) -> Path:
 @pytest.fixture
 def newer_program(next_migrations: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """From here on the program is the next version."""
-    monkeypatch.setattr(migrating, "MIGRATIONS", next_migrations)
+    monkeypatch.setattr(sqlite_schema, "MIGRATIONS", next_migrations)
     return next_migrations
 
 
@@ -196,7 +196,7 @@ async def test_a_newer_database_is_refused_and_left_alone(
 ) -> None:
     await asyncio.to_thread(fill, db_url)
     with monkeypatch.context() as newer:
-        newer.setattr(migrating, "MIGRATIONS", next_migrations)
+        newer.setattr(sqlite_schema, "MIGRATIONS", next_migrations)
         await upgrade_database(Secret(db_url), None)
     for attempt in (open_store(db_url), upgrade_database(Secret(db_url), None), check_database(db_url)):
         with pytest.raises(StoreTooNew, match=r"0002.*install that version again, or restore the backup"):
@@ -308,7 +308,7 @@ def test_a_kill_in_the_middle_leaves_the_old_file_or_the_new_one(
     found = status_of_either(url, next_migrations, monkeypatch)
     assert found == ("0002" if moment == "after:replace" else "0001")
     # Whichever it is, it is whole, and the next start goes on from it.
-    monkeypatch.setattr(migrating, "MIGRATIONS", next_migrations)
+    monkeypatch.setattr(sqlite_schema, "MIGRATIONS", next_migrations)
     assert upgrade(url).current == "0002"
     assert tenants(url, NEW_COLUMNS) == [*NEW_ROWS, ("in the log", 8, "in the log")]
     left = [path.name for path in sqlite_path(url).parent.iterdir() if "upgrading" in path.name]
@@ -317,7 +317,7 @@ def test_a_kill_in_the_middle_leaves_the_old_file_or_the_new_one(
 
 def status_of_either(url: str, next_migrations: Path, monkeypatch: pytest.MonkeyPatch) -> str | None:
     with monkeypatch.context() as newer:
-        newer.setattr(migrating, "MIGRATIONS", next_migrations)
+        newer.setattr(sqlite_schema, "MIGRATIONS", next_migrations)
         return status(url).current
 
 
@@ -327,7 +327,7 @@ def test_a_file_that_another_program_reads_is_not_replaced_under_it(
     url: str = sqlite_template.fresh()  # type: ignore[attr-defined]  # a SqliteTemplate
     fill(url)
     leave_rows_in_the_log(sqlite_path(url))
-    monkeypatch.setattr(migrating, "MIGRATIONS", next_migrations)
+    monkeypatch.setattr(sqlite_schema, "MIGRATIONS", next_migrations)
     with closing(sqlite3.connect(sqlite_path(url), isolation_level=None)) as reader:
         reader.execute("BEGIN")
         assert reader.execute("SELECT count(*) FROM tenants").fetchone() == (TENANTS + 1,)

@@ -13,7 +13,7 @@ import pytest
 from camserver.base.errors import DataOwned
 from camserver.base.secrets import Secret
 from camserver.store import Store, Tx, open_store, upgrade_database
-from camserver.store.migrate import sqlite_path
+from camserver.store.address import sqlite_path
 from camserver.store.sqlite import OwnerLock, SqliteStore
 from tests.rig.polling import poll
 from tests.rig.templates import SqliteTemplate

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from camserver.store import migrate
+from camserver.store import migrate, sqlite_schema
 
 # Steps of an upgrade of SQLite, as (object, name of its attribute).
 STEPS: dict[str, tuple[Any, str]] = {
@@ -49,7 +49,7 @@ def _dying(step: Callable[..., Any], when: str) -> Callable[..., Any]:
 
 
 def main(migrations: str, url: str, moment: str = "") -> None:
-    migrate.MIGRATIONS = Path(migrations)
+    sqlite_schema.MIGRATIONS = Path(migrations)
     before = migrate.status(url)
     if moment == "inside":
         os.environ["CAMSERVER_TEST_DIE"] = "1"

@@ -27,13 +27,14 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Connection
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from camserver.base.errors import Fatal, StoreTooNew, StoreTooOld, StoreUnavailable, UpgradeFailed
+from camserver.base.errors import StoreTooNew, StoreTooOld, StoreUnavailable, UpgradeFailed
 from camserver.base.secrets import scrub
+from camserver.store import sqlite_schema
+from camserver.store.address import dialect_of, sqlite_path
 from camserver.store.sql import Dialect
 
 T = TypeVar("T")
 
-MIGRATIONS = Path(__file__).parent / "migrations"
 # Any number that no other program on the same PostgreSQL would choose.
 UPGRADE_LOCK = 0x63616D73
 
@@ -48,24 +49,6 @@ class SchemaStatus:
     @property
     def up_to_date(self) -> bool:
         return self.current == self.head
-
-
-def dialect_of(url: str) -> Dialect:
-    match urlsplit(url).scheme.partition("+")[0]:
-        case "sqlite":
-            return Dialect.SQLITE
-        case "postgresql" | "postgres":
-            return Dialect.POSTGRES
-        case "mysql" | "mariadb":
-            return Dialect.MARIADB
-        case scheme:
-            raise Fatal(
-                f"[store] url has the scheme {scheme!r}; use sqlite:///path, postgresql://… or mysql://… (MariaDB)"
-            )
-
-
-def sqlite_path(url: str) -> Path:
-    return Path(unquote(urlsplit(url).path))
 
 
 def status(url: str) -> SchemaStatus:
@@ -112,7 +95,7 @@ def require_current(url: str) -> None:
 
 def _config(connection: Connection | None = None) -> Config:
     config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("script_location", str(sqlite_schema.MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     return config
 

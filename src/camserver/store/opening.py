@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from camserver.base.secrets import Secret
+from camserver.store import sqlite_schema
+from camserver.store.address import dialect_of, sqlite_path
 from camserver.store.core import Store
 from camserver.store.sql import Dialect
 from camserver.store.sqlite import OwnerLock, SqliteStore
 
 if TYPE_CHECKING:
     from camserver.store.migrate import SchemaStatus
-# `migrate` is imported where it is used: its libraries take a second to load, and the SQLite writer's process, which
-# every start and restart waits for, imports this package without ever migrating.
+# `migrate` is imported where it is used: its libraries take a second to load, and neither a start that finds nothing
+# to migrate nor the SQLite writer's process, which every start and restart waits for, needs them.
 
 
 async def open_store(
@@ -30,10 +32,8 @@ async def open_store(
     An empty database is set up. An older SQLite file is backed up and upgraded, since it is ours alone; an older
     server database is refused with the command to run, since other machines may be using it.
     """
-    from camserver.store import migrate
-
     address = url if isinstance(url, Secret) else Secret(url)
-    match migrate.dialect_of(address.reveal()):
+    match dialect_of(address.reveal()):
         case Dialect.SQLITE:
             return await _open_sqlite(address.reveal(), sqlite_readers, acquire_timeout_sec, backup_dir)
         case Dialect.POSTGRES:
@@ -59,9 +59,7 @@ async def upgrade_database(url: Secret, backup_dir: Path | None) -> "SchemaStatu
 
 @asynccontextmanager
 async def _owned(url: str) -> AsyncIterator[None]:
-    from camserver.store import migrate
-
-    if migrate.dialect_of(url) is not Dialect.SQLITE:
+    if dialect_of(url) is not Dialect.SQLITE:
         yield
         return
     lock = _lock_of(url)
@@ -73,20 +71,20 @@ async def _owned(url: str) -> AsyncIterator[None]:
 
 
 def _lock_of(url: str) -> OwnerLock:
-    from camserver.store import migrate
-
-    path = migrate.sqlite_path(url)
+    path = sqlite_path(url)
     return OwnerLock(path.with_name(path.name + ".lock"))
 
 
 async def _open_sqlite(url: str, readers: int, acquire_timeout_sec: float, backup_dir: Path | None) -> SqliteStore:
-    from camserver.store import migrate
-
+    path = sqlite_path(url)
     lock = _lock_of(url)
     await lock.acquire()
     try:
-        await asyncio.to_thread(migrate.upgrade, url, backup_dir)
-        store = SqliteStore(migrate.sqlite_path(url), lock, readers=readers, acquire_timeout_sec=acquire_timeout_sec)
+        if not await asyncio.to_thread(sqlite_schema.is_newest, path):
+            from camserver.store import migrate
+
+            await asyncio.to_thread(migrate.upgrade, url, backup_dir)
+        store = SqliteStore(path, lock, readers=readers, acquire_timeout_sec=acquire_timeout_sec)
         await store.start()
     except BaseException:
         lock.release()
