@@ -298,8 +298,7 @@ def simulate(
 
 def _listen_for_simulator(host: str, port: int) -> socket.socket:
     try:
-        return ports.listen(host, port, "simulate.port")
+        return ports.listen(host, port, "demo.port")
     except CamError as error:
-        # The port is no setting, so the advice to change one does not help.
-        cause = error.message.partition(";")[0]
-        raise type(error)(f"{cause}; choose another with --host and --port") from None
+        # Of `camserver simulate` itself the port is no setting.
+        raise type(error)(f"{error.message}; for `camserver simulate` itself: with --host and --port") from None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from camserver.base import assets, folders, supervise
 from camserver.base import log as logs
 from camserver.base.errors import CamError
+from camserver.clients.ready_probe import is_ready
 from camserver.parts import PROCESSES
 from camserver.tool_server import cancelled, local_server
 
@@ -37,7 +38,8 @@ def up(
     if demo:
         from camserver.clients.demo_cameras import simulator_options
 
-        commands.append(["simulate", *simulator_options(assets.find(assets.FOOTAGE, settings.server.data_dir))])
+        footage = assets.find(assets.FOOTAGE, settings.server.data_dir)
+        commands.append(["simulate", *simulator_options(footage, settings.demo.port)])
     children = [
         supervise.ChildSpec(command[0], [sys.executable, "-m", "camserver", *options, *command], environ)
         for command in commands
@@ -68,14 +70,14 @@ async def _supervise(
 
 
 async def _greet(settings: "Settings", greet: Callable[[], None], demo: bool) -> None:
-    from camserver.clients.demo_cameras import add_demo_cameras
-
-    server = local_server(settings, settings.web.host, settings.web.port)
-    while not await server.is_ready():  # noqa: ASYNC110 - it is another process
+    while not await is_ready(settings.web.host, settings.web.port):  # noqa: ASYNC110 - it is another process
         await asyncio.sleep(READY_POLL_SEC)
     if demo:
+        from camserver.clients.demo_cameras import add_demo_cameras
+
+        server = local_server(settings, settings.web.host, settings.web.port)
         try:
-            log.info("demo cameras added", count=await add_demo_cameras(server))
+            log.info("demo cameras added", count=await add_demo_cameras(server, settings.demo.port))
         except CamError as error:
             log.warning("no demo cameras", cause=error.message)
     greet()

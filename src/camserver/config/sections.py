@@ -213,6 +213,11 @@ class MediaSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DemoSettings:
+    port: int = setting(8554, "Port the demo's cameras are played at, on this machine only.", min=1, max=65535)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
     format: Literal["auto", "json", "text"] = setting(
         "auto", "Lines of JSON or readable text; auto: text on a terminal, JSON elsewhere."
@@ -253,6 +258,7 @@ class Settings:
     media: MediaSettings = section("Signed links to pictures and clips.")
     drive: DriveSettings = section("Archive on Google Drive.", unused="no archive sink is part of this version")
     webhook: WebhookSettings = section("Notifications to another program.", unused=NO_NOTIFICATION)
+    demo: DemoSettings = section("The simulated cameras of `camserver up --demo`.")
     log: LogSettings = section("Logging.")
 
     config_file: Path | None
