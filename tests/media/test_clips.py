@@ -1,14 +1,27 @@
+import itertools
 import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
+import av
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from camserver.base.errors import BadInput
+from camserver.base.errors import BadInput, Unavailable
 from camserver.media import clips
-from camserver.media.clips import CLOCK_HZ, cache_name, encode_file, is_servable, read_clip, split_nals
+from camserver.media.clips import (
+    CLOCK_HZ,
+    cache_name,
+    encode_file,
+    encode_frames,
+    is_servable,
+    read_clip,
+    split_nals,
+)
 from tests.rig.video_files import video_file
 
 
@@ -47,6 +60,37 @@ def test_another_video_is_encoded(tmp_path: Path) -> None:
     assert len(clip.units) == 20
     assert is_servable(target)
     assert os.listdir(target.parent) == ["made.mp4"]  # no draft is left
+
+
+def test_encoding_ends_when_told_and_leaves_nothing(tmp_path: Path) -> None:
+    stop = threading.Event()
+
+    def without_end() -> Iterator[av.VideoFrame]:
+        for number in itertools.count():
+            if number == 3:
+                stop.set()
+            yield av.VideoFrame(320, 180, "yuv420p")
+
+    with pytest.raises(Unavailable, match=r"made\.mp4"):
+        encode_frames(without_end(), 10, (320, 180), tmp_path / "cache" / "made.mp4", stop)
+    assert os.listdir(tmp_path / "cache") == []
+
+
+def test_two_at_once_do_not_write_into_one_file(tmp_path: Path) -> None:
+    """Two cameras may show the same: the first frame of one waits until the other has begun."""
+    both = threading.Barrier(2, timeout=60)
+
+    def frames() -> Iterator[av.VideoFrame]:
+        both.wait()
+        for _ in range(20):
+            yield av.VideoFrame(320, 180, "yuv420p")
+
+    target = tmp_path / "made.mp4"
+    with ThreadPoolExecutor(2) as threads:
+        for one in [threads.submit(encode_frames, frames(), 10, (320, 180), target) for _ in range(2)]:
+            one.result()
+    assert os.listdir(tmp_path) == ["made.mp4"]
+    assert len(read_clip(target).units) == 20
 
 
 def test_sizes_become_even(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The RTSP source against a server that nobody here wrote, with digest authentication."""
 
 import asyncio
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from camserver.media.clips import read_clip
 from camserver.media.packets import Miss
 from camserver.media.rtsp_address import Login
 from camserver.media.shots import VideoShot
-from tests.fakes.gstreamer.camera import MissingGStreamer, gstreamer_camera
+from tests.fakes.gstreamer.camera import gstreamer_camera
 from tests.rig.simulated import camera_source
 from tests.rig.video_files import video_file
 
@@ -25,13 +24,8 @@ USER, PASSWORD = "viewer", "word of 1 camera"
 def camera(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("gstreamer")
     video = video_file(folder / "a.mp4", fps=10, keyframes_apart=5, bf="0", shade=lambda number: 60 + 5 * number)
-    try:
-        with gstreamer_camera(read_clip(video), 10, USER, PASSWORD, folder) as url:
-            yield url
-    except MissingGStreamer as error:
-        if os.environ.get("CI", "").lower() in ("1", "true", "yes"):
-            pytest.fail(f"{error} (skipped where CI is not set)", pytrace=False)
-        pytest.skip(str(error))
+    with gstreamer_camera(read_clip(video), 10, USER, PASSWORD, folder) as url:
+        yield url
 
 
 @pytest.mark.parametrize("interval_ms", [1000, 60_000], ids=["held", "opened for each look"])

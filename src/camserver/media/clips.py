@@ -9,6 +9,7 @@ import hashlib
 import itertools
 import os
 import re
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,7 +20,7 @@ import av
 from av.bitstream import BitStreamFilterContext
 from av.video.frame import VideoFrame
 
-from camserver.base.errors import BadInput
+from camserver.base.errors import BadInput, Unavailable
 from camserver.base.log import get_logger
 
 log = get_logger(__name__)
@@ -81,10 +82,17 @@ def is_servable(path: Path) -> bool:
     return apart <= KEYFRAMES_APART_MAX_SEC * CLOCK_HZ
 
 
-def encode_frames(frames: Iterable[VideoFrame], fps: int, size: tuple[int, int], target: Path) -> None:
-    """Writes the pictures as an H.264 file, complete or not at all."""
+def encode_frames(
+    frames: Iterable[VideoFrame],
+    fps: int,
+    size: tuple[int, int],
+    target: Path,
+    stop: threading.Event | None = None,
+) -> None:
+    """Writes the pictures as an H.264 file, complete or not at all. Setting `stop` ends it, by Unavailable."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    # Two cameras may show the same.
+    draft = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
     try:
         with av.open(str(draft), "w", format="mp4") as container:
             stream: Any = container.add_stream("libx264", rate=fps, options=dict(_ENCODER))
@@ -92,6 +100,8 @@ def encode_frames(frames: Iterable[VideoFrame], fps: int, size: tuple[int, int],
             stream.gop_size = fps * KEYFRAMES_APART_SEC
             stream.codec_context.thread_count = 1
             for number, frame in enumerate(frames):
+                if stop is not None and stop.is_set():
+                    raise Unavailable(f"{target.name} is not encoded: the simulator stops")
                 scaled = frame.reformat(*size, format="yuv420p")
                 scaled.pts, scaled.time_base = number, Fraction(1, fps)
                 container.mux(stream.encode(scaled))
@@ -101,8 +111,8 @@ def encode_frames(frames: Iterable[VideoFrame], fps: int, size: tuple[int, int],
         draft.unlink(missing_ok=True)
 
 
-def encode_file(path: Path, width_max: int, target: Path) -> None:
-    """Encodes another video, at most so wide."""
+def encode_file(path: Path, width_max: int, target: Path, stop: threading.Event | None = None) -> None:
+    """Encodes another video, at most so wide, unless `stop` is set before it is done."""
     with _opened(path) as container:
         video = _video_of(container, path)
         width = min(width_max, video.codec_context.width)
@@ -111,7 +121,7 @@ def encode_file(path: Path, width_max: int, target: Path) -> None:
         # Both even, as 4:2:0 wants it.
         size = (max(width & ~1, 2), max(height & ~1, 2))
         try:
-            encode_frames(container.decode(video), fps, size, target)
+            encode_frames(container.decode(video), fps, size, target, stop)
         except av.FFmpegError as error:
             raise BadInput(f"{path} can't be decoded: {error.strerror}") from None
 

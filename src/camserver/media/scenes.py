@@ -4,6 +4,7 @@ Pictures are the same on every machine: drawn once at twice the size, then only 
 simple on purpose: enough for a gate and a person's eye, nothing that a detector should find.
 """
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,14 +41,14 @@ SCENES: Final = {
 }
 
 
-def encode_scene(name: str, width_max: int, folder: Path) -> Path:
-    """The scene as an H.264 file in `folder`, made when it is not there yet."""
+def encode_scene(name: str, width_max: int, folder: Path, stop: threading.Event | None = None) -> Path:
+    """The scene as an H.264 file in `folder`, made when it is not there yet; setting `stop` ends the making."""
     if name not in SCENES:
         raise BadInput(f"there is no scene {name!r}; there are {', '.join(SCENES)}")
     target = folder / f"scene-{name}-{width_max}-{_RECIPE}.mp4"
     if not target.exists():
         width = min(width_max, SIZE[0])
-        encode_frames(draw_scene(SCENES[name]), FPS, (width & ~1, SIZE[1] * width // SIZE[0] & ~1), target)
+        encode_frames(draw_scene(SCENES[name]), FPS, (width & ~1, SIZE[1] * width // SIZE[0] & ~1), target, stop)
     return target
 
 
@@ -55,12 +56,22 @@ def draw_scene(scene: Scene) -> Iterator[VideoFrame]:
     """Its pictures in order; the last one leads back to the first."""
     random = np.random.default_rng(7)
     empty = _car_park_at_night() if scene.is_night else _yard()
+    planes = _planes(empty)
     count = scene.seconds * FPS
     for number in range(count):
-        picture = _with_walker(empty, number / count) if scene.has_walker else empty
-        pixels = np.asarray(picture, np.float32)
-        grain = random.normal(0, scene.noise, pixels.shape[:2]).astype(np.float32)
-        yield VideoFrame.from_ndarray(_bytes(pixels + grain[..., None]), format="rgb24").reformat(format="yuv420p")
+        if scene.has_walker:
+            planes = _planes(_with_walker(empty, number / count))
+        shown = planes.copy()
+        luma = shown[: SIZE[1]]
+        grain = random.standard_normal(luma.shape, np.float32) * np.float32(scene.noise)
+        luma[:] = _bytes(luma + grain)
+        yield VideoFrame.from_ndarray(shown, format="yuv420p")
+
+
+def _planes(picture: Image.Image) -> NDArray[np.uint8]:
+    """Luma above, the colours below, as video has them."""
+    colours = VideoFrame.from_ndarray(np.asarray(picture), format="rgb24")
+    return np.asarray(colours.reformat(format="yuv420p").to_ndarray(), np.uint8)
 
 
 def _yard() -> Image.Image:

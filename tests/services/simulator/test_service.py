@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from av.video.frame import VideoFrame
 
 from camserver.base.clock import StoreClock
 from camserver.base.errors import BadInput
@@ -282,6 +283,20 @@ async def test_nonsense_ends_the_connection(simulator: Simulator) -> None:
     await client.open()
     client.writer.write(b"GET / HTTP/1.1\r\n\r\n")
     assert await client.is_cut()
+    client.close()
+
+
+async def test_the_end_waits_for_no_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    picture = VideoFrame(320, 180, "yuv420p")
+    monkeypatch.setattr("camserver.media.scenes.draw_scene", lambda _: itertools.repeat(picture))
+    cache = tmp_path / "cache"
+    async with simulated(cache, CameraAsked("yard", "scene:quiet"), with_login=False) as running:
+        client = RtspClient(running.url("yard"))
+        await client.open()
+        asking = asyncio.create_task(client.ask("DESCRIBE"))
+        await until(lambda: cache.exists() and any(cache.iterdir()), "the encoding to begin")
+    await until(lambda: not any(cache.iterdir()), "the encoding to end")
+    asking.cancel()
     client.close()
 
 

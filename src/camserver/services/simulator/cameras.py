@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -62,6 +63,7 @@ class SimulatedCamera:
         self.asked = asked
         self.faults = Faults()
         self._cache_dir = cache_dir
+        self._closing = threading.Event()
         self._playbacks: dict[str, asyncio.Task[Playback]] = {}
         self.clients: set[Client] = set()
 
@@ -70,6 +72,12 @@ class SimulatedCamera:
         if stream not in self._playbacks:
             self._playbacks[stream] = asyncio.ensure_future(self._open(stream))
         return await asyncio.shield(self._playbacks[stream])
+
+    def close(self) -> None:
+        """Ends what is being encoded: the program waits for its threads, and a scene may take many seconds."""
+        self._closing.set()
+        for opening in self._playbacks.values():
+            opening.cancel()
 
     def cut_all(self) -> None:
         """Ends every connection; clients may come back."""
@@ -97,12 +105,13 @@ class SimulatedCamera:
     def _read(self, stream: str) -> Clip:
         shows, width_max = self.asked.shows, WIDTH_MAX[stream]
         if shows.startswith(SCENE_PREFIX):
-            return read_clip(encode_scene(shows.removeprefix(SCENE_PREFIX), width_max, self._cache_dir))
+            scene = shows.removeprefix(SCENE_PREFIX)
+            return read_clip(encode_scene(scene, width_max, self._cache_dir, self._closing))
         path = Path(shows)
         if stream == MAIN and is_servable(path):
             return read_clip(path)
         made = self._cache_dir / cache_name(path, width_max)
         if not made.exists():
             log.info("encoding a video once", camera=self.asked.name, file=str(path))
-            encode_file(path, width_max, made)
+            encode_file(path, width_max, made, self._closing)
         return read_clip(made)

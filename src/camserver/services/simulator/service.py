@@ -102,6 +102,8 @@ class Simulator:
             writer.transport.abort()
 
     async def _end(self, schedules: Sequence["asyncio.Task[None]"]) -> None:
+        for camera in self._cameras.values():
+            camera.close()
         tasks = [*schedules, *self._serving]
         for task in tasks:
             task.cancel()
