@@ -1,4 +1,4 @@
-"""Brings the programs that tests start beside camserver: private database servers, a browser.
+"""Brings the programs that tests start beside camserver: private database servers, cameras, a browser.
 
 As root on Debian or Ubuntu the missing ones are installed by apt, without starting their services: tests
 start servers of their own in temporary folders. Elsewhere they are named and the tests that need them are
@@ -39,6 +39,11 @@ PROGRAMS = (
     Program("postgresql", ("/usr/lib/postgresql/*/bin/postgres",), "store tests on PostgreSQL"),
     Program("mariadb-server", ("mariadbd", "/usr/sbin/mariadbd"), "store tests on MariaDB"),
     Program("chromium", ("chromium", "chromium-browser", "google-chrome"), "tests in a browser"),
+    Program("python3-gi", ("/usr/lib/python3/dist-packages/gi/__init__.py",), CAMERAS),
+    Program("gir1.2-gst-rtsp-server-1.0", ("/usr/lib/*/girepository-1.0/GstRtspServer-1.0.typelib",), CAMERAS),
+    Program("gstreamer1.0-plugins-base", ("/usr/lib/*/gstreamer-1.0/libgstapp.so",), CAMERAS),
+    Program("gstreamer1.0-plugins-good", ("/usr/lib/*/gstreamer-1.0/libgstrtp.so",), CAMERAS),
+    Program("gstreamer1.0-plugins-bad", ("/usr/lib/*/gstreamer-1.0/libgstvideoparsersbad.so",), CAMERAS),
     Program("fonts-noto-cjk", ("/usr/share/fonts/*/noto/NotoSansCJK-Regular.ttc",), "screenshots with Japanese text"),
 )
 

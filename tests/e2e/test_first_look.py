@@ -1,71 +1,25 @@
 """camserver as its first user meets it: start, add a camera, make the admin, see a picture and an event, stop."""
 
+import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
 
 from camserver.base.exits import Exit
+from tests.e2e.installation import PASSWORD, Installation, installation, seen, signed_in, two_pictures
 from tests.fakes.analyzer.remote import RemoteAnalyzer
-from tests.rig.pictures import jpeg
 from tests.rig.polling import poll_async
-from tests.rig.ports import LOOPBACK, free_port, listening_socket, port_of
+from tests.rig.ports import listening_socket, port_of
 from tests.rig.processes import Launcher, Running
 from tests.rig.small_disk import small_disk
 
-LOGIN, PASSWORD = "first-admin", "a-password-nobody-guesses-41"
-REQUEST_TIMEOUT_SEC = 10
 DISK_BYTES = 100_000_000
-
-
-@dataclass(slots=True)
-class Installation:
-    """One data folder and its ports; `settings` is the user's whole configuration file."""
-
-    launcher: Launcher
-    data: Path
-    settings: dict[str, dict[str, object]]
-
-    @property
-    def web_url(self) -> str:
-        return f"http://{LOOPBACK}:{self.settings['web']['port']}"
-
-    def up(self) -> Running:
-        return self.launcher.camserver("up", settings=self.settings)
-
-    async def ready(self) -> Running:
-        running = self.up()
-        await running.until_ready(f"{self.web_url}/readyz")
-        return running
-
-    async def command(self, *arguments: str) -> str:
-        """Runs a camserver command to its end; what it printed."""
-        running = self.launcher.camserver(*arguments, settings=self.settings)
-        code = await running.wait()
-        assert code == Exit.OK, running.output_tail()
-        return running.stdout_path.read_text()
-
-
-def installation(launcher: Launcher, data: Path, **more: dict[str, object]) -> Installation:
-    settings: dict[str, dict[str, object]] = {
-        "server": {"data_dir": str(data)},
-        "web": {"port": free_port()},
-        "control": {"port": free_port()},
-        "analyzer": {"port": free_port()},
-        "looks": {"polling_interval_sec": 1},
-        "gate": {"rule": "threshold"},
-        "log": {"format": "json"},
-        **more,
-    }
-    return Installation(launcher, data, settings)
 
 
 @pytest.fixture
@@ -73,84 +27,67 @@ def fresh(launcher: Launcher, tmp_path: Path) -> Installation:
     return installation(launcher, tmp_path / "data")
 
 
-@asynccontextmanager
-async def signed_in(house: Installation, token: str) -> AsyncIterator[aiohttp.ClientSession]:
-    """A browser whose user came by the set-up link and then signed in."""
-    timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_SEC)
-    jar = aiohttp.CookieJar(unsafe=True)  # cookies of a bare address
-    async with aiohttp.ClientSession(house.web_url, timeout=timeout, cookie_jar=jar) as browser:
-        made = {"token": token, "login": LOGIN, "password": PASSWORD}
-        async with browser.post("/api/setup", json=made) as answer:
-            assert answer.status == 201, await answer.text()
-        async with browser.post("/api/session", json={"login": LOGIN, "password": PASSWORD}) as answer:
-            assert answer.status == 201, await answer.text()
-        yield browser
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Installation, Running]]:
+    """One that runs, for tests that leave it as they found it. It may not be ready yet."""
+    folder = tmp_path_factory.mktemp("running")
+    launcher = Launcher(folder)
+    house = installation(launcher, folder / "data")
+    yield house, house.up()
+    asyncio.run(launcher.close())
 
 
-async def seen(browser: aiohttp.ClientSession, path: str, is_it: Callable[[Any], bool]) -> Any:
-    """The first answer of the API that shows what is waited for."""
-
-    async def ask() -> Any:
-        async with browser.get(path) as answer:
-            if answer.status != 200:
-                return None
-            body = await answer.json()
-            return body if is_it(body) else None
-
-    return await poll_async(ask, f"GET {path}")
-
-
-async def test_from_an_empty_folder_to_the_first_event(launcher: Launcher, tmp_path: Path) -> None:
+async def test_from_an_empty_folder_to_the_first_event_and_on_after_a_restart(
+    launcher: Launcher, tmp_path: Path
+) -> None:
     analyzer = await RemoteAnalyzer.start(launcher, tmp_path / "vocabulary.json")
     house = installation(launcher, tmp_path / "data", analyzer={"url": analyzer.url})
     up = await house.ready()
-    pictures = tmp_path / "pictures"
-    pictures.mkdir()
-    for number, scene in enumerate((0, 1)):
-        (pictures / f"{number}.jpg").write_bytes(jpeg(scene=scene, size=(320, 240)))
-    assert "Added entrance" in await house.command("camera", "add", "entrance", f"file://{pictures}")
-    await house.command("camera", "add", "moving", "test://moving")
-    listed = await house.command("camera", "list")
-    assert "entrance" in listed
-    assert "moving" in listed
-    link_file = house.data / "setup-link.txt"
-    assert link_file.stat().st_mode & 0o777 == 0o600
-    token = urlsplit(link_file.read_text().strip()).fragment.removeprefix("token=")
+    await _add_cameras(house, two_pictures(tmp_path / "pictures", (320, 240)))
+    assert house.link_file.stat().st_mode & 0o777 == 0o600
+    token = house.setup_token
     async with signed_in(house, token) as browser:
         for camera_id in ("entrance", "moving"):
-            look = await seen(browser, f"/api/cameras/{camera_id}/latest", lambda body: body["has_picture"])
-            assert look["status"] == "ok"
-            async with browser.get(f"/api/cameras/{camera_id}/latest.jpg") as answer:
-                assert answer.status == 200
-                assert (await answer.read()).startswith(b"\xff\xd8")
+            await _expect_picture(browser, camera_id)
         page = await seen(browser, "/api/events", lambda body: bool(body["events"]))
-        assert page["events"][-1]["camera_id"] == "entrance"
-        assert page["events"][-1]["primary_event"] == "human"
-    assert not link_file.exists()
+        first = page["events"][-1]
+        assert (first["camera_id"], first["primary_event"]) == ("entrance", "human")
+    assert not house.link_file.exists()
     output = up.stdout_path.read_text() + up.stderr_path.read_text()
     assert token not in output
     assert PASSWORD not in output
     assert await _interrupted(up) == Exit.OK
+
+    again = await house.ready()
+    async with signed_in(house) as browser, browser.get("/api/events") as answer:
+        assert first["event_uuid"] in {event["event_uuid"] for event in (await answer.json())["events"]}
+    await again.until_logged("pipeline_ready", camera_id="moving")
+    assert await again.stop() == Exit.OK
     assert analyzer.process is not None
     await analyzer.process.stop()
     await launcher.none_left()
+
+
+async def _add_cameras(house: Installation, entrance: str) -> None:
+    assert "Added entrance" in await house.command("camera", "add", "entrance", entrance)
+    await house.command("camera", "add", "moving", "test://moving")
+    listed = await house.command("camera", "list")
+    assert "entrance" in listed
+    assert "moving" in listed
+
+
+async def _expect_picture(browser: aiohttp.ClientSession, camera_id: str) -> None:
+    look = await seen(browser, f"/api/cameras/{camera_id}/latest", lambda body: body["has_picture"])
+    assert look["status"] == "ok"
+    async with browser.get(f"/api/cameras/{camera_id}/latest.jpg") as answer:
+        assert answer.status == 200
+        assert (await answer.read()).startswith(b"\xff\xd8")
 
 
 async def _interrupted(up: Running) -> int:
     """Ctrl-C. A process that needs longer than its own deadline, which is below 10 s, ends with another code."""
     up.send(signal.SIGINT)
     return await up.wait()
-
-
-async def test_what_was_recorded_is_there_after_a_restart(fresh: Installation) -> None:
-    up = await fresh.ready()
-    await fresh.command("camera", "add", "moving", "test://moving")
-    await up.until_logged("pipeline_ready")
-    assert await up.stop() == Exit.OK
-    await fresh.launcher.none_left()
-    again = await fresh.ready()
-    assert "moving" in await fresh.command("camera", "list")
-    await again.until_logged("pipeline_ready")
 
 
 async def test_killing_up_leaves_no_process(fresh: Installation) -> None:
@@ -160,17 +97,18 @@ async def test_killing_up_leaves_no_process(fresh: Installation) -> None:
     await fresh.launcher.none_left()
 
 
-async def test_a_killed_server_is_started_again(fresh: Installation) -> None:
-    up = await fresh.ready()
+async def test_a_killed_server_is_started_again(running: tuple[Installation, Running]) -> None:
+    house, up = running
+    await up.until_ready(f"{house.web_url}/readyz")
     first = await up.until_logged("epoch opened")
-    (server,) = [pid for pid in fresh.launcher.alive() if _argv(pid)[-1:] == ["server"] and _is_camserver(pid)]
+    (server,) = [pid for pid in house.launcher.alive() if _argv(pid)[-1:] == ["server"] and _is_camserver(pid)]
     os.kill(server, signal.SIGKILL)
 
     async def opened_again() -> bool:
         return any(line.get("event") == "epoch opened" and line != first for line in up.log())
 
     await poll_async(opened_again, "another epoch")
-    await up.until_ready(f"{fresh.web_url}/readyz")
+    await up.until_ready(f"{house.web_url}/readyz")
 
 
 def _argv(pid: int) -> list[str]:
@@ -216,10 +154,13 @@ async def test_a_read_only_folder_is_named(launcher: Launcher) -> None:
         await launcher.none_left()
 
 
-async def test_a_second_one_on_the_same_folder_is_refused(fresh: Installation) -> None:
-    await fresh.ready()
-    second = installation(fresh.launcher, fresh.data)
+async def test_a_second_one_on_the_same_folder_is_refused(
+    running: tuple[Installation, Running], launcher: Launcher
+) -> None:
+    house, up = running
+    await up.until_ready(f"{house.web_url}/readyz")
+    second = installation(launcher, house.data)
     # Whichever process meets the first one's lock says so: the server by its database, the worker by its spool.
-    await _fails(second.up(), Exit.DATA_OWNED, str(fresh.data), "another", "stop")
-    async with aiohttp.ClientSession() as session, session.get(f"{fresh.web_url}/readyz") as answer:
+    await _fails(second.up(), Exit.DATA_OWNED, str(house.data), "another", "stop")
+    async with aiohttp.ClientSession() as session, session.get(f"{house.web_url}/readyz") as answer:
         assert answer.status == 200

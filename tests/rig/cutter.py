@@ -12,7 +12,7 @@ import struct
 from enum import StrEnum
 from types import TracebackType
 
-from tests.rig.ports import LOOPBACK, listening_socket, port_of
+from tests.rig.ports import LOOPBACK, free_port, listening_socket
 
 CHUNK_BYTES = 64 * 1024
 
@@ -44,9 +44,9 @@ class Cutter:
         self.port = 0
 
     async def __aenter__(self) -> "Cutter":
-        sock = listening_socket()
-        self.port = port_of(sock)
-        self._server = await asyncio.start_server(self._accept, sock=sock)
+        # Not any port: while it refuses, an outgoing connection must not get it.
+        self.port = free_port()
+        await self.accept()
         return self
 
     async def __aexit__(

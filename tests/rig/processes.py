@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -29,19 +30,35 @@ OUTPUT_TAIL_CHARS = 4000
 
 Settings = Mapping[str, Mapping[str, object]]  # section -> key -> value
 
+# What listens where, by command.
+LISTENING = {
+    "up": ("web", "control", "analyzer"),
+    "server": ("web", "control"),
+    "web": ("web",),
+    "control": ("control",),
+    "analyzer": ("analyzer",),
+}
+
 
 class Running:
     """One started process. Its output goes to files, so it is there also after kill -9."""
 
-    def __init__(self, name: str, argv: Sequence[str], env: Mapping[str, str], folder: Path) -> None:
+    def __init__(self, name: str, argv: Sequence[str], env: Mapping[str, str], folder: Path, stdin: str = "") -> None:
         self.name = name
         self.folder = folder
         self.stdout_path = folder / f"{name}.stdout"
         self.stderr_path = folder / f"{name}.stderr"
-        with self.stdout_path.open("ab") as out, self.stderr_path.open("ab") as err:
+        # Not a pipe, which a process that does not read would fill; and not a named file, since it may be a password.
+        with (
+            tempfile.TemporaryFile() as given,
+            self.stdout_path.open("ab") as out,
+            self.stderr_path.open("ab") as err,
+        ):
+            given.write(stdin.encode())
+            given.seek(0)
             self._popen = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(GUARD), "exec", str(os.getpid()), "--", *argv],
-                stdin=subprocess.DEVNULL,
+                stdin=given,
                 stdout=out,
                 stderr=err,
                 env=dict(env),
@@ -146,8 +163,10 @@ class Launcher:
         self.test_id = uuid.uuid4().hex
         self._started: list[Running] = []
 
-    def start(self, name: str, argv: Sequence[str], env: Mapping[str, str] | None = None) -> Running:
-        """Starts `argv` with an environment of its own: nothing of ours but PATH leaks in."""
+    def start(
+        self, name: str, argv: Sequence[str], env: Mapping[str, str] | None = None, *, stdin: str = ""
+    ) -> Running:
+        """Starts `argv` with an environment of its own: nothing of ours but PATH leaks in. It reads `stdin`."""
         base = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),
@@ -156,16 +175,25 @@ class Launcher:
             "PYTHONUNBUFFERED": "1",
             MARKER: self.test_id,
         }
-        running = Running(f"{name}-{len(self._started)}", argv, {**base, **(env or {})}, self.folder)
+        running = Running(f"{name}-{len(self._started)}", argv, {**base, **(env or {})}, self.folder, stdin)
         self._started.append(running)
         return running
 
-    def camserver(self, *arguments: str, settings: Settings, env: Mapping[str, str] | None = None) -> Running:
-        """`camserver ARGUMENTS` with a configuration file of its own, in the launcher's folder."""
+    def camserver(
+        self, *arguments: str, settings: Settings, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> Running:
+        """`camserver ARGUMENTS` with a configuration file of its own, in the launcher's folder.
+
+        Its ports must be chosen: two tests that run at the same time would meet on the usual ones.
+        """
+        for section in LISTENING.get(arguments[0], ()):
+            # An analyzer that is somebody else's has an address instead.
+            if not settings.get(section, {}).keys() & {"port", "url"}:
+                raise ValueError(f"{arguments[0]} would listen on the usual port: give [{section}] a port of its own")
         config = self.folder / f"camserver-{len(self._started)}.toml"
         config.write_text(toml(settings))
         argv = [sys.executable, "-m", "camserver", "--config", str(config), *arguments]
-        return self.start(arguments[0], argv, env)
+        return self.start(arguments[0], argv, env, stdin=stdin)
 
     def alive(self) -> list[int]:
         """Every live process of this launcher, children of children included."""

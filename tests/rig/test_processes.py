@@ -60,6 +60,24 @@ async def test_output_and_log_lines_are_read(launcher: Launcher) -> None:
     assert await running.stop() == -signal.SIGTERM
 
 
+@pytest.mark.parametrize("stdin", ["", "pass wörd\n"])
+async def test_standard_input_is_what_was_given_and_then_ends(launcher: Launcher, stdin: str) -> None:
+    running = launcher.start(
+        "reads", [sys.executable, "-c", "import sys; print(repr(sys.stdin.read()))"], stdin=stdin
+    )
+    assert await running.wait() == 0
+    assert running.stdout_path.read_text() == f"{stdin!r}\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "missing"), [("up", "analyzer"), ("up", "web"), ("server", "control"), ("analyzer", "analyzer")]
+)
+def test_nothing_is_started_on_the_usual_ports(tmp_path: Path, command: str, missing: str) -> None:
+    settings = {section: {"port": 0} for section in ("web", "control", "analyzer") if section != missing}
+    with pytest.raises(ValueError, match=rf"\[{missing}\]"):
+        Launcher(tmp_path).camserver(command, settings=settings)
+
+
 async def test_waiting_for_a_log_line_ends_with_the_process(launcher: Launcher) -> None:
     running = launcher.start("logs", [sys.executable, "-c", LOGS.replace("{rest}", "sys.exit(3)")])
     assert await running.until_logged("up") == {"event": "up", "port": 7}

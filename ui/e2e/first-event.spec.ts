@@ -3,9 +3,13 @@ import {
   addCamera,
   expectAccessible,
   expectDrawn,
+  expectMarked,
   type Language,
+  LOGIN,
+  mark,
   needed,
   newPerson,
+  PASSWORD,
   setUp,
   signIn,
   WORDS,
@@ -17,11 +21,16 @@ const TAG = { ja: "1名", en: "One person" };
 test("from the set-up link to the first event, in both languages", async ({ browser }) => {
   const japanese = await newPerson(browser, "ja-JP");
   const english = await newPerson(browser, "en-GB");
+  const both = [
+    [japanese, "ja"],
+    [english, "en"],
+  ] as const;
 
   await test.step("set-up and the empty wall", async () => {
     await english.page.goto(needed("CAMSERVER_SETUP_LINK"));
+    await expect(english.page.getByRole("heading", { level: 1, name: WORDS.en.setup.title })).toBeVisible();
     await expectAccessible(english.page, "en");
-    await setUp(japanese.page, "ja");
+    await setUp(japanese.page, "ja", (page) => expectAccessible(page, "ja"));
     await expect(japanese.page.getByText(WORDS.ja.wall.emptyTitle)).toBeVisible();
     await expect(japanese.page.getByText("camserver camera add")).toBeVisible();
     await expectAccessible(japanese.page, "ja");
@@ -30,6 +39,7 @@ test("from the set-up link to the first event, in both languages", async ({ brow
   await test.step("sign-in, and the other language", async () => {
     await english.page.goto("/events?severity=2");
     await expect(english.page).toHaveURL(/sign-in\?next=/);
+    await expect(english.page.getByRole("heading", { level: 1, name: WORDS.en.signIn.title })).toBeVisible();
     await expectAccessible(english.page, "en");
     await signIn(english.page, "en");
     // The account speaks Japanese, as its owner did at the set-up.
@@ -41,35 +51,48 @@ test("from the set-up link to the first event, in both languages", async ({ brow
   await test.step("the first event appears by itself", async () => {
     await japanese.page.goto("/events");
     await expect(japanese.page.getByText(WORDS.ja.events.emptyTitle)).toBeVisible();
-    await expect(japanese.page.getByTitle(WORDS.ja.feed.live)).toBeVisible();
-    await addCamera(japanese.page, "entrance", "入口 Entrance", `file://${needed("CAMSERVER_PICTURES")}`);
+    for (const [{ page }, language] of both) {
+      await expect(page.getByTitle(WORDS[language].feed.live)).toBeVisible();
+      await mark(page);
+    }
+    await addCamera(japanese.page, "entrance", "入口 Entrance", needed("CAMSERVER_ENTRANCE"));
     await addCamera(japanese.page, "broken", "Gate", "test://broken?fault=no_video");
+    await addCamera(japanese.page, "locked", "Cellar", "test://broken?fault=unauthorized");
     // Neither of the two pages is touched.
     await expect(english.page.getByRole("article", { name: "入口 Entrance" })).toBeVisible();
     await expectDrawn(english.page, "Newest picture of 入口 Entrance");
     await expect(japanese.page.getByRole("link", { name: PHRASE.ja }).first()).toBeVisible();
     await expect(english.page.getByRole("link", { name: PHRASE.en }).first()).toBeVisible();
+    for (const { page } of [japanese, english]) await expectMarked(page);
   });
 
   await test.step("a camera without a picture says why", async () => {
-    const tile = english.page.getByRole("article", { name: "Gate" });
-    await expect(tile).toContainText(WORDS.en.camera.reason.no_video);
-    await expectAccessible(english.page, "en");
-  });
-
-  await test.step("the event's page", async () => {
-    for (const [{ page }, language] of [
-      [japanese, "ja"],
-      [english, "en"],
-    ] as const) {
-      await expectEventPage(page, language);
+    await japanese.page.goto("/");
+    for (const [{ page }, language] of both) {
+      for (const [name, fault] of [
+        ["Gate", "no_video"],
+        ["Cellar", "unauthorized"],
+      ] as const) {
+        const tile = page.getByRole("article", { name });
+        await expect(tile).toContainText(WORDS[language].camera.reason[fault]);
+      }
+      await expectAccessible(page, language);
     }
   });
 
+  await test.step("the event's page", async () => {
+    for (const [{ page }, language] of both) await expectEventPage(page, language);
+  });
+
   await test.step("signing out", async () => {
-    await english.page.getByRole("button", { name: /^Account/ }).click();
-    await english.page.getByRole("menuitem", { name: WORDS.en.account.signOut }).click();
-    await expect(english.page).toHaveURL(/sign-in/);
+    for (const [{ page }, language] of both) {
+      const { account, signIn: words } = WORDS[language];
+      await page.getByRole("button", { name: account.menu.replace("{{name}}", LOGIN) }).click();
+      await page.getByRole("menuitem", { name: account.signOut }).click();
+      await expect(page).toHaveURL(/sign-in/);
+      await expect(page.getByRole("heading", { level: 1, name: words.title })).toBeVisible();
+    }
+    await expectAccessible(japanese.page, "ja");
   });
 
   expect(japanese.complaints).toEqual([]);
@@ -113,16 +136,19 @@ test("without a mouse", async ({ browser }) => {
   const { page } = await newPerson(browser, "en-GB");
   await page.addInitScript(() => localStorage.setItem("camserver.language", "en"));
   await page.goto("/sign-in");
-  await page.keyboard.type("first-admin");
+  await expect(page.getByLabel(WORDS.en.signIn.login)).toBeFocused();
+  await page.keyboard.type(LOGIN);
   await page.keyboard.press("Tab");
-  await page.keyboard.type("a-password-nobody-guesses-41");
+  await page.keyboard.type(PASSWORD);
   await page.keyboard.press("Enter");
-  await expect(page.getByRole("heading", { level: 1, name: WORDS.en.wall.title })).toBeVisible();
+  // The first by its id, "broken".
+  const tile = page.getByRole("article", { name: "Gate" });
+  await expect(tile).toBeVisible();
   await page.keyboard.press("Tab");
   await expect(page.getByRole("link", { name: WORDS.en.app.skip })).toBeFocused();
   await page.keyboard.press("Enter");
   await page.keyboard.press("Tab");
-  await expect(page.getByRole("article").first().getByRole("link")).toBeFocused();
+  await expect(tile.getByRole("link")).toBeFocused();
   await page.keyboard.press("Enter");
   await expect(page).toHaveURL(/\/events/);
 });

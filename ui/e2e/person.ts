@@ -30,9 +30,12 @@ export async function newPerson(browser: Browser, locale: string, options: Brows
   return { page, complaints };
 }
 
-export async function setUp(page: Page, language: Language): Promise<void> {
+/** Opens the set-up link and makes the account; `look` is called while the form is still empty. */
+export async function setUp(page: Page, language: Language, look?: (page: Page) => Promise<void>): Promise<void> {
   const words = WORDS[language].setup;
   await page.goto(needed("CAMSERVER_SETUP_LINK"));
+  await expect(page.getByRole("heading", { level: 1, name: words.title })).toBeVisible();
+  await look?.(page);
   await page.getByLabel(words.login).fill(LOGIN);
   await page.getByLabel(words.password, { exact: true }).fill(PASSWORD);
   await page.getByRole("button", { name: words.submit }).click();
@@ -58,15 +61,33 @@ export async function addCamera(page: Page, camera_id: string, name: string, url
   expect(answer.status(), await answer.text()).toBe(201);
 }
 
-/** Every rule of axe, in both themes. */
+/** Every rule of axe, in both themes; the page is left in the one it was in. */
 export async function expectAccessible(page: Page, language: Language): Promise<void> {
-  for (const name of [WORDS[language].theme.toLight, WORDS[language].theme.toDark]) {
-    // Colours that are still fading have no contrast of their own.
-    await page.emulateMedia({ reducedMotion: "reduce" });
-    const { violations } = await new AxeBuilder({ page }).analyze();
-    expect(violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`)).toEqual([]);
-    await page.getByRole("button", { name }).click();
-  }
+  const { toLight, toDark } = WORDS[language].theme;
+  const dark = page.locator("html.dark");
+  // Colours that are still fading have no contrast of their own.
+  await page.emulateMedia({ reducedMotion: "reduce" });
+  await expect(page.locator("html")).toHaveAttribute("lang", language);
+  await expect(dark).toHaveCount(1);
+  expect(await complaintsOfAxe(page), "in dark").toEqual([]);
+  await page.getByRole("button", { name: toLight }).click();
+  await expect(dark).toHaveCount(0);
+  expect(await complaintsOfAxe(page), "in light").toEqual([]);
+  await page.getByRole("button", { name: toDark }).click();
+}
+
+async function complaintsOfAxe(page: Page): Promise<string[]> {
+  const { violations } = await new AxeBuilder({ page }).analyze();
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`);
+}
+
+/** Marks the page as it is now; reloading or leaving it would lose the mark. */
+export async function mark(page: Page): Promise<void> {
+  await page.evaluate(() => document.documentElement.setAttribute("data-marked", "yes"));
+}
+
+export async function expectMarked(page: Page): Promise<void> {
+  await expect(page.locator("html")).toHaveAttribute("data-marked", "yes");
 }
 
 /** The picture was not only asked for but drawn. */

@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.e2e.test_first_look import installation
+from tests.e2e.installation import installation
 from tests.e2e.ui.browser import REPOSITORY, missing, play
 from tests.rig.ports import LOOPBACK, free_port
 from tests.rig.processes import Launcher
@@ -34,7 +34,7 @@ async def take(folder: Path) -> None:
             await house.command("camera", "add", camera_id, f"rtsp://{LOOPBACK}:{port}/{camera_id}", "--name", name)
         address = {
             "CAMSERVER_URL": house.web_url,
-            "CAMSERVER_SETUP_LINK": (house.data / "setup-link.txt").read_text().strip(),
+            "CAMSERVER_SETUP_LINK": house.link_file.read_text().strip(),
             "CAMSERVER_SCREENSHOTS": str(IMAGES),
         }
         await play("screenshots.spec.ts", address)

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from camserver.base.exits import Exit
-from tests.e2e.test_first_look import installation
+from tests.e2e.installation import installation, two_pictures
 from tests.e2e.ui.browser import play, require_browser
 from tests.fakes.analyzer.remote import RemoteAnalyzer
-from tests.rig.pictures import jpeg
 from tests.rig.processes import Launcher
 
 
@@ -15,14 +14,10 @@ async def test_the_first_event_appears_in_both_languages(launcher: Launcher, tmp
     analyzer = await RemoteAnalyzer.start(launcher, tmp_path / "vocabulary.json")
     house = installation(launcher, tmp_path / "data", analyzer={"url": analyzer.url})
     up = await house.ready()
-    pictures = tmp_path / "pictures"
-    pictures.mkdir()
-    for number, scene in enumerate((0, 1)):
-        (pictures / f"{number}.jpg").write_bytes(jpeg(scene=scene, size=(640, 360)))
     address = {
         "CAMSERVER_URL": house.web_url,
-        "CAMSERVER_SETUP_LINK": (house.data / "setup-link.txt").read_text().strip(),
-        "CAMSERVER_PICTURES": str(pictures),
+        "CAMSERVER_SETUP_LINK": house.link_file.read_text().strip(),
+        "CAMSERVER_ENTRANCE": two_pictures(tmp_path / "pictures", (640, 360)),
     }
     await play("first-event.spec.ts", address)
     assert await up.stop() == Exit.OK

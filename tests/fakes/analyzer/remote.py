@@ -8,6 +8,7 @@ import aiohttp
 
 from tests.fakes.analyzer.faults import Fault, Rule
 from tests.rig.polling import poll_async
+from tests.rig.ports import free_port
 from tests.rig.processes import Launcher, Running
 
 TIMEOUT_SEC = 30
@@ -19,7 +20,8 @@ class RemoteAnalyzer:
     def __init__(self, launcher: Launcher, state_file: Path) -> None:
         self._launcher = launcher
         self._state_file = state_file
-        self._ports: tuple[int, int] = (0, 0)
+        # Ours and not the process's, which may be gone for a while.
+        self._ports = (free_port(), free_port())
         self.process: Running | None = None
         self.url = ""
         self.admin_url = ""
@@ -31,7 +33,7 @@ class RemoteAnalyzer:
         return analyzer
 
     async def restart(self) -> None:
-        """Starts it, on its former ports if it had any."""
+        """Starts it (again), on the same ports."""
         port, admin_port = self._ports
         argv = [sys.executable, "-m", "tests.fakes.analyzer", "--state-file", str(self._state_file)]
         argv += ["--port", str(port), "--admin-port", str(admin_port)]
@@ -45,7 +47,6 @@ class RemoteAnalyzer:
 
         addresses = await poll_async(announced, "the fake analyzer's addresses")
         self.url, self.admin_url = addresses["url"], addresses["admin_url"]
-        self._ports = (_port(self.url), _port(self.admin_url))
 
     def kill(self) -> None:
         assert self.process is not None
@@ -88,7 +89,3 @@ class RemoteAnalyzer:
             answer.raise_for_status()
             data: dict[str, object] = await answer.json()
             return data
-
-
-def _port(url: str) -> int:
-    return int(url.rpartition(":")[2])

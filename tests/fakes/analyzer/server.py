@@ -28,7 +28,7 @@ from tests.fakes.analyzer.requests import (
 )
 from tests.fakes.analyzer.vocabulary import VocabularyFile
 from tests.rig.polling import until
-from tests.rig.ports import LOOPBACK, listening_socket, port_of
+from tests.rig.ports import LOOPBACK, free_port, listening_socket, port_of
 
 RECORDS_MAX = 100_000
 BODY_BYTES_MAX = 64_000_000
@@ -155,9 +155,9 @@ class FakeAnalyzer:
         """Listens (again), on the same port."""
         if self._site is None:
             assert self._runner is not None
-            sock = listening_socket(self._port)
-            self._port = port_of(sock)
-            self._site = web.SockSite(self._runner, sock)
+            # Not any port: while it refuses, an outgoing connection must not get it.
+            self._port = self._port or free_port()
+            self._site = web.SockSite(self._runner, listening_socket(self._port))
             await self._site.start()
 
     async def until_received(self, count: int) -> None:

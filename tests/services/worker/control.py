@@ -34,7 +34,7 @@ from camserver.wire.worker import (
     parse_from_worker,
 )
 from tests.rig.polling import poll_async
-from tests.rig.ports import listening_socket, port_of
+from tests.rig.ports import free_port, listening_socket
 
 TOKEN = "token-of-the-worker-tests"
 
@@ -86,9 +86,9 @@ class ScriptedControl:
         # Handlers are cancelled when the client goes away: one that waits for ever must not outlive its test.
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)
         await self._runner.setup()
-        sock = listening_socket(self.port)
-        self.port = port_of(sock)
-        await web.SockSite(self._runner, sock).start()
+        # Not any port: while it is away, an outgoing connection must not get it.
+        self.port = self.port or free_port()
+        await web.SockSite(self._runner, listening_socket(self.port)).start()
         return self
 
     async def __aexit__(
