@@ -85,7 +85,7 @@ wheel: setup-dev ui ## Build the wheel, with the UI in it, into dist/
 
 fresh: ## Clone HEAD into an empty folder and run `make test` and `make run` there
 	@$(call needs_python)
-	@$(PYTHON) tools/fresh_clone.py
+	@$(PYTHON) tools/fresh_clone.py $(FRESH_ARGS)
 
 soak: bench-soak ## Run the whole product under faults for a long time
 

@@ -8,7 +8,6 @@ Standard library only.
 
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -20,30 +19,13 @@ from pathlib import Path
 from typing import IO
 
 import node_programs
+import npm_errors
 import project_venv
 from project_venv import Exit, Project, SetupError, say
 
 FETCH_TIMEOUT_SEC = 1800
 LOG_TAIL_LINES = 8
 FILE_BYTES_MAX = 500_000_000
-
-_NPM_CAUSES = (
-    (Exit.NO_SPACE, r"ENOSPC|EDQUOT"),
-    (Exit.HASH_MISMATCH, r"EINTEGRITY"),
-    (
-        Exit.NETWORK,
-        r"ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EAI_AGAIN|ENETUNREACH|ERR_SOCKET_TIMEOUT|SELF_SIGNED_CERT"
-        r"|UNABLE_TO_(?:GET|VERIFY)|E(?:401|403|407|5\d\d)\b",
-    ),
-)
-_NPM_NEXT_STEPS = {
-    Exit.NO_SPACE: "The disk filled up. Free some space and run the same command again.",
-    Exit.HASH_MISMATCH: "What was downloaded is not what the registry announced. Run `npm cache clean --force` and "
-    "try again; if it happens again, do not use that registry.",
-    Exit.NETWORK: "The npm registry was not reachable. Check the network, the proxy variables and `npm config list`, "
-    "then run the same command again.",
-    Exit.NOT_INSTALLABLE: "The registry does not have it. Check `npm config list`.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +111,9 @@ def _fetch_npm(project: Project, asset: Asset, desk: Path, lock_fd: int) -> Path
     packages = sorted(desk.glob("*.tgz"))
     if code == 0 and len(packages) == 1:
         return packages[0]
-    text = "\n".join(lines)
-    exit_code = next((one for one, pattern in _NPM_CAUSES if re.search(pattern, text)), Exit.NOT_INSTALLABLE)
-    raise _failed(exit_code, asset, f"npm said:\n{_tail(lines)}\n{_NPM_NEXT_STEPS[exit_code]}", folder_of(project))
+    exit_code = npm_errors.cause_of(lines) or Exit.NOT_INSTALLABLE
+    cause = f"npm said:\n{_tail(lines)}\n{npm_errors.NEXT_STEPS[exit_code]}"
+    raise _failed(exit_code, asset, cause, folder_of(project))
 
 
 def _fetch_pypi(project: Project, asset: Asset, desk: Path, lock_fd: int) -> Path:

@@ -14,13 +14,13 @@ import errno
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import node_programs
+import npm_errors
 import project_venv
 from node_programs import NodePrograms
 from project_venv import Exit, Project, SetupError, say
@@ -40,22 +40,6 @@ _NOT_SOURCE_FILES = (
     ".gitignore",
 )
 
-_CAUSES = (
-    (Exit.NO_SPACE, r"ENOSPC|EDQUOT"),
-    (Exit.HASH_MISMATCH, r"EINTEGRITY"),
-    (
-        Exit.NETWORK,
-        r"ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EAI_AGAIN|ENETUNREACH|ERR_SOCKET_TIMEOUT|SELF_SIGNED_CERT"
-        r"|UNABLE_TO_(?:GET|VERIFY)|E(?:401|403|404|407|5\d\d)\b",
-    ),
-)
-_NEXT_STEPS = {
-    Exit.NO_SPACE: "The disk filled up. Free some space and run the same command again.",
-    Exit.HASH_MISMATCH: "A downloaded package is not the one that ui/package-lock.json names. Run `npm cache clean "
-    "--force` and try again; if it happens again, do not use that registry and report it.",
-    Exit.NETWORK: "The npm registry was not reachable, or does not have a package. Check the network, the proxy "
-    "variables and `npm config list`, then run the same command again.",
-}
 _NEXT_STEP_OTHERWISE = "Read what it says above, correct it and run `make ui` again."
 
 
@@ -147,10 +131,9 @@ class UiFailed(Exception):
 
 
 def build_error(places: UiPlaces, lines: list[str], doing: str) -> SetupError | UiFailed:
-    text = "\n".join(lines)
     tail = "\n".join(f"  | {line}" for line in lines[-LOG_TAIL_LINES:] if line.strip())
-    code = next((code for code, pattern in _CAUSES if re.search(pattern, text)), None)
-    step = _NEXT_STEP_OTHERWISE if code is None else _NEXT_STEPS[code]
+    code = npm_errors.cause_of(lines)
+    step = _NEXT_STEP_OTHERWISE if code is None else npm_errors.NEXT_STEPS[code]
     message = f"{doing} failed:\n{tail}\n{step}\nThe whole output: {places.log}"
     return UiFailed(message) if code is None else SetupError(code, message)
 
