@@ -10,6 +10,9 @@ export default mergeConfig(
       include: ["src/**/*.test.{ts,tsx}"],
       restoreMocks: true,
       unstubGlobals: true,
+      // A busy machine is no reason to fail; what hangs ends by this.
+      testTimeout: 120_000,
+      hookTimeout: 120_000,
     },
   }),
 );

@@ -1,8 +1,11 @@
 import "@testing-library/jest-dom/vitest";
-import { cleanup } from "@testing-library/react";
+import { cleanup, configure } from "@testing-library/react";
 import { afterEach } from "vitest";
 
 afterEach(() => {
   cleanup();
   localStorage.clear();
 });
+
+// How long a page may take to show what a test looks for; the usual second is too short on a busy machine.
+configure({ asyncUtilTimeout: 30_000 });
