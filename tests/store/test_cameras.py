@@ -9,8 +9,9 @@ from camserver.base.credentials import Sealed, open_sealed, seal
 from camserver.base.errors import Bug, Conflict, NotFound
 from camserver.domain.people import Principal, Role
 from camserver.store import Scoped, Store, Tx, cameras, counts, event_pages, feed, tenants
-from camserver.store.cameras import LatestPicture, NewCamera, OpenEvent
+from camserver.store.cameras import LatestPicture, NewCamera, OpenEvent, Stream
 from camserver.store.event_pages import EventFilter
+from camserver.store.overrides import Overrides
 from tests.store.people_rows import (
     NOW_MS,
     EventRow,
@@ -25,7 +26,9 @@ from tests.store.people_rows import (
 )
 
 KEY = b"k" * 32
-CAMERA = NewCamera("cam_1", "Gate", "main", "rtsp", "rtsp://10.0.0.9/1", None, 30.0)
+CAMERA = NewCamera(
+    "cam_1", "Gate", "main", Stream("rtsp", "rtsp://10.0.0.9/1"), None, None, Overrides(polling_interval_sec=30.0)
+)
 
 
 async def add(store: Store, who: Principal, camera: NewCamera = CAMERA) -> cameras.CameraSummary:
@@ -39,13 +42,13 @@ async def test_an_added_camera_has_everything_a_worker_is_given(store: Store) ->
     camera = await add(store, admin, replace(CAMERA, credentials=sealed))
 
     assert camera == await store.as_(admin).read(cameras.get, "cam_1")
-    assert (camera.name, camera.site, camera.url, camera.has_credentials) == (
+    assert (camera.name, camera.site, camera.main.url, camera.has_credentials) == (
         "Gate",
         "main",
         "rtsp://10.0.0.9/1",
         True,
     )
-    assert (camera.state, camera.polling_interval_sec, camera.latest) == ("ORPHANED", 30.0, None)
+    assert (camera.state, camera.own.polling_interval_sec, camera.latest) == ("ORPHANED", 30.0, None)
     for table in ("camera_streams", "camera_auth", "camera_overrides", "camera_state", "camera_sessions"):
         assert await store.read(count_rows, table) == 1, table
     stored = await store.read(stored_credentials)

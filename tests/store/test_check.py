@@ -32,7 +32,7 @@ async def run(tx: Tx, statements: tuple[str, ...]) -> None:
 
 
 async def furnished(store: Store) -> Scene:
-    """Cameras with looks, a gap, jobs in several states, an open event and a feed."""
+    """Cameras with looks, a gap, jobs in several states, an open event with its clip, and a feed."""
     scene = await furnish(store)
     looks = [look(scene, camera, seq) for camera in range(3) for seq in (1, 2, 5)]
     await recorded(store, *looks)
@@ -51,6 +51,9 @@ async def furnished(store: Store) -> Scene:
             VALUES (700, 'e', {scene.tenant_id}, {scene.site_id}, {camera}, 500, {camera}, 'open', 'human', 0, 0,
               'normal', 0, 0)""",
             f"UPDATE camera_state SET open_event_id = 700, incident_id = 500 WHERE camera_key = {camera}",
+            f"""INSERT INTO clips (clip_uuid, tenant_id, camera_key, event_id, state, errand_uuid, object_key,
+              object_bytes, epoch_id, begin_at, end_at, created_at)
+            VALUES ('k', {scene.tenant_id}, {camera}, 700, 'ready', 'r', 'e1/k.mp4', 5, {scene.epoch_id}, 0, 1, 0)""",
         ),
     )
     return scene
@@ -64,7 +67,7 @@ DAMAGE: list[tuple[str, tuple[str, ...], set[str]]] = [
         ("UPDATE frames SET camera_key = 9999 WHERE seq = 5 AND camera_key = {c}",),
         {"orphan_frames"},
     ),
-    ("frame's epoch", ("DELETE FROM epochs",), {"orphan_frames"}),
+    ("frame's epoch", ("DELETE FROM epochs",), {"orphan_frames", "orphan_clips"}),
     ("frame's event", ("UPDATE frames SET event_id = 9999 WHERE camera_key = {c}",), {"orphan_frames"}),
     ("tag's frame", ("INSERT INTO frame_tags VALUES (9999, 'x.y', {t}, 'x')",), {"orphan_frame_tags"}),
     ("job's frame", ("UPDATE inference_jobs SET frame_id = 9999 WHERE job_id = {j}",), {"orphan_inference_jobs"}),
@@ -149,6 +152,29 @@ DAMAGE: list[tuple[str, tuple[str, ...], set[str]]] = [
             " VALUES ('x', '{{}}', 2, 0)",
         ),
         {"vocabularies_active"},
+    ),
+    (
+        "clip's event",
+        ("UPDATE clips SET event_id = 9999, camera_key = {c}",),
+        {"orphan_clips"},
+    ),
+    ("clip without object", ("UPDATE clips SET object_key = NULL",), {"clip_object"}),
+    ("clip without reason", ("UPDATE clips SET state = 'none', object_key = NULL",), {"clip_reason"}),
+    (
+        "object of two",
+        (
+            "INSERT INTO errands (errand_uuid, tenant_id, site_id, kind, request, state, object_key, created_at,"
+            " expires_at) VALUES ('r', {t}, {s}, 'clip', '{{}}', 'done', 'e1/k.mp4', 0, 0)",
+        ),
+        {"object_twice"},
+    ),
+    (
+        "login of an errand that is over",
+        (
+            "INSERT INTO errands (errand_uuid, tenant_id, site_id, kind, request, state, key_id, created_at,"
+            " expires_at) VALUES ('r', {t}, {s}, 'probe', '{{}}', 'expired', 'k', 0, 0)",
+        ),
+        {"errand_secret"},
     ),
     ("no vocabulary", ("UPDATE schema_versions SET active_slot = NULL",), {"vocabulary_missing"}),
     ("no counter", ("DELETE FROM changes", "DELETE FROM change_counters"), {"tenant_without_counter"}),

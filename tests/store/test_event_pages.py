@@ -70,6 +70,21 @@ async def test_tags_for_investigation_are_for_investigators(store: Store) -> Non
     assert listed.tags == ("count.single",)
 
 
+async def test_events_are_searched_by_tags_but_not_by_those_that_are_hidden(store: Store) -> None:
+    admin = await with_events(store, 1)
+    tags = (("camera.offline", "notify_safe"), ("behavior.x", "investigation_only"))
+    await store.write(add_event, admin.tenant_id, "cam_1", "tagged", NOW_MS, tags)
+    offline, hidden = EventFilter(tags=("camera.offline", "camera.moved")), EventFilter(tags=("behavior.x",))
+
+    mine = store.as_(admin)
+    assert [event.event_uuid for event in await mine.read(event_pages.page, offline, None, 10)] == ["tagged"]
+    assert [event.event_uuid for event in await mine.read(event_pages.page, hidden, None, 10)] == ["tagged"]
+    assert await mine.read(event_pages.page, EventFilter(tags=("camera.frozen",)), None, 10) == ()
+    viewer = store.as_(Principal(admin.tenant_id, None, Role.VIEWER))
+    assert len(await viewer.read(event_pages.page, offline, None, 10)) == 1
+    assert await viewer.read(event_pages.page, hidden, None, 10) == ()
+
+
 async def test_an_unknown_event_is_not_found(store: Store) -> None:
     mine = store.as_(await with_events(store, 0))
     with pytest.raises(NotFound):
@@ -93,6 +108,7 @@ async def test_counts_of_a_fresh_tenant(store: Store) -> None:
     mine = store.as_(await with_events(store, 1))
     assert await mine.read(counts.count) == counts.Counts(
         cameras=1,
+        health={"unknown": 1},
         sessions={"ORPHANED": 1},
         unfinished_jobs={},
         recent_jobs={},

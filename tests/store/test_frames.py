@@ -115,6 +115,8 @@ async def test_everything_a_look_says_is_kept(fresh_store: Store) -> None:
         letterbox_bottom=3,
         letterbox_right=4,
         infer_hash64_hex="0123456789abcdef",
+        structure=0.375,
+        view_hex="0f" * 18,
         error_code="x",
         error_message="日本 100 %",
         worker_at=NOW_MS - 5,
@@ -126,7 +128,7 @@ async def test_everything_a_look_says_is_kept(fresh_store: Store) -> None:
 async def kept_look(tx: Tx, sent: Look) -> Look:
     row = await tx.one("SELECT * FROM frames WHERE frame_uuid = :uuid", uuid=sent.frame_uuid)
     assert row is not None
-    columns = set(Look.__slots__) - {"worker_key", "priority"}
+    columns = set(Look.__slots__) - {"worker_key", "priority", "gate_state"}  # those go elsewhere
     return replace(sent, **{name: row[name] for name in columns})
 
 

@@ -149,10 +149,10 @@ class LeaseMachine(RuleBasedStateMachine):
         self.write(reclaim, self.now_ms)
         self.write(follow_cameras, self.now_ms)
 
-    @rule(worker=worker_index)
-    def can_not_start(self, worker: int) -> None:
+    @rule(worker=worker_index, status=st.sampled_from(["refused", "failed"]))
+    def can_not_start(self, worker: int, status: str) -> None:
         for intent in self.runner.run(self.store.read(pending, (self.worker_key(worker),))):
-            self.write(not_done, intent.worker_key, intent.intent_id, "no", POLICY, self.now_ms)
+            self.write(not_done, intent.worker_key, intent.intent_id, status, "no", POLICY, self.now_ms)
 
     @rule()
     def starts_time_out(self) -> None:

@@ -28,7 +28,7 @@ from tests.store.upgrading import MOMENTS
 
 TENANTS = 3
 
-# A second migration: a column with a value made from another one, a table, and something a repeat would show.
+# A further migration: a column with a value made from another one, a table, and something a repeat would show.
 NEXT = '''
 """A test's next schema."""
 
@@ -38,8 +38,8 @@ import signal
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 
 
 def upgrade() -> None:
@@ -71,7 +71,7 @@ def next_migrations(tmp_path: Path) -> Path:
     """The program's migrations and one more."""
     folder = tmp_path / "next" / "migrations"
     shutil.copytree(sqlite_schema.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "0002_next.py").write_text(NEXT)
+    (folder / "versions" / "0003_next.py").write_text(NEXT)
     return folder
 
 
@@ -115,13 +115,25 @@ def picture(connection: Connection) -> dict[str, list[str]]:
     match connection.dialect.name:
         case "sqlite":
             rows = connection.execute(sa.text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
-            return {name: sorted(line.strip(" ,\t)(") for line in sql.splitlines()) for name, sql in rows}
+            return {name: sorted(_parts(sql)) for name, sql in rows}
         case "postgresql":
             return {name: sorted(map(str, connection.execute(sa.text(sql)))) for name, sql in _CATALOGUE.items()}
         case _:
             names = sa.inspect(connection).get_table_names()
             shown = {name: connection.execute(sa.text(f"SHOW CREATE TABLE {name}")).one()[1] for name in names}
             return {name: sorted(line.strip(" ,") for line in sql.splitlines()) for name, sql in shown.items()}
+
+
+def _parts(sql: str) -> list[str]:
+    """The columns and constraints of a statement; those that were added later stand on one line with others."""
+    parts, depth = [""], 0
+    for letter in sql:
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if letter == "," and depth == 1:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [" ".join(part.split()).rstrip(" )").replace("( ", "(") for part in parts]
 
 
 _CATALOGUE = {
@@ -164,6 +176,70 @@ def test_the_picture_shows_what_matters(db_url: str) -> None:
     assert " float" not in shown
 
 
+# From one schema to the next, with rows
+
+
+@pytest.fixture
+def first_schema(empty_url: str, tmp_path: Path) -> str:
+    """A database as the first version left it, with a camera that has seen something."""
+    folder = tmp_path / "first" / "migrations"
+    shutil.copytree(sqlite_schema.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__", "000[2-9]*"))
+    with pytest.MonkeyPatch.context() as older:
+        older.setattr(sqlite_schema, "MIGRATIONS", folder)
+        assert upgrade(empty_url).current == "0001"
+    on_database(empty_url, _fill_first)
+    return empty_url
+
+
+def _fill_first(connection: Connection) -> None:
+    for sql in FIRST_ROWS:
+        connection.execute(sa.text(sql))
+
+
+FIRST_ROWS = [
+    "INSERT INTO tenants (tenant_id, tenant_uuid, name, created_at) VALUES (1, 't', 'first', 5)",
+    "INSERT INTO sites (site_id, tenant_id, site_uuid, name, created_at) VALUES (1, 1, 's', 'main', 5)",
+    """INSERT INTO cameras (camera_key, tenant_id, site_id, camera_id, name, created_at, updated_at)
+    VALUES (7, 1, 1, 'cam_1', '門', 5, 5)""",
+    """INSERT INTO camera_overrides (camera_key, tenant_id, polling_interval_sec, updated_at)
+    VALUES (7, 1, 2.5, 5)""",
+    "INSERT INTO camera_state (camera_key, tenant_id, health, updated_at) VALUES (7, 1, 'up', 5)",
+    """INSERT INTO frames (frame_id, frame_uuid, tenant_id, site_id, camera_key, generation, seq, captured_at,
+      worker_at, received_at, collector_status) VALUES (1, 'f', 1, 1, 7, 1, 1, 5, 5, 5, 'ok')""",
+    """INSERT INTO events (event_id, event_uuid, tenant_id, site_id, camera_key, incident_id, open_key, state,
+      primary_event, start_at, last_seen_at, retention_class, created_at, updated_at)
+    VALUES (1, 'e', 1, 1, 7, 1, 7, 'open', 'human', 5, 5, 'normal', 5, 5)""",
+]
+
+
+def test_rows_of_the_first_schema_are_there_after_the_upgrade(first_schema: str) -> None:
+    assert upgrade(first_schema).up_to_date
+
+    def select(connection: Connection) -> list[tuple[object, ...]]:
+        return [
+            tuple(connection.execute(sa.text(sql)).one())
+            for sql in (
+                "SELECT camera_id, name FROM cameras",
+                "SELECT polling_interval_sec, rotation, privacy_masks, clip_sec FROM camera_overrides",
+                "SELECT health, health_cause, issues FROM camera_state",
+                "SELECT frame_uuid, structure FROM frames",
+                "SELECT event_uuid, open_key, subject, issue_key FROM events",
+                "SELECT count(*) FROM errands",
+                "SELECT count(*) FROM clips",
+            )
+        ]
+
+    assert on_database(first_schema, select) == [
+        ("cam_1", "門"),
+        (2.5, None, None, None),
+        ("up", "", None),
+        ("f", None),
+        ("e", 7, "", None),
+        (0,),
+        (0,),
+    ]
+
+
 # Opening
 
 
@@ -182,7 +258,7 @@ async def test_an_older_server_database_is_refused_and_an_older_file_upgraded(
     if dialect_of(db_url) is not Dialect.SQLITE:
         with pytest.raises(StoreTooOld, match="camserver db upgrade"):
             await open_store(db_url)
-        assert (await asyncio.to_thread(status, db_url)).current == "0001"
+        assert (await asyncio.to_thread(status, db_url)).current == "0002"
         return
     store = await open_store(db_url, backup_dir=tmp_path / "backups")
     await store.close()
@@ -199,7 +275,7 @@ async def test_a_newer_database_is_refused_and_left_alone(
         newer.setattr(sqlite_schema, "MIGRATIONS", next_migrations)
         await upgrade_database(Secret(db_url), None)
     for attempt in (open_store(db_url), upgrade_database(Secret(db_url), None), check_database(db_url)):
-        with pytest.raises(StoreTooNew, match=r"0002.*install that version again, or restore the backup"):
+        with pytest.raises(StoreTooNew, match=r"0003.*install that version again, or restore the backup"):
             await attempt
     assert await asyncio.to_thread(tenants, db_url, NEW_COLUMNS) == NEW_ROWS
 
@@ -222,13 +298,13 @@ def test_an_upgrade_makes_a_backup_that_restores(
     db_url: str, empty_url: str, db_kind: str, newer_program: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     fill(db_url)
-    assert upgrade(db_url, tmp_path / "backups").current == "0002"
+    assert upgrade(db_url, tmp_path / "backups").current == "0003"
     assert tenants(db_url, NEW_COLUMNS) == NEW_ROWS
     (backup,) = (tmp_path / "backups").iterdir()
-    assert "0001" in backup.name
+    assert "0002" in backup.name
     assert (tmp_path / "backups").stat().st_mode & 0o077 == 0
     again = restored(db_url, backup, empty_url, request, db_kind)
-    assert status(again).current == "0001"
+    assert status(again).current == "0002"
     assert tenants(again) == OLD_ROWS
 
 
@@ -249,20 +325,20 @@ def test_without_a_backup_there_is_no_upgrade(
         monkeypatch.setenv("PATH", str(tmp_path))
         with pytest.raises(UpgradeFailed, match=r"dump.*not installed.*--no-backup"):
             upgrade(db_url, tmp_path / "backups")
-    assert status(db_url).current == "0001"
+    assert status(db_url).current == "0002"
     assert tenants(db_url) == OLD_ROWS
 
 
 def test_a_migration_that_fails_says_where_the_backup_is(db_url: str, newer_program: Path, tmp_path: Path) -> None:
-    (newer_program / "versions" / "0002_next.py").write_text(FAILING)
+    (newer_program / "versions" / "0003_next.py").write_text(FAILING)
     fill(db_url)
-    with pytest.raises(UpgradeFailed, match=r"(?s)from 0001 to 0002 failed.*the backup is in"):
+    with pytest.raises(UpgradeFailed, match=r"(?s)from 0002 to 0003 failed.*the backup is in"):
         upgrade(db_url, tmp_path / "backups")
-    assert status(db_url).current == "0001"
+    assert status(db_url).current == "0002"
     if dialect_of(db_url) is not Dialect.MARIADB:  # which can't roll a schema back
         assert tenants(db_url) == OLD_ROWS
-        (newer_program / "versions" / "0002_next.py").write_text(NEXT)
-        assert upgrade(db_url).current == "0002"
+        (newer_program / "versions" / "0003_next.py").write_text(NEXT)
+        assert upgrade(db_url).current == "0003"
         assert tenants(db_url, NEW_COLUMNS) == NEW_ROWS
 
 
@@ -306,10 +382,10 @@ def test_a_kill_in_the_middle_leaves_the_old_file_or_the_new_one(
     _, errors = process.communicate(timeout=120)
     assert process.returncode == -signal.SIGKILL, errors
     found = status_of_either(url, next_migrations, monkeypatch)
-    assert found == ("0002" if moment == "after:replace" else "0001")
+    assert found == ("0003" if moment == "after:replace" else "0002")
     # Whichever it is, it is whole, and the next start goes on from it.
     monkeypatch.setattr(sqlite_schema, "MIGRATIONS", next_migrations)
-    assert upgrade(url).current == "0002"
+    assert upgrade(url).current == "0003"
     assert tenants(url, NEW_COLUMNS) == [*NEW_ROWS, ("in the log", 8, "in the log")]
     left = [path.name for path in sqlite_path(url).parent.iterdir() if "upgrading" in path.name]
     assert left == []
@@ -333,8 +409,8 @@ def test_a_file_that_another_program_reads_is_not_replaced_under_it(
         assert reader.execute("SELECT count(*) FROM tenants").fetchone() == (TENANTS + 1,)
         with pytest.raises(UpgradeFailed, match=r"open in another program|locked"):
             upgrade(url)
-        assert status(url).current == "0001"
-    assert upgrade(url).current == "0002"
+        assert status(url).current == "0002"
+    assert upgrade(url).current == "0003"
     assert tenants(url, "name")[-1] == ("in the log",)
 
 

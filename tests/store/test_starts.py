@@ -14,6 +14,7 @@ from camserver.store.intents import (
 )
 from camserver.store.leases import Lease, Want, reclaim, release, take
 from camserver.store.starts import (
+    REFUSED_PAUSE_MS,
     FaultCounts,
     camera_fault,
     not_done,
@@ -76,13 +77,8 @@ async def test_a_repeated_start_does_not_restart_the_wait(store: Store) -> None:
     assert (await session(store, lease.camera_key))["start_sent_at"] == NOW_MS
 
 
-async def test_of_two_streams_the_primary_one_is_started(store: Store) -> None:
+async def test_start_carries_both_streams_and_the_only_one_is_the_main_one(store: Store) -> None:
     stage = await build(store, cameras=1)
-    await store.write(
-        statement,
-        "UPDATE camera_streams SET is_primary = 0 WHERE camera_key = :key",
-        {"key": stage.cameras[0].key},
-    )
     await store.write(
         statement,
         """INSERT INTO camera_streams (tenant_id, camera_key, kind, source_type, url)
@@ -92,7 +88,16 @@ async def test_of_two_streams_the_primary_one_is_started(store: Store) -> None:
     await taken(store, stage)
     (intent,) = await intents(store, stage)
     assert isinstance(intent, StartIntent)
-    assert intent.url == "rtsp://sub"
+    assert (intent.url, intent.sub_type, intent.sub_url) == ("test://still", "rtsp", "rtsp://sub")
+
+    await store.write(
+        statement,
+        "DELETE FROM camera_streams WHERE camera_key = :key AND kind = 'main'",
+        {"key": stage.cameras[0].key},
+    )
+    (alone,) = await intents(store, stage)
+    assert isinstance(alone, StartIntent)
+    assert (alone.source_type, alone.url, alone.sub_url) == ("rtsp", "rtsp://sub", None)
 
 
 async def test_pipeline_ready_makes_the_session_active_and_forgets_failures(store: Store) -> None:
@@ -163,15 +168,36 @@ async def test_a_cameras_fault_ends_the_wait_for_its_start(store: Store) -> None
     assert (row["state"], row["reason"], row["auth_failures"]) == ("PENDING", "unauthorized: 401", 1)
 
 
-async def test_a_worker_that_can_not_do_it_frees_the_camera(store: Store) -> None:
+async def test_a_worker_that_fails_at_it_frees_the_camera(store: Store) -> None:
     stage = await build(store)
     lease = await sent(store, stage)
     stranger = stage.workers[1].worker_key
-    assert await store.write(not_done, stranger, lease.intent_id, "", POLICY, NOW_MS + 1) is None
-    failed = await store.write(not_done, lease.worker_key, lease.intent_id, "refused: full", POLICY, NOW_MS + 1)
+    assert await store.write(not_done, stranger, lease.intent_id, "failed", "", POLICY, NOW_MS + 1) is None
+    failed = await store.write(not_done, lease.worker_key, lease.intent_id, "failed", "no", POLICY, NOW_MS + 1)
     assert failed is not None
-    assert (failed.elsewhere, failed.reason) == (True, "start failed: crash (refused: full)")
-    assert await store.write(not_done, lease.worker_key, lease.intent_id, "", POLICY, NOW_MS + 2) is None
+    assert (failed.elsewhere, failed.reason) == (True, "start failed: crash (no)")
+    assert await store.write(not_done, lease.worker_key, lease.intent_id, "failed", "", POLICY, NOW_MS + 2) is None
+
+
+async def test_a_refused_start_frees_the_camera_and_is_nobodys_fault(store: Store) -> None:
+    stage = await build(store, cameras=1)
+    lease = await sent(store, stage)
+    args = (lease.worker_key, lease.intent_id, "refused", "the worker is DRAINING", POLICY, NOW_MS + 1)
+    assert await store.write(not_done, *args) is not None
+    row = await session(store, lease.camera_key)
+    assert (row["state"], row["worker_key"], row["moved_at"]) == ("ORPHANED", None, None)
+    assert row["reason"] == "the worker did not take it (the worker is DRAINING)"
+    (span,) = await spans(store, lease.camera_key)
+    assert span[3] == NOW_MS + 1
+    # Soon free for everybody, and as often as need be: it does not count as the one try in ten minutes.
+    (free,) = await store.read(candidates, (stage.site_id,), NOW_MS + 1 + REFUSED_PAUSE_MS)
+    assert free.avoid_worker_key == lease.worker_key
+    want = Want(lease.camera_key, stage.workers[1].worker_key, expected_generation=1)
+    again = await store.write(take, want, TTL_MS, NOW_MS + 1 + REFUSED_PAUSE_MS)
+    assert again is not None
+    refused = (again.worker_key, again.intent_id, "refused", "", POLICY, NOW_MS + 9000)
+    assert await store.write(not_done, *refused) is not None
+    assert (await session(store, lease.camera_key))["worker_key"] is None
 
 
 async def test_a_camera_that_can_not_be_started_is_freed_until_later(store: Store) -> None:

@@ -47,7 +47,7 @@ def test_every_type_has_a_sample() -> None:
     types = {json.loads(path.read_text())["type"] for path in SAMPLE_FILES}
     assert types == {
         *("REGISTER", "HEARTBEAT", "ACK", "EVENT"),
-        *("REGISTERED", "RENEWED", "START", "STOP", "RELOAD", "DRAIN", "REFUSED"),
+        *("REGISTERED", "RENEWED", "START", "STOP", "RELOAD", "DRAIN", "ERRAND", "REFUSED"),
     }
 
 

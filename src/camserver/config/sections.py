@@ -28,6 +28,7 @@ from camserver.domain.leases import LeasePolicy
 from camserver.domain.looks import LookPolicy
 from camserver.domain.notices import LlmReviewPolicy, NotifyPolicy
 from camserver.domain.retention import RetentionPolicy
+from camserver.domain.sight import HealthPolicy
 from camserver.domain.stationary import StationaryPolicy
 
 NO_NOTIFICATION: Final = "no notification is sent by this version"
@@ -143,6 +144,17 @@ class WorkerSettings:
     )
     slots: int = setting(64, "Most cameras this worker takes at once.", min=1, max=400)
     uploads_in_flight: int = setting(2, "Uploads under way at once.", min=1, max=16)
+    ring_sec: int = setting(
+        30, "How many of the last seconds of a connected camera's video are kept in memory for clips.", min=5, max=60
+    )
+    ring_max_bytes: int = setting(
+        256_000_000, "Memory for that, of all cameras together; with many cameras each keeps less.", min=1_000_000
+    )
+    allow_loopback: bool = setting(
+        False,
+        "Whether cameras may be at addresses of the worker's own machine, such as a restreamer beside it. "
+        "`camserver up --demo` allows it for its simulated cameras.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,6 +251,7 @@ class Settings:
     detections: DetectionPolicy = section("What the analyzer that comes with camserver makes of a picture.")
     vocabulary: VocabularySettings = section("The tags an analyzer may answer with.")
     looks: LookPolicy = section("When and how a camera is looked at.")
+    health: HealthPolicy = section("When something is wrong with a camera itself.")
     gate: GatePolicy = section("Which looks are worth analyzing.")
     jobs: JobPolicy = section("Analysis jobs: attempts, back-off, bounds.")
     leases: LeasePolicy = section("Which worker holds which camera, and for how long.")

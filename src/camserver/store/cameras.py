@@ -4,12 +4,15 @@ A camera that was removed keeps its row and its evidence until retention takes t
 can ask for, so the old id is free at once. Leases and looks are other modules' business.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from camserver.base.credentials import Sealed
-from camserver.base.errors import Conflict, NotFound
-from camserver.store import audit, tenants
+from camserver.base.errors import BadInput, Conflict, NotFound
+from camserver.store import audit, overrides, tenants
+from camserver.store.overrides import Overrides
 from camserver.store.tx import Row, Scoped
 
 PAGE_MAX = 500
@@ -19,14 +22,22 @@ REMOVED_MARK = "~"
 
 
 @dataclass(frozen=True, slots=True)
+class Stream:
+    source_type: str
+    url: str  # without credentials
+
+
+@dataclass(frozen=True, slots=True)
 class NewCamera:
     camera_id: str
     name: str
     site: str  # name or uuid
-    source_type: str
-    url: str  # without credentials
-    credentials: Sealed | None
-    polling_interval_sec: float | None  # None: the configured default
+    main: Stream
+    sub: Stream | None
+    credentials: Sealed | None  # for both
+    values: Overrides
+    do_not_process: bool = False
+    network_zone: str = "local"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +72,43 @@ class OpenEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenIssue:
+    """Something that is wrong with the camera itself."""
+
+    kind: str  # domain.health.Issue
+    since: int
+    event_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class CameraHealth:
+    state: str  # up, down, unknown
+    cause: str  # '' or why: an error code, unattended, off
+    since: int | None
+    issues: tuple[OpenIssue, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CameraSummary:
     camera_id: str
     name: str
     site: str
     enabled: bool
-    source_type: str
-    url: str
+    main: Stream
+    sub: Stream | None
     has_credentials: bool
-    polling_interval_sec: float | None
+    own: Overrides
+    do_not_process: bool
+    network_zone: str
+    caps: str | None  # JSON
+    last_probe_at: int | None
     state: str  # of its session
     state_reason: str
     created_at: int
     latest: LatestFrame | None
     latest_picture: LatestPicture | None
     open_event: OpenEvent | None
+    health: CameraHealth
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +124,20 @@ class PicturePlace:
 
 _IN_REACH = "c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND (:all_sites = 1 OR c.site_id IN (:site_ids...))"
 _SUMMARY = f"""
-SELECT c.camera_key, c.camera_id, c.name, c.enabled, c.created_at, s.name AS site, st.source_type, st.url, a.key_id,
-  o.polling_interval_sec, cs.state, cs.reason, f.frame_uuid, f.captured_at, f.received_at, f.collector_status,
+SELECT c.camera_key, c.camera_id, c.name, c.enabled, c.created_at, s.name AS site, st.source_type, st.url,
+  su.source_type AS sub_type, su.url AS sub_url, a.key_id, c.do_not_process, c.network_zone, c.caps, c.last_probe_at,
+  {overrides.COLUMNS}, cs.state, cs.reason, f.frame_uuid, f.captured_at, f.received_at, f.collector_status,
   f.error_code, f.detected, f.primary_event, f.severity, f.infer_bytes, e.event_uuid,
-  e.primary_event AS event_primary, e.severity_max AS event_severity, e.start_at AS event_start_at
+  e.primary_event AS event_primary, e.severity_max AS event_severity, e.start_at AS event_start_at,
+  h.health, h.health_cause, h.health_since, h.issues
 FROM cameras c
 JOIN sites s ON s.site_id = c.site_id
 LEFT JOIN camera_streams st ON st.camera_key = c.camera_key AND st.kind = 'main'
+LEFT JOIN camera_streams su ON su.camera_key = c.camera_key AND su.kind = 'sub'
 LEFT JOIN camera_auth a ON a.camera_key = c.camera_key
 LEFT JOIN camera_overrides o ON o.camera_key = c.camera_key
 LEFT JOIN camera_sessions cs ON cs.camera_key = c.camera_key
+LEFT JOIN camera_state h ON h.camera_key = c.camera_key
 LEFT JOIN events e ON e.open_key = c.camera_key
 LEFT JOIN frames f ON f.frame_id = (
   SELECT n.frame_id FROM frames n WHERE n.camera_key = c.camera_key ORDER BY n.captured_at DESC LIMIT 1)
@@ -171,16 +208,31 @@ def _summary(row: Row, older_picture: LatestPicture | None) -> CameraSummary:
         name=row["name"],
         site=row["site"],
         enabled=bool(row["enabled"]),
-        source_type=row["source_type"] or "",
-        url=row["url"] or "",
+        main=Stream(row["source_type"] or "", row["url"] or ""),
+        sub=None if row["sub_url"] is None else Stream(row["sub_type"], row["sub_url"]),
         has_credentials=row["key_id"] is not None,
-        polling_interval_sec=row["polling_interval_sec"],
+        own=overrides.from_row(row),
+        do_not_process=bool(row["do_not_process"]),
+        network_zone=row["network_zone"],
+        caps=row["caps"],
+        last_probe_at=row["last_probe_at"],
         state=row["state"] or "",
         state_reason=row["reason"] or "",
         created_at=row["created_at"],
         latest=None if row["frame_uuid"] is None else _latest(row),
         latest_picture=picture,
         open_event=None if row["event_uuid"] is None else _open_event(row),
+        health=_health(row),
+    )
+
+
+def _health(row: Row) -> CameraHealth:
+    issues = json.loads(row["issues"]) if row["issues"] else []
+    return CameraHealth(
+        state=row["health"] or "unknown",
+        cause=row["health_cause"] or "",
+        since=row["health_since"],
+        issues=tuple([OpenIssue(issue["kind"], issue["since"], issue["event"]) for issue in issues]),
     )
 
 
@@ -226,6 +278,8 @@ async def latest_picture(tx: Scoped, camera_id: str) -> PicturePlace:
 
 async def add(tx: Scoped, camera: NewCamera, address: str, now_ms: int) -> CameraSummary:
     """Adds a camera with everything a worker needs to be given it."""
+    if camera.credentials and camera.sub and host_of(camera.sub.url) != host_of(camera.main.url):
+        raise other_host()
     site = await tenants.find_site(tx, camera.site)
     if await tx.one(
         "SELECT camera_key FROM cameras WHERE tenant_id = :tenant_id AND camera_id = :camera_id",
@@ -237,11 +291,14 @@ async def add(tx: Scoped, camera: NewCamera, address: str, now_ms: int) -> Camer
             camera_id=camera.camera_id,
         )
     camera_key = await tx.insert(
-        "INSERT INTO cameras (tenant_id, site_id, camera_id, name, created_at, updated_at) "
-        "VALUES (:tenant_id, :site_id, :camera_id, :name, :now_ms, :now_ms) RETURNING camera_key",
+        "INSERT INTO cameras (tenant_id, site_id, camera_id, name, do_not_process, network_zone, created_at, "
+        "updated_at) VALUES (:tenant_id, :site_id, :camera_id, :name, :do_not_process, :network_zone, :now_ms, "
+        ":now_ms) RETURNING camera_key",
         site_id=site.site_id,
         camera_id=camera.camera_id,
         name=camera.name,
+        do_not_process=int(camera.do_not_process),
+        network_zone=camera.network_zone,
         now_ms=now_ms,
     )
     await _add_parts(tx, camera_key, site.site_id, camera, now_ms)
@@ -251,20 +308,10 @@ async def add(tx: Scoped, camera: NewCamera, address: str, now_ms: int) -> Camer
 
 
 async def _add_parts(tx: Scoped, camera_key: int, site_id: int, camera: NewCamera, now_ms: int) -> None:
-    await tx.run(
-        "INSERT INTO camera_streams (tenant_id, camera_key, kind, source_type, url) "
-        "VALUES (:tenant_id, :camera_key, 'main', :source_type, :url)",
-        camera_key=camera_key,
-        source_type=camera.source_type,
-        url=camera.url,
-    )
-    await tx.run(
-        "INSERT INTO camera_overrides (camera_key, tenant_id, polling_interval_sec, updated_at) "
-        "VALUES (:camera_key, :tenant_id, :polling_interval_sec, :now_ms)",
-        camera_key=camera_key,
-        polling_interval_sec=camera.polling_interval_sec,
-        now_ms=now_ms,
-    )
+    await add_stream(tx, camera_key, "main", camera.main)
+    if camera.sub is not None:
+        await add_stream(tx, camera_key, "sub", camera.sub)
+    await overrides.insert(tx, camera_key, camera.values, now_ms)
     await tx.run(
         "INSERT INTO camera_state (camera_key, tenant_id, updated_at) VALUES (:camera_key, :tenant_id, :now_ms)",
         camera_key=camera_key,
@@ -289,6 +336,28 @@ async def _add_parts(tx: Scoped, camera_key: int, site_id: int, camera: NewCamer
             ciphertext=camera.credentials.ciphertext,
             now_ms=now_ms,
         )
+
+
+async def add_stream(tx: Scoped, camera_key: int, kind: str, stream: Stream) -> None:
+    await tx.run(
+        "INSERT INTO camera_streams (tenant_id, camera_key, kind, source_type, url) "
+        "VALUES (:tenant_id, :camera_key, :kind, :source_type, :url)",
+        camera_key=camera_key,
+        kind=kind,
+        source_type=stream.source_type,
+        url=stream.url,
+    )
+
+
+def host_of(url: str) -> str:
+    return (urlsplit(url).hostname or "").lower()
+
+
+def other_host() -> BadInput:
+    return BadInput(
+        "the two streams of a camera with a login must be at the same host; change one of the addresses",
+        reason="sub_other_host",
+    )
 
 
 async def _last_removed_generation(tx: Scoped) -> int:

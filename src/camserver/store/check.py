@@ -159,6 +159,9 @@ _ORPHANS = (
     _orphans("event_tags", "event_id", "events", "event_id"),
     _orphans("incidents", "incident_id", "cameras", "camera_key"),
     _orphans("incidents", "incident_id", "events", "last_event_id", "event_id"),
+    _orphans("clips", "clip_id", "events", "event_id"),
+    _orphans("clips", "clip_id", "cameras", "camera_key"),
+    _orphans("clips", "clip_id", "epochs", "epoch_id"),
     _orphans("deliveries", "delivery_id", "cameras", "camera_key"),
     _orphans("notifications", "notification_id", "deliveries", "delivery_id"),
     _orphans("cooldowns", "camera_key", "cameras", "camera_key"),
@@ -242,11 +245,13 @@ _JOBS_AND_EVENTS = (
     ),
     Check(
         "event_state",
-        "events whose state and open_key say different things",
+        "events whose state and open_key (or, of camera issues, issue_key) say different things",
         """
         SELECT count(*) AS found, min(event_id) AS example FROM events
-        WHERE (state = 'open' AND (open_key IS NULL OR open_key <> camera_key))
-          OR (state <> 'open' AND open_key IS NOT NULL)""",
+        WHERE (state = 'open' AND subject = '' AND (open_key IS NULL OR open_key <> camera_key))
+          OR (state = 'open' AND subject <> '' AND issue_key IS NULL)
+          OR (state <> 'open' AND (open_key IS NOT NULL OR issue_key IS NOT NULL))
+          OR (subject = '' AND issue_key IS NOT NULL) OR (subject <> '' AND open_key IS NOT NULL)""",
     ),
     Check(
         "event_forgotten",
@@ -263,6 +268,38 @@ _JOBS_AND_EVENTS = (
         SELECT count(*) AS found, min(s.camera_key) AS example FROM camera_state s
         WHERE s.open_event_id IS NOT NULL AND NOT EXISTS (
           SELECT 1 FROM events e WHERE e.event_id = s.open_event_id AND e.open_key = s.camera_key)""",
+    ),
+)
+
+_CLIPS = (
+    Check(
+        "clip_object",
+        "clips that are ready without an object, or have one without being ready",
+        """
+        SELECT count(*) AS found, min(clip_id) AS example FROM clips
+        WHERE (state = 'ready' AND (object_key IS NULL OR epoch_id IS NULL OR object_bytes = 0))
+          OR (state <> 'ready' AND object_key IS NOT NULL)""",
+    ),
+    Check(
+        "clip_reason",
+        "events without a clip that do not say why, or say so though they have one",
+        """
+        SELECT count(*) AS found, min(clip_id) AS example FROM clips
+        WHERE (state = 'none' AND reason = '') OR (state <> 'none' AND reason <> '')""",
+    ),
+    Check(
+        "object_twice",
+        "objects that both an errand and a clip hold: deleting the errand would delete the clip",
+        """
+        SELECT count(*) AS found, min(k.clip_id) AS example FROM clips k
+        JOIN errands r ON r.errand_uuid = k.errand_uuid AND r.object_key = k.object_key""",
+    ),
+    Check(
+        "errand_secret",
+        "errands that are over and still hold a login",
+        """
+        SELECT count(*) AS found, min(errand_id) AS example FROM errands
+        WHERE state NOT IN ('waiting', 'sent') AND (key_id IS NOT NULL OR ciphertext IS NOT NULL)""",
     ),
 )
 
@@ -300,4 +337,4 @@ _INSTALLATION = (
     ),
 )
 
-CHECKS = _ORPHANS + _LEASES + _JOBS_AND_EVENTS + _INSTALLATION
+CHECKS = _ORPHANS + _LEASES + _JOBS_AND_EVENTS + _CLIPS + _INSTALLATION

@@ -11,6 +11,7 @@ RECENT_JOBS = 10_000
 @dataclass(frozen=True, slots=True)
 class Counts:
     cameras: int
+    health: dict[str, int]  # cameras by up, down, unattended, off, unknown
     sessions: dict[str, int]  # by state
     unfinished_jobs: dict[str, int]  # queued, delayed, running
     recent_jobs: dict[str, int]  # done, dead, skipped among the newest RECENT_JOBS
@@ -22,6 +23,11 @@ class Counts:
 
 async def count(tx: Scoped) -> Counts:
     cameras = await tx.one("SELECT COUNT(*) AS n FROM cameras WHERE tenant_id = :tenant_id AND deleted_at IS NULL")
+    health = await tx.all(
+        "SELECT CASE WHEN h.health = 'unknown' AND h.health_cause <> '' THEN h.health_cause ELSE h.health END "
+        "AS shown, COUNT(*) AS n FROM camera_state h JOIN cameras c ON c.camera_key = h.camera_key "
+        "WHERE c.tenant_id = :tenant_id AND c.deleted_at IS NULL GROUP BY shown"
+    )
     sessions = await tx.all(
         "SELECT state, COUNT(*) AS n FROM camera_sessions WHERE tenant_id = :tenant_id GROUP BY state"
     )
@@ -35,7 +41,10 @@ async def count(tx: Scoped) -> Counts:
         f"(SELECT COALESCE(MAX(job_id), 0) - {RECENT_JOBS} FROM inference_jobs) "
         "AND status IN ('done','dead','skipped') GROUP BY status"
     )
-    events = await tx.one("SELECT COUNT(*) AS n FROM events WHERE tenant_id = :tenant_id AND open_key IS NOT NULL")
+    events = await tx.one(
+        "SELECT COUNT(*) AS n FROM events WHERE tenant_id = :tenant_id "
+        "AND (open_key IS NOT NULL OR issue_key IS NOT NULL)"
+    )
     failed = await tx.one(
         "SELECT last_error FROM inference_jobs WHERE tenant_id = :tenant_id AND status = 'delayed' "
         "AND last_error IS NOT NULL ORDER BY job_id DESC LIMIT 1"
@@ -44,6 +53,7 @@ async def count(tx: Scoped) -> Counts:
     assert events is not None
     return Counts(
         cameras=cameras["n"],
+        health={row["shown"]: row["n"] for row in health},
         sessions={row["state"]: row["n"] for row in sessions},
         unfinished_jobs={row["status"]: row["n"] for row in unfinished},
         recent_jobs={row["status"]: row["n"] for row in recent},

@@ -25,6 +25,7 @@ class EventFilter:
 
     camera_ids: tuple[str, ...] = ()
     primary_events: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     severity_min: int = 0
     state: str | None = None  # open, closed
     incident_uuid: str | None = None
@@ -49,6 +50,8 @@ class EventSummary:
     frame_count: int
     retention_class: str
     best_frame_uuid: str | None
+    subject: str  # '' or the kind of the camera's own issue
+    cause: str  # of the issue, where it is known
     tags: tuple[str, ...]
     cursor: str  # a page from here on begins with the event behind this one
 
@@ -62,8 +65,8 @@ class EventDetail:
 
 _EVENTS = """
 SELECT e.event_id, e.event_uuid, e.state, e.primary_event, e.start_at, e.last_seen_at, e.end_at, e.severity_max,
-  e.confidence_max, e.frame_count, e.retention_class, c.camera_id, c.name AS camera_name, s.name AS site,
-  i.incident_uuid, f.frame_uuid AS best_frame_uuid
+  e.confidence_max, e.frame_count, e.retention_class, e.subject, e.cause, c.camera_id, c.name AS camera_name,
+  s.name AS site, i.incident_uuid, f.frame_uuid AS best_frame_uuid
 FROM events e
 JOIN cameras c ON c.camera_key = e.camera_key
 JOIN sites s ON s.site_id = e.site_id
@@ -72,10 +75,19 @@ LEFT JOIN frames f ON f.frame_id = e.best_frame_id
 WHERE e.tenant_id = :tenant_id AND (:all_sites = 1 OR e.site_id IN (:site_ids...))"""
 
 
+# Only by tags that the reader may see: else a search would tell what the list does not.
+_TAGGED = """EXISTS (SELECT 1 FROM event_tags g WHERE g.event_id = e.event_id AND g.tag_id IN (:tag_ids...)
+  AND g.tag_group <> :hidden)"""
+
+
+def _hidden_group(tx: Scoped) -> str:
+    return "" if tx.principal.may(Permission.INVESTIGATE) else INVESTIGATION_ONLY
+
+
 async def page(tx: Scoped, wanted: EventFilter, before: str | None, limit: int) -> tuple[EventSummary, ...]:
     """Events that began before the cursor's."""
     start_at, event_id = (BEYOND, BEYOND) if before is None else parse_cursor(before)
-    clauses, params = _narrowed(wanted)
+    clauses, params = _narrowed(tx, wanted)
     rows = await tx.all(
         f"{_EVENTS}{clauses} "
         "AND (e.start_at < :start_at OR (e.start_at = :start_at AND e.event_id < :event_id)) "
@@ -89,11 +101,12 @@ async def page(tx: Scoped, wanted: EventFilter, before: str | None, limit: int) 
     return await _with_tags(tx, rows)
 
 
-def _narrowed(wanted: EventFilter) -> tuple[str, dict[str, object]]:
+def _narrowed(tx: Scoped, wanted: EventFilter) -> tuple[str, dict[str, object]]:
     """Only what was asked for is in the statement, so that the databases plan for it."""
     chosen: list[tuple[str, str, object]] = [
         ("c.camera_id IN (:camera_ids...)", "camera_ids", list(wanted.camera_ids) or None),
         ("e.primary_event IN (:primary_events...)", "primary_events", list(wanted.primary_events) or None),
+        (_TAGGED, "tag_ids", list(wanted.tags) or None),
         ("e.severity_max >= :severity_min", "severity_min", wanted.severity_min or None),
         ("e.state = :state", "state", wanted.state),
         ("i.incident_uuid = :incident_uuid", "incident_uuid", wanted.incident_uuid),
@@ -101,7 +114,10 @@ def _narrowed(wanted: EventFilter) -> tuple[str, dict[str, object]]:
         ("e.start_at < :to_ms", "to_ms", wanted.to_ms),
     ]
     used = [(clause, name, value) for clause, name, value in chosen if value is not None]
-    return "".join(f" AND {clause}" for clause, _, _ in used), {name: value for _, name, value in used}
+    params = {name: value for _, name, value in used}
+    if wanted.tags:
+        params["hidden"] = _hidden_group(tx)
+    return "".join(f" AND {clause}" for clause, _, _ in used), params
 
 
 async def get(tx: Scoped, event_uuid: str) -> EventDetail:
@@ -135,13 +151,12 @@ async def frames(tx: Scoped, event_uuid: str, after: str | None, limit: int) -> 
 
 
 async def _with_tags(tx: Scoped, rows: Sequence[Row]) -> tuple[EventSummary, ...]:
-    hidden = "" if tx.principal.may(Permission.INVESTIGATE) else INVESTIGATION_ONLY
     tags: dict[int, list[str]] = {}
     for row in await tx.all(
         "SELECT event_id, tag_id FROM event_tags WHERE event_id IN (:event_ids...) AND tenant_id = :tenant_id "
         "AND tag_group <> :hidden ORDER BY event_id, tag_id",
         event_ids=[row["event_id"] for row in rows],
-        hidden=hidden,
+        hidden=_hidden_group(tx),
     ):
         tags.setdefault(row["event_id"], []).append(row["tag_id"])
     return tuple(_summary(row, tuple(tags.get(row["event_id"], ()))) for row in rows)
@@ -164,6 +179,8 @@ def _summary(row: Row, tags: tuple[str, ...]) -> EventSummary:
         frame_count=row["frame_count"],
         retention_class=row["retention_class"],
         best_frame_uuid=row["best_frame_uuid"],
+        subject=row["subject"],
+        cause=row["cause"],
         tags=tags,
         cursor=make_cursor(row["start_at"], row["event_id"]),
     )

@@ -45,6 +45,9 @@ class Look:
     letterbox_bottom: int | None = None
     letterbox_right: int | None = None
     infer_hash64_hex: str | None = None
+    structure: float | None = None
+    view_hex: str | None = None
+    gate_state: bytes | None = None  # of the worker's gate after this look; not a column of the frame
     epoch_id: int | None = None  # None = no picture
     infer_bytes: int | None = None
     full_bytes: int | None = None
@@ -94,6 +97,7 @@ async def record(tx: Tx, looks: tuple[Look, ...], policy: LeasePolicy) -> tuple[
         await tx.many(_INSERT_FRAME, [{**asdict(look), "late": int(late)} for look, late in fresh])
         await _queue_jobs(tx, [look for look, _ in fresh if look.wants_analysis])
         await _note_sequence(tx, [look for look, _ in fresh], leases)
+        await _keep_gate_states(tx, [look for look, is_late in fresh if not is_late])
         for look, is_late in fresh:
             if look.wants_analysis and not is_late:
                 tx.changed(
@@ -198,6 +202,18 @@ async def _note_sequence(tx: Tx, looks: list[Look], leases: dict[tuple[int, int]
     )
 
 
+async def _keep_gate_states(tx: Tx, looks: list[Look]) -> None:
+    """The newest state of each camera's gate, for START. Its version is not raised: no decision depends on it."""
+    newest: dict[int, Look] = {}
+    for look in sorted(looks, key=lambda look: look.seq):
+        if look.gate_state is not None:
+            newest[look.camera_key] = look
+    await tx.many(
+        "UPDATE camera_state SET gate_state = :gate_state WHERE camera_key = :camera_key",
+        [{"camera_key": key, "gate_state": look.gate_state} for key, look in sorted(newest.items())],
+    )
+
+
 async def _insert_gap(tx: Tx, look: Look, gap: Gap) -> None:
     await tx.run(
         """
@@ -266,12 +282,12 @@ INSERT INTO frames (
   frame_uuid, tenant_id, site_id, camera_key, generation, seq, captured_at, worker_at, received_at, late,
   collector_status, error_code, error_message, verdict, diff_ratio, luma_delta, blur_score,
   full_w, full_h, infer_w, infer_h, letterbox, letterbox_top, letterbox_left, letterbox_bottom, letterbox_right,
-  infer_hash64_hex, epoch_id, infer_bytes, full_bytes
+  infer_hash64_hex, structure, view_hex, epoch_id, infer_bytes, full_bytes
 ) VALUES (
   :frame_uuid, :tenant_id, :site_id, :camera_key, :generation, :seq, :captured_at, :worker_at, :received_at, :late,
   :collector_status, :error_code, :error_message, :verdict, :diff_ratio, :luma_delta, :blur_score,
   :full_w, :full_h, :infer_w, :infer_h, :letterbox, :letterbox_top, :letterbox_left, :letterbox_bottom,
-  :letterbox_right, :infer_hash64_hex, :epoch_id, :infer_bytes, :full_bytes
+  :letterbox_right, :infer_hash64_hex, :structure, :view_hex, :epoch_id, :infer_bytes, :full_bytes
 )"""
 _INSERT_JOBS = """
 INSERT INTO inference_jobs (tenant_id, frame_id, camera_key, captured_at, status, priority, lap, available_at,

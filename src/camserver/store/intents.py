@@ -9,20 +9,10 @@ from dataclasses import dataclass
 
 from camserver.base.credentials import Sealed
 from camserver.domain.leases import SessionState
+from camserver.store import overrides
 from camserver.store.leases import BATCH_MAX, changed, let_go, locked, new_intent_id
+from camserver.store.overrides import Overrides
 from camserver.store.tx import Row, Tx
-
-
-@dataclass(frozen=True, slots=True)
-class Overrides:
-    """A camera's own settings; None = the configured one."""
-
-    polling_interval_sec: float | None
-    connect_timeout_sec: float | None
-    infer_width: int | None
-    diff_width: int | None
-    force_infer_every_n: int | None
-    detect_every_n_frames: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +26,9 @@ class StartIntent:
     generation: int
     source_type: str
     url: str
-    credentials: Sealed | None
+    sub_type: str | None  # of the small stream, where there is one
+    sub_url: str | None
+    credentials: Sealed | None  # for both
     network_zone: str
     do_not_process: bool
     overrides: Overrides
@@ -66,11 +58,7 @@ Intent = StartIntent | StopIntent
 async def pending(tx: Tx, worker_keys: tuple[int, ...]) -> tuple[Intent, ...]:
     """What these workers have not acknowledged yet."""
     rows = await tx.all(_PENDING, worker_keys=worker_keys, batch_max=BATCH_MAX)
-    # A camera with two streams comes twice, the one to look at first.
-    by_camera: dict[int, Row] = {}
-    for row in rows:
-        by_camera.setdefault(row["camera_key"], row)
-    return tuple(_stop(row) if row["stop_wanted"] else _start(row) for row in by_camera.values())
+    return tuple(_stop(row) if row["stop_wanted"] else _start(row) for row in rows)
 
 
 def _stop(row: Row) -> StopIntent:
@@ -91,6 +79,8 @@ def _start(row: Row) -> StartIntent:
     if row["ciphertext"] is not None:
         sealed = Sealed(row["key_id"], bytes(row["nonce"]), bytes(row["ciphertext"]))
     gate_state = row["gate_state"]
+    # Where there is only a small stream, it is the one to look at.
+    has_main = row["main_url"] is not None
     return StartIntent(
         intent_id=row["intent_id"],
         tenant_id=row["tenant_id"],
@@ -99,19 +89,14 @@ def _start(row: Row) -> StartIntent:
         camera_key=row["camera_key"],
         camera_id=row["camera_id"],
         generation=row["generation"],
-        source_type=row["source_type"],
-        url=row["url"],
+        source_type=row["main_type"] if has_main else row["sub_type"],
+        url=row["main_url"] if has_main else row["sub_url"],
+        sub_type=row["sub_type"] if has_main else None,
+        sub_url=row["sub_url"] if has_main else None,
         credentials=sealed,
         network_zone=row["network_zone"],
         do_not_process=bool(row["do_not_process"]),
-        overrides=Overrides(
-            row["polling_interval_sec"],
-            row["connect_timeout_sec"],
-            row["infer_width"],
-            row["diff_width"],
-            row["force_infer_every_n"],
-            row["detect_every_n_frames"],
-        ),
+        overrides=overrides.from_row(row),
         next_seq=row["last_seq"] + 1,
         next_attempt_at=row["next_attempt_at"],
         failures=row["failures"],
@@ -213,19 +198,19 @@ async def _restart(tx: Tx, session: Row, ttl_ms: int, now_ms: int) -> None:
     changed(tx, session["camera_key"], session, now_ms)
 
 
-_PENDING = """
+_PENDING = f"""
 SELECT s.intent_id, s.tenant_id, s.site_id, s.worker_key, s.camera_key, c.camera_id, s.generation, s.stop_wanted,
   s.reason, s.next_attempt_at, s.failures, s.auth_failures, s.credential_version,
-  f.source_type, f.url, a.key_id, a.nonce, a.ciphertext, c.network_zone, c.do_not_process,
-  o.polling_interval_sec, o.connect_timeout_sec, o.infer_width, o.diff_width, o.force_infer_every_n,
-  o.detect_every_n_frames, l.last_seq, t.gate_state
+  m.source_type AS main_type, m.url AS main_url, u.source_type AS sub_type, u.url AS sub_url,
+  a.key_id, a.nonce, a.ciphertext, c.network_zone, c.do_not_process, {overrides.COLUMNS}, l.last_seq, t.gate_state
 FROM camera_sessions s
 JOIN cameras c ON c.camera_key = s.camera_key
 JOIN camera_leases l ON l.camera_key = s.camera_key AND l.generation = s.generation
-LEFT JOIN camera_streams f ON f.camera_key = s.camera_key
+LEFT JOIN camera_streams m ON m.camera_key = s.camera_key AND m.kind = 'main'
+LEFT JOIN camera_streams u ON u.camera_key = s.camera_key AND u.kind = 'sub'
 LEFT JOIN camera_auth a ON a.camera_key = s.camera_key
 LEFT JOIN camera_overrides o ON o.camera_key = s.camera_key
 LEFT JOIN camera_state t ON t.camera_key = s.camera_key
 WHERE s.worker_key IN (:worker_keys...) AND s.intent_id IS NOT NULL AND s.acked_at IS NULL
-  AND s.state <> 'ORPHANED' AND (s.stop_wanted = 1 OR f.camera_key IS NOT NULL)
-ORDER BY s.updated_at, s.camera_key, f.is_primary DESC, f.kind LIMIT :batch_max"""
+  AND s.state <> 'ORPHANED' AND (s.stop_wanted = 1 OR m.url IS NOT NULL OR u.url IS NOT NULL)
+ORDER BY s.updated_at, s.camera_key LIMIT :batch_max"""

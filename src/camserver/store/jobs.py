@@ -365,7 +365,7 @@ SELECT e.event_id, e.incident_id AS own_incident_id, e.primary_event, e.start_at
   e.confidence_max, e.retention_class, e.best_score,
   own.start_at AS own_start_at, own.last_seen_at AS own_last_seen_at, own.severity_max AS own_severity_max
 FROM events e JOIN incidents own ON own.incident_id = e.incident_id
-WHERE e.camera_key = :camera_key AND e.start_at <= :starts_before
+WHERE e.camera_key = :camera_key AND e.start_at <= :starts_before AND e.subject = ''
 ORDER BY e.start_at DESC LIMIT {COVERING_CANDIDATES}"""
 _EXPIRED = f"""
 SELECT job_id, locked_token, attempt, created_at FROM inference_jobs

@@ -181,11 +181,17 @@ def _why_lost(session: Row | None, generation: int, worker_key: int) -> str | No
     return None if session["worker_key"] == worker_key else "not_holder"
 
 
-async def release(tx: Tx, claim: Claim, reason: str, now_ms: int) -> bool:
-    """The holder gives the camera back. False when it was not its to give."""
+async def release(tx: Tx, claim: Claim, reason: str, now_ms: int, gate_state: bytes | None = None) -> bool:
+    """The holder gives the camera back, and what its gate had learned. False when it was not its to give."""
     session = await claimed(tx, claim)
     if session is None:
         return False
+    if gate_state is not None:
+        await tx.run(
+            "UPDATE camera_state SET gate_state = :gate_state WHERE camera_key = :camera_key",
+            camera_key=session["camera_key"],
+            gate_state=gate_state,
+        )
     await let_go(tx, session, SessionState.ORPHANED, reason, now_ms)
     return True
 

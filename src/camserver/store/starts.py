@@ -10,6 +10,9 @@ from camserver.domain.leases import WORKER_FAULTS, Fault, LeasePolicy, SessionSt
 from camserver.store.leases import BATCH_MAX, Claim, changed, claimed, let_go, locked
 from camserver.store.tx import Row, Tx
 
+# Between two tries of a camera that workers refuse: without it one that is full would be asked every second.
+REFUSED_PAUSE_MS = 2_000
+
 
 @dataclass(frozen=True, slots=True)
 class Failed:
@@ -33,9 +36,13 @@ class FaultCounts:
 
 
 async def not_done(
-    tx: Tx, worker_key: int, intent_id: str, details: str, policy: LeasePolicy, now_ms: int
+    tx: Tx, worker_key: int, intent_id: str, status: str, details: str, policy: LeasePolicy, now_ms: int
 ) -> Failed | None:
-    """The worker can't do what it was told. A START is then tried elsewhere; a STOP has nothing left to stop."""
+    """The worker does not do what it was told. A STOP has nothing left to stop.
+
+    A START that it *refused* (it is leaving, or full) frees the camera and is nobody's fault; one at which it
+    *failed* is tried elsewhere, now and then.
+    """
     row = await tx.one(
         """
         SELECT camera_key, generation FROM camera_sessions
@@ -49,7 +56,24 @@ async def not_done(
     if session["stop_wanted"]:
         await let_go(tx, session, SessionState.ORPHANED, session["reason"], now_ms)
         return None
+    if status == "refused":
+        return await _refused(tx, session, details, now_ms)
     return await _start_failed(tx, session, Fault.CRASH, details, policy, now_ms)
+
+
+async def _refused(tx: Tx, session: Row, details: str, now_ms: int) -> Failed:
+    """Free at once; not for the worker that refused, or it would be asked again and again."""
+    reason = "the worker did not take it" + (f" ({details})" if details else "")
+    await let_go(tx, session, SessionState.ORPHANED, reason, now_ms)
+    await tx.run(
+        """
+        UPDATE camera_sessions SET avoid_worker_key = :worker_key, next_attempt_at = :next_attempt_at
+        WHERE camera_key = :camera_key""",
+        camera_key=session["camera_key"],
+        worker_key=session["worker_key"],
+        next_attempt_at=max(session["next_attempt_at"] or 0, now_ms + REFUSED_PAUSE_MS),
+    )
+    return Failed(session["camera_key"], session["worker_key"], session["generation"], reason, elsewhere=True)
 
 
 async def unstartable(tx: Tx, claim: Claim, reason: str, next_attempt_at: int, now_ms: int) -> bool:

@@ -281,6 +281,17 @@ camera_overrides = table(
     Column("detect_every_n_frames", Integer, nullable=True),
     Column("job_priority", SmallInteger, nullable=True),
     number("updated_at"),
+    word("transport", 8, nullable=True),  # tcp or udp
+    word("tls_pin", 64, nullable=True),  # sha256 of the camera's certificate, hex; NULL = checked against the CAs
+    Column("rotation", SmallInteger, nullable=True),  # 0, 90, 180, 270, clockwise
+    # Polygons over the picture as it is shown after rotation, points as shares (0..1) of it: [[[x, y], …], …].
+    Column("ignore_masks", Json, nullable=True),
+    Column("privacy_masks", Json, nullable=True),
+    Column("zones", Json, nullable=True),  # [{"name": …, "points": [[x, y], …]}, …]
+    Column("mask_clock", SmallInteger, nullable=True),  # whether burned-in clocks that are found are masked
+    word("device", 128, nullable=True),  # cameras with the same one share a device (a recorder, say)
+    Column("streams_max", Integer, nullable=True),  # connections that device bears at once
+    Column("clip_sec", Double, nullable=True),  # 0 = no clips
 )
 
 # What deciding needs to know of a camera. Every outcome is conditional on `version` and raises it, so two
@@ -304,6 +315,28 @@ camera_state = table(
     number("last_analyzed_at", nullable=True),  # captured_at of that frame
     word("health", 8, server_default="unknown"),  # up, down, unknown
     number("health_since", nullable=True),
+    number("updated_at"),
+    word("health_cause", 32, server_default=""),  # why it is down, e.g. unauthorized
+    Column("issues", Json, nullable=True),  # kinds of issue that hold now, and since when
+)
+
+# What the rule of domain/health.py remembers of a camera between looks; what it says of it is in `camera_state`.
+# Apart from that, because this one changes with every look. Written only under its own lock.
+camera_health = table(
+    "camera_health",
+    Column(
+        "camera_key",
+        Key,
+        ForeignKey("cameras.camera_key", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    number("tenant_id"),
+    number("generation", server_default=text("0")),  # of the newest look taken in …
+    number("seq", server_default=text("0")),  # … and its number
+    word("standing", 16, server_default=""),  # attended, unattended, off
+    number("due_at", nullable=True),  # when time alone may change something
+    Column("memory", Json, nullable=True),
     number("updated_at"),
 )
 
@@ -389,6 +422,39 @@ epochs = table(
     number("swept_at", nullable=True),
 )
 
+# Short tasks for a worker, answered once: waiting → sent → done | failed, or expired. With a camera they go to its
+# holder, without one to any worker of the site. Rows and their objects are deleted some time after `expires_at`.
+errands = table(
+    "errands",
+    key("errand_id"),
+    word("errand_uuid", 36, unique=True),
+    number("tenant_id"),
+    number("site_id"),
+    number("camera_key", nullable=True),
+    word("kind", 16),  # probe, discover, look, explain, clip
+    Column("request", Json, nullable=False),
+    # Credentials of a source that is no camera yet, sealed as in camera_auth; gone as soon as the errand is over.
+    word("key_id", 32, nullable=True),
+    Column("nonce", LargeBinary(12), nullable=True),
+    Column("ciphertext", LargeBinary(2048), nullable=True),
+    number("worker_key", nullable=True),  # whom it was sent to; nobody else may answer
+    number("generation", nullable=True),  # of the camera's lease at that time
+    word("state", 8),  # waiting, sent, done, failed, expired
+    word("message", 255, server_default=""),
+    Column("result", Json, nullable=True),
+    word("object_key", 255, nullable=True),
+    number("object_bytes", server_default=text("0")),
+    word("object_type", 32, server_default=""),
+    number("epoch_id", nullable=True),  # of the object's writer
+    number("created_at"),
+    number("expires_at"),
+    number("sent_at", nullable=True),
+    number("done_at", nullable=True),
+    Index("ix_errands_state_expires_at", "state", "expires_at"),
+    Index("ix_errands_expires_at", "expires_at"),
+    Index("ix_errands_epoch_id", "epoch_id"),
+)
+
 # ---------------------------------------------------------------------------------------------------------------
 # Looks and jobs
 # ---------------------------------------------------------------------------------------------------------------
@@ -439,6 +505,8 @@ frames = table(
     number("epoch_id", nullable=True),  # NULL when the look has no picture
     Column("infer_bytes", Integer, nullable=True),
     Column("full_bytes", Integer, nullable=True),
+    Column("structure", Double, nullable=True),  # 0..1, how much of the picture has any texture
+    word("view_hex", 36, nullable=True),  # where its texture is, 144 cells a bit each, see media/view.py
     UniqueConstraint("camera_key", "generation", "seq"),
     Index("ix_frames_camera_key_captured_at", "camera_key", "captured_at"),
     Index("ix_frames_epoch_id", "epoch_id"),
@@ -567,6 +635,12 @@ events = table(
     count("frame_count", 1),
     number("created_at"),
     number("updated_at"),
+    # What it is about: '' = what the camera sees; otherwise the kind of the camera's own issue.
+    word("subject", 32, server_default=""),
+    # As `open_key`, for issues: camera and subject while the event is open. A camera has one open event of each.
+    word("issue_key", 64, nullable=True),
+    word("cause", 32, server_default=""),  # of an issue, where it is known, e.g. unauthorized
+    Index("ix_events_issue_key", "issue_key", unique=True),
     Index("ix_events_camera_key_start_at", "camera_key", "start_at", "event_id"),
     Index("ix_events_tenant_id_start_at", "tenant_id", "start_at", "event_id"),
     Index("ix_events_incident_id", "incident_id"),
@@ -603,6 +677,32 @@ incidents = table(
     number("updated_at"),
     Index("ix_incidents_tenant_id_start_at", "tenant_id", "start_at", "incident_id"),
     Index("ix_incidents_camera_key_start_at", "camera_key", "start_at"),
+)
+
+# A short film of an event, cut from the worker's ring buffer: asked → ready, or none with the reason.
+clips = table(
+    "clips",
+    key("clip_id"),
+    word("clip_uuid", 36, unique=True),
+    number("tenant_id"),
+    number("camera_key"),
+    number("event_id"),
+    word("state", 8),  # asked, ready, none
+    word("reason", 255, server_default=""),
+    word("errand_uuid", 36, nullable=True),  # of the errand that was sent for it last
+    word("object_key", 255, nullable=True),
+    number("object_bytes", server_default=text("0")),
+    number("epoch_id", nullable=True),  # of the object's writer, see `epochs`
+    number("begin_at"),
+    number("end_at"),
+    word("codec", 16, server_default=""),
+    count("width"),
+    count("height"),
+    number("created_at"),
+    Index("ix_clips_event_id", "event_id", unique=True),
+    Index("ix_clips_camera_key_begin_at", "camera_key", "begin_at"),
+    Index("ix_clips_state_created_at", "state", "created_at"),
+    Index("ix_clips_epoch_id", "epoch_id"),
 )
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -6,12 +6,15 @@ No model that is sent holds a password or a token, except the CSRF token and the
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
+
+from camserver.domain.polygons import POINTS_MAX, POLYGONS_MAX, ZONE_NAME_MAX_CHARS
 
 CAMERA_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 # Of frames, events and incidents; looser than a UUID, strict about what may stand in a path or a signature.
 UUID_PATTERN = r"^[A-Za-z0-9-]{1,36}$"
 LINK_TTL_MAX_SEC = 604_800
+ERRAND_WAIT_MAX_SEC = 25
 
 Login = Annotated[str, Field(min_length=1, max_length=128)]
 # Short ones are refused by the rule for passwords, which says why; this only bounds.
@@ -19,6 +22,8 @@ Password = Annotated[str, Field(max_length=1024, repr=False)]
 Language = Literal["ja", "en"]
 # infer: the small one that is analyzed, of every look that worked; full: as the camera gave it, of looks that passed.
 PictureKind = Literal["infer", "full"]
+# `clip` of a frame is that of its event.
+MediaKind = Literal["infer", "full", "clip"]
 
 
 class Asked(BaseModel):
@@ -75,18 +80,82 @@ class Session(Answer):
 
 
 class SourceAsked(Asked):
-    type: Literal["rtsp", "http", "file", "test"] | None = None  # None: as the address says
+    type: Literal["rtsp", "http", "webcam", "file", "test"] | None = None  # None: as the address says
     url: Annotated[str, Field(min_length=1, max_length=1024, repr=False)]
     user: Annotated[str | None, Field(max_length=128)] = None
     password: Annotated[str | None, Field(max_length=255, repr=False)] = None
 
 
-class CameraAsked(Asked):
+# [x, y] in shares (0..1) of the picture as it is shown after rotation. What makes a polygon is checked by its rule,
+# which says what is wrong; this only bounds.
+Points = Annotated[
+    list[Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=2, max_length=2)]],
+    Field(max_length=POINTS_MAX),
+]
+Polygons = Annotated[list[Points], Field(max_length=POLYGONS_MAX)]
+
+
+class Zone(BaseModel):
+    """A part of the picture with a name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, Field(min_length=1, max_length=ZONE_NAME_MAX_CHARS)]
+    points: Points
+
+
+class CameraValues(Asked):
+    """A camera's own values. None, and null in a change: the configured default."""
+
+    polling_interval_sec: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] | None = None
+    connect_timeout_sec: Annotated[float, Field(ge=0.1, le=60, allow_inf_nan=False)] | None = None
+    infer_width: Annotated[int, Field(ge=64, le=3840)] | None = None
+    diff_width: Annotated[int, Field(ge=32, le=1920)] | None = None
+    force_infer_every_n: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    detect_every_n_frames: Annotated[int, Field(ge=1, le=1000)] | None = None
+    job_priority: Annotated[int, Field(ge=0, le=255)] | None = None
+    transport: Literal["tcp", "udp"] | None = None
+    # sha256 of the camera's certificate, hex, with or without colons. None: checked against the CAs.
+    tls_pin: Annotated[str, Field(pattern=r"^([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2}$")] | None = None
+    rotation: Literal[0, 90, 180, 270] | None = None  # clockwise
+    ignore_masks: Polygons | None = None  # the gate does not watch there
+    privacy_masks: Polygons | None = None  # black before anything else sees the picture
+    zones: Annotated[list[Zone], Field(max_length=POLYGONS_MAX)] | None = None  # if any: the gate watches there only
+    mask_clock: bool | None = None  # whether burned-in clocks that are found are masked
+    device: Annotated[str, Field(max_length=128)] | None = None  # cameras with the same one share a device
+    streams_max: Annotated[int, Field(ge=1, le=64)] | None = None  # connections that device bears at once
+    clip_sec: Annotated[float, Field(ge=0, le=60, allow_inf_nan=False)] | None = None  # 0: no clips
+
+
+class CameraAsked(CameraValues):
     camera_id: Annotated[str, Field(pattern=CAMERA_ID_PATTERN)]
     name: Annotated[str, Field(min_length=1, max_length=128)]
     site: Annotated[str, Field(min_length=1, max_length=128)] = "main"
     source: SourceAsked
-    polling_interval_sec: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] | None = None
+    sub: SourceAsked | None = None  # the small stream, with the same login
+    do_not_process: bool = False
+    network_zone: Literal["local", "vpn"] = "local"
+
+
+class CredentialsAsked(Asked):
+    user: Annotated[str, Field(max_length=128)] = ""
+    password: Annotated[str, Field(max_length=255, repr=False)] = ""
+
+
+class CameraChange(CameraValues):
+    """What is to change; a field that is not there stays as it is.
+
+    A new source at the same host keeps the credentials, one at another host does not: they must be given again.
+    """
+
+    name: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    enabled: bool | None = None
+    site: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    source: SourceAsked | None = None
+    sub: SourceAsked | None = None  # null removes it
+    credentials: CredentialsAsked | None = None  # null removes them
+    do_not_process: bool | None = None
+    network_zone: Literal["local", "vpn"] | None = None
 
 
 class Source(Answer):
@@ -125,6 +194,53 @@ class OpenEvent(Answer):
     start_at: int
 
 
+class Label(Answer):
+    """A word of the vocabulary, or one of ours, as people read it."""
+
+    id: str
+    label_ja: str
+    label_en: str
+
+
+class CameraIssue(Label):
+    """Something that is wrong with a camera itself: offline, covered, moved or frozen."""
+
+    since: int
+    event_uuid: str
+
+
+class CameraHealth(Answer):
+    """Whether a camera works. `unknown` with the cause `unattended` says that no worker looks at it."""
+
+    state: Literal["up", "down", "unknown"]
+    since: int | None
+    cause: Label | None  # in plain words; also while a camera that is still up fails
+    issues: list[CameraIssue]
+
+
+class CameraOwn(Answer):
+    """What a camera has of its own; null: the configured default."""
+
+    polling_interval_sec: float | None
+    connect_timeout_sec: float | None
+    infer_width: int | None
+    diff_width: int | None
+    force_infer_every_n: int | None
+    detect_every_n_frames: int | None
+    job_priority: int | None
+    transport: Literal["tcp", "udp"] | None
+    tls_pin: str | None
+    rotation: int | None
+    ignore_masks: list[list[list[float]]] | None
+    privacy_masks: list[list[list[float]]] | None
+    zones: list[Zone] | None
+    mask_clock: bool | None
+    device: str | None
+    streams_max: int | None
+    clip_sec: float | None
+    network_zone: Literal["local", "vpn"]
+
+
 class Camera(Answer):
     """`latest_picture` is what latest.jpg shows; it is older than `latest` when looks have failed since."""
 
@@ -135,24 +251,22 @@ class Camera(Answer):
     state: str  # PENDING, ACTIVE, PAUSED, ORPHANED, TERMINATED
     state_reason: str
     polling_interval_sec: float
-    source: Source | None  # only for those who may manage cameras
+    source: Source | None  # only for those who may manage cameras, as are `sub` and `own`
+    sub: Source | None
+    own: CameraOwn | None
+    do_not_process: bool
+    caps: dict[str, JsonValue] | None  # what the last probe found: codec, res, fps
+    last_probe_at: int | None
     created_at: int
     latest: Look | None
     latest_picture: PictureRef | None
     open_event: OpenEvent | None
+    health: CameraHealth
 
 
 class CameraPage(Answer):
     cameras: list[Camera]
     next_after: str | None  # asked again as `after`; null on the last page
-
-
-class Label(Answer):
-    """A word of the vocabulary as people read it."""
-
-    id: str
-    label_ja: str
-    label_en: str
 
 
 class Tag(Label):
@@ -266,6 +380,8 @@ class Event(Answer):
     frame_count: int
     retention_class: str
     best_frame_uuid: str | None
+    issue: Label | None  # of an event about the camera itself (primary_event camera_issue): which
+    cause: Label | None  # of that issue, in plain words
     tags: list[Tag]
 
 
@@ -274,24 +390,53 @@ class EventPage(Answer):
     next_before: str | None  # asked again as `before`; null on the last page
 
 
+class Clip(Answer):
+    """The short film of an event. Of one that is not ready, the times are those that were asked for."""
+
+    state: Literal["asked", "ready", "none"]
+    reason: Label | None  # why there is none
+    begin_at: int
+    end_at: int
+    bytes: int
+    codec: str  # h264, hevc; empty unless ready
+    width: int
+    height: int
+
+
 class EventDetail(Event):
     """An event with what its page shows first; all its frames are a list of their own."""
 
     incident: Incident | None
     best_frame: Frame | None
+    clip: Clip | None  # null: none was asked for, or the reader may not see it
 
 
 class MediaLinkAsked(Asked):
     frame_uuid: Annotated[str, Field(pattern=UUID_PATTERN)]
-    kind: PictureKind = "infer"
+    kind: MediaKind = "infer"
     ttl_sec: Annotated[int, Field(ge=1, le=LINK_TTL_MAX_SEC)] | None = None  # None: media.link_ttl_sec
 
 
 class MediaLink(Answer):
-    """Whoever has the address can open the picture until then."""
+    """Whoever has the address can open the picture or clip until then."""
 
     url: str
     expires_at: int
+
+
+class Errand(Answer):
+    """A short task for a worker. Ask for it again, with wait_sec, until `state` is neither waiting nor sent."""
+
+    errand_uuid: str
+    kind: Literal["probe", "discover", "look", "explain", "clip"]
+    camera_id: str | None
+    state: Literal["waiting", "sent", "done", "failed", "expired"]
+    message: str  # what is wrong, or what was found
+    result: dict[str, JsonValue] | None
+    has_picture: bool  # at /api/errands/{errand_uuid}/picture
+    created_at: int
+    expires_at: int
+    done_at: int | None
 
 
 class Change(Answer):
@@ -354,6 +499,7 @@ class SystemStatus(Answer):
     version: str
     store: Literal["sqlite", "postgres", "mariadb"]
     cameras: int
+    health: dict[str, int]  # cameras by up, down, unattended, off, unknown
     sessions: dict[str, int]
     unfinished_jobs: dict[str, int]
     recent_jobs: dict[str, int]

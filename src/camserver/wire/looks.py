@@ -29,7 +29,8 @@ from camserver.wire.worker import (
 LOOKS_PATH: Final = "/v1/looks"
 CONTENT_TYPE: Final = "application/vnd.camserver.look"
 WORKER_HEADER: Final = "X-Camserver-Worker"
-HEADER_MAX_BYTES: Final = 16_384
+HEADER_MAX_BYTES: Final = 40_960
+GATE_STATE_MAX_BYTES: Final = 16_384
 INFER_MAX_BYTES: Final = 5_000_000
 FULL_MAX_BYTES: Final = 20_000_000
 BODY_MAX_BYTES: Final = 4 + HEADER_MAX_BYTES + INFER_MAX_BYTES + FULL_MAX_BYTES
@@ -66,6 +67,11 @@ class LookHeader(Message):
     letterbox_bottom: Pixels | None = None
     letterbox_right: Pixels | None = None
     infer_hash64_hex: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
+    structure: Annotated[Number, Field(ge=0, le=1)] | None = None  # how much of the picture has any texture
+    view_hex: Annotated[str, Field(pattern=r"^[0-9a-f]{36}$")] | None = (
+        None  # where its texture is, see media/view.py
+    )
+    gate_state: Annotated[str, Field(max_length=22_000)] | None = None  # base64, every 20 looks and with the last
     infer_bytes: Annotated[int, Field(ge=0, le=INFER_MAX_BYTES)] = 0
     full_bytes: Annotated[int, Field(ge=0, le=FULL_MAX_BYTES)] = 0
 

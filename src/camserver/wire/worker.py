@@ -19,7 +19,9 @@ from pydantic import (
 
 from camserver.base.errors import BadInput, Bug
 from camserver.base.secrets import Secret
+from camserver.domain.clips import CLIP_SEC
 from camserver.domain.leases import Fault
+from camserver.domain.polygons import POINTS_MAX, POINTS_MIN, POLYGONS_MAX, ZONE_NAME_MAX_CHARS
 from camserver.domain.workers import WorkerState
 
 PROTOCOL: Final = 1
@@ -136,6 +138,8 @@ class Kinds:
     CAMERA_FAULT: Final = "camera_fault"  # one failed try; payload is a FaultPayload
     LOOK_REFUSED: Final = "look_refused"  # an upload was refused for good and set aside
     SPOOL_FULL: Final = "spool_full"  # looks were dropped
+    STREAM_FAULT: Final = "stream_fault"  # one of two streams failed, the other does its work
+    STREAM_READY: Final = "stream_ready"  # that stream is back
     FSM_REFUSED: Final = "fsm_refused"  # a move of the worker's state machine was refused
 
 
@@ -209,6 +213,18 @@ class Source(Message):
     password: SecretText | None = None
 
 
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+# Over the picture as it is shown after rotation; see domain/polygons.py.
+PolygonPoints = Annotated[tuple[tuple[Share, Share], ...], Field(min_length=POINTS_MIN, max_length=POINTS_MAX)]
+Polygons = Annotated[tuple[PolygonPoints, ...], Field(max_length=POLYGONS_MAX)]
+TlsPin = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class ZoneParams(Message):
+    name: Annotated[str, Field(min_length=1, max_length=ZONE_NAME_MAX_CHARS)]
+    points: PolygonPoints
+
+
 class LookParams(Message):
     """How the camera is looked at, its own values already put in."""
 
@@ -219,14 +235,29 @@ class LookParams(Message):
     force_infer_every_n: Annotated[int, Field(ge=1)]
     detect_every_n_frames: Annotated[int, Field(ge=1)] = 1
     do_not_process: bool = False
+    transport: Literal["tcp", "udp"] = "tcp"
+    tls_pin: TlsPin | None = None  # sha256 of the certificate; None: checked against the CAs
+    rotation: Literal[0, 90, 180, 270] = 0  # clockwise
+    ignore_masks: Polygons = ()  # the gate does not watch there
+    privacy_masks: Polygons = ()  # black before anything else sees the picture
+    zones: Annotated[
+        tuple[ZoneParams, ...], Field(max_length=POLYGONS_MAX)
+    ] = ()  # if any: the gate watches there only
+    mask_clock: bool = True  # burned-in clocks that are found are masked
+    device: Annotated[str, Field(max_length=128)] = ""  # cameras with the same one share it; "": host and port
+    streams_max: Annotated[int, Field(ge=1, le=64)] | None = None  # of that device; None: as the worker finds fit
+    clip_sec: Annotated[Number, Field(ge=0, le=60)] = CLIP_SEC  # 0: no clips
 
 
 class Start(Message):
+    """Look at this camera. One that is held at this generation already goes on with these values."""
+
     type: Literal["START"] = "START"
     intent_id: IntentId
     camera_id: CameraId
     generation: Generation
-    source: Source
+    source: Source  # the main stream
+    sub: Source | None = None  # the small one, for the gate and the infer picture
     model_ver: Annotated[str, Field(max_length=64)] = ""
     params: LookParams
     next_seq: Seq  # of the first look; a worker with later ones in its spool goes on after those
@@ -259,6 +290,22 @@ class Drain(Message):
     intent_id: IntentId
 
 
+ErrandKind: TypeAlias = Literal["probe", "discover", "look", "explain", "clip"]
+
+
+class Errand(Message):
+    """A short task, answered once by an upload (wire/errands.py). It may come again until the answer is there."""
+
+    type: Literal["ERRAND"] = "ERRAND"
+    errand_id: IntentId
+    kind: ErrandKind
+    camera_id: CameraId | None = None
+    generation: Generation | None = None  # with a camera that this worker holds
+    source: Source | None = None  # what a probe opens
+    params: dict[str, JsonValue] = {}
+    left_ms: Annotated[int, Field(ge=0)]  # until nobody waits for the answer any more
+
+
 class Refused(Message):
     """The last message was not accepted. The connection lives on, except after a refused REGISTER."""
 
@@ -268,7 +315,7 @@ class Refused(Message):
 
 
 FromWorker: TypeAlias = Register | Heartbeat | Ack | Report
-FromServer: TypeAlias = Registered | Renewed | Start | Stop | Reload | Drain | Refused
+FromServer: TypeAlias = Registered | Renewed | Start | Stop | Reload | Drain | Errand | Refused
 
 M = TypeVar("M")
 _FROM_WORKER: TypeAdapter[FromWorker] = TypeAdapter(Annotated[FromWorker, Field(discriminator="type")])

@@ -18,6 +18,8 @@ from camserver.objects.local import LocalObjects
 from camserver.services.control import service
 from camserver.store import Store
 from camserver.store.first_start import prepare_store
+from camserver.wire import errands
+from camserver.wire.errands import ErrandAnswer, ErrandHeader
 from camserver.wire.looks import (
     CONTENT_TYPE,
     LOOKS_PATH,
@@ -54,6 +56,8 @@ from tests.store.stage import Camera, add_camera
 M = TypeVar("M", bound=Message)
 # Far above what any machine needs.
 TIMEOUT_SEC = 60
+# Rounds of control that sleep between two turns: assigning, upkeep, its epoch, errands, their tidying.
+SLEEPERS = 5
 PICTURE = b"\xff\xd8 a picture \xff\xd9"
 
 
@@ -99,9 +103,11 @@ class RunningControl:
         assert status == 200, body
         return parse_answer(body)
 
-    async def post(self, body: bytes, worker_id: str = "worker-1", token: str | None = None) -> tuple[int, bytes]:
+    async def post(
+        self, body: bytes, worker_id: str = "worker-1", token: str | None = None, path: str = LOOKS_PATH
+    ) -> tuple[int, bytes]:
         async with self.http.post(
-            self.url(LOOKS_PATH),
+            self.url(path),
             data=body,
             headers={
                 "Authorization": f"Bearer {token if token is not None else self.token.reveal()}",
@@ -111,12 +117,17 @@ class RunningControl:
         ) as response:
             return response.status, await response.read()
 
+    async def answer(self, header: ErrandHeader, worker_id: str = "worker-1", body: bytes = b"") -> ErrandAnswer:
+        status, text = await self.post(errands.pack(header, body), worker_id, path=errands.ERRANDS_PATH)
+        assert status == 200, text
+        return errands.parse_answer(text)
+
     async def pass_time(self, seconds: float, step_sec: float = 1.0) -> None:
         """Moves the clock on in steps, letting control's rounds run between them."""
         for _ in range(round(seconds / step_sec)):
-            await self.clock.until_sleeping(3)
+            await self.clock.until_sleeping(SLEEPERS)
             await self.clock.advance(round(step_sec * 1000))
-        await self.clock.until_sleeping(3)
+        await self.clock.until_sleeping(SLEEPERS)
 
 
 class ScriptedWorker:

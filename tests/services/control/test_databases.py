@@ -6,7 +6,7 @@ from camserver.domain.workers import WorkerState
 from camserver.store import Store
 from camserver.wire.looks import LookRefused, Recorded
 from tests.rig.clock import ManualClock
-from tests.services.control.rig import held, look_header, running_control
+from tests.services.control.rig import SLEEPERS, held, look_header, running_control
 from tests.store.stage import check_history
 
 
@@ -40,7 +40,7 @@ async def test_a_camera_moves_between_workers_of_two_control_processes(
         heir = await other.connect("heir")
         await leaver.report("pipeline_stopped", "cam_1", 1)
         await leaver.settled()
-        await clock.until_sleeping(6)
+        await clock.until_sleeping(2 * SLEEPERS)
         await clock.advance(1000)
         order = await heir.start()
         assert (order.camera_id, order.generation) == ("cam_1", 2)

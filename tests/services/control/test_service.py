@@ -1,5 +1,7 @@
 """Control as a worker meets it: a real socket, a moved clock."""
 
+import base64
+
 import pytest
 from aiohttp import WSServerHandshakeError
 
@@ -10,7 +12,7 @@ from camserver.store.starts import set_active
 from camserver.store.workers import heartbeat
 from camserver.wire.looks import LookRefused, Recorded
 from camserver.wire.worker import Ack, Capacity, Heartbeat, Lost, Refused, Renewed, Start
-from tests.services.control.rig import RunningControl, held, look_header, register
+from tests.services.control.rig import SLEEPERS, RunningControl, held, look_header, register
 from tests.store.stage import check_history, session, spans, statement
 
 
@@ -229,6 +231,18 @@ async def test_a_stale_generation_never_writes_as_the_owner(control: RunningCont
     assert (await session(control.store, camera.key))["state"] == "PENDING"
 
 
+async def test_what_the_gate_learned_goes_to_the_next_holder(control: RunningControl) -> None:
+    await control.hang_camera()
+    worker = await control.connect()
+    await worker.start()
+    await worker.beat(("cam_1", 1), state=WorkerState.DRAINING)
+    learned = base64.b64encode(b"what is usual here").decode()
+    await worker.report("pipeline_stopped", "cam_1", 1, gate_state=learned)
+    await worker.settled()
+    order = await (await control.connect("worker-2")).hear(Start)
+    assert order.gate_state == learned
+
+
 async def test_bad_messages_are_refused_and_the_connection_lives_on(control: RunningControl) -> None:
     worker = await control.connect()
     for text in ("", "nonsense", "[]", '{"type": "WHAT"}', '{"type": "HEARTBEAT"}', " " * 70_000):
@@ -336,7 +350,7 @@ async def test_while_the_store_is_away_no_lease_is_renewed_and_no_report_is_lost
     )
     assert (await worker.hear(Refused)).error_code == "store_unavailable"
     await worker.report("pipeline_ready", "cam_1", order.generation)
-    await control.clock.until_sleeping(4)
+    await control.clock.until_sleeping(SLEEPERS + 1)
     await control.pass_time(3)
     await worker.settled()
     assert (await session(control.store, camera.key))["state"] == "ACTIVE"

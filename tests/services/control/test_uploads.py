@@ -16,6 +16,7 @@ from camserver.store import Store, Tx, cameras
 from camserver.store.epochs import end_dead
 from camserver.store.frames import Look, record
 from camserver.store.frames import Recorded as Row
+from camserver.store.overrides import Overrides
 from camserver.wire.looks import HEADER_MAX_BYTES, LookRefused, Recorded, pack
 from tests.rig.clock import ManualClock
 from tests.services.control.rig import PICTURE, RunningControl, ScriptedWorker, look_header, running_control
@@ -149,10 +150,10 @@ async def test_looks_of_a_removed_camera_never_pass_for_its_namesakes(control: R
         camera_id="cam_1",
         name="again",
         site="main",
-        source_type="test",
-        url="test://still",
+        main=cameras.Stream("test", "test://still"),
+        sub=None,
         credentials=None,
-        polling_interval_sec=None,
+        values=Overrides(),
     )
     await admin.write(cameras.add, again, "", control.clock.now_ms())
     await control.pass_time(1)

@@ -1,6 +1,7 @@
 """The HTTP side of control: the workers' socket, uploads, health. Routes translate, they don't decide."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from fastapi import FastAPI
@@ -15,8 +16,11 @@ from camserver.base.ready import Ready
 from camserver.base.secrets import Secret
 from camserver.services.control.admission import Room, require_worker_token
 from camserver.services.control.conversation import Conversations
+from camserver.services.control.errands import ErrandAnswers
 from camserver.services.control.uploads import Uploads
-from camserver.wire.looks import BODY_MAX_BYTES, LOOKS_PATH, WORKER_HEADER, ErrorBody, unpack
+from camserver.wire import errands as errand_wire
+from camserver.wire import looks as look_wire
+from camserver.wire.looks import LOOKS_PATH, WORKER_HEADER, ErrorBody
 from camserver.wire.worker import SOCKET_PATH
 
 log = get_logger(__name__)
@@ -40,6 +44,7 @@ class Routes:
     token: Secret
     conversations: Conversations
     uploads: Uploads
+    errands: ErrandAnswers
     upload_max_bytes: int
     room: Room
 
@@ -48,6 +53,7 @@ class Routes:
         app.add_api_route("/healthz", self.healthz, methods=["GET"], response_model=None)
         app.add_api_route("/readyz", self.readyz, methods=["GET"], response_model=None)
         app.add_api_route(LOOKS_PATH, self.look, methods=["POST"], response_model=None)
+        app.add_api_route(errand_wire.ERRANDS_PATH, self.errand, methods=["POST"], response_model=None)
         app.add_api_websocket_route(SOCKET_PATH, self.worker)
         return app
 
@@ -71,12 +77,19 @@ class Routes:
         await self.conversations.hold(socket)
 
     async def look(self, request: Request) -> Response:
-        received_at = self.clock.now_ms()
+        """A look, recorded or refused."""
+        return await self._admitted(request, self._look)
+
+    async def errand(self, request: Request) -> Response:
+        """The answer to an errand, recorded or refused."""
+        return await self._admitted(request, self._errand)
+
+    async def _admitted(self, request: Request, take: Callable[[Request, str], Awaitable[Response]]) -> Response:
         worker_id = request.headers.get(WORKER_HEADER, "")[:64]
         with bind_ids(worker_id=worker_id):
             try:
                 require_worker_token(request.headers, _peer(request), self.token)
-                return await self._look(request, worker_id, received_at)
+                return await take(request, worker_id)
             except ClientDisconnect:
                 log.info("an upload was cut off")
                 return _error(BadInput("the upload was cut off"))
@@ -84,27 +97,37 @@ class Routes:
                 log.warning("upload not recorded", code=error.code, cause=error.message)
                 return _error(error)
 
-    async def _look(self, request: Request, worker_id: str, received_at: int) -> Response:
-        size_bytes = self._announced_bytes(request)
+    async def _look(self, request: Request, worker_id: str) -> Response:
+        received_at = self.clock.now_ms()
+        size_bytes = _announced_bytes(request, min(self.upload_max_bytes, look_wire.BODY_MAX_BYTES))
         with self.room.reserve(size_bytes):
             body = await _read(request, size_bytes)
-            upload = unpack(body)
+            upload = look_wire.unpack(body)
             del body
             answer = await self.uploads.take(worker_id, upload, received_at)
         return Response(answer.model_dump_json(), media_type="application/json")
 
-    def _announced_bytes(self, request: Request) -> int:
-        text = request.headers.get("content-length", "")
-        if not text.isdecimal():
-            raise BadInput("an upload must say its Content-Length")
-        size_bytes = int(text)
-        allowed_bytes = min(self.upload_max_bytes, BODY_MAX_BYTES)
-        if size_bytes > allowed_bytes:
-            raise TooLarge(
-                f"an upload of {size_bytes} bytes is more than {allowed_bytes}; make the pictures smaller or raise "
-                "[control] upload_max_bytes"
-            )
-        return size_bytes
+    async def _errand(self, request: Request, worker_id: str) -> Response:
+        size_bytes = _announced_bytes(request, errand_wire.BODY_MAX_BYTES)
+        with self.room.reserve(size_bytes):
+            body = await _read(request, size_bytes)
+            upload = errand_wire.unpack(body)
+            del body
+            answer = await self.errands.take(worker_id, upload)
+        return Response(answer.model_dump_json(), media_type="application/json")
+
+
+def _announced_bytes(request: Request, allowed_bytes: int) -> int:
+    text = request.headers.get("content-length", "")
+    if not text.isdecimal():
+        raise BadInput("an upload must say its Content-Length")
+    size_bytes = int(text)
+    if size_bytes > allowed_bytes:
+        raise TooLarge(
+            f"an upload of {size_bytes} bytes is more than {allowed_bytes}; make it smaller, or raise [control] "
+            "upload_max_bytes where that is its bound"
+        )
+    return size_bytes
 
 
 async def _read(request: Request, size_bytes: int) -> bytearray:

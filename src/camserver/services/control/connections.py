@@ -56,6 +56,7 @@ class Connection:
         self.state = WorkerState.REGISTERED
         self.heard_boot_ms = boot_ms
         self.sent: dict[str, Sent] = {}
+        self.errands: dict[str, int] = {}  # not answered yet: errand_uuid → boot-time ms of sending
         self.verdicts_since = 0
         self.verdicts_told: dict[str, int] = {}  # camera_id → captured_at
 
@@ -104,6 +105,10 @@ class Connection:
         """Drops the marks of intents that are done, so that they do not pile up."""
         for intent_id in self.sent.keys() - still_pending:
             del self.sent[intent_id]
+
+    def forget_errands(self, unanswered: set[str]) -> None:
+        for errand_uuid in self.errands.keys() - unanswered:
+            del self.errands[errand_uuid]
 
 
 class Connections:

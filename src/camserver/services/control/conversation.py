@@ -255,7 +255,8 @@ class Conversations:
                 not_done,
                 connection.worker.worker_key,
                 message.intent_id,
-                f"{message.status}: {message.details}",
+                message.status,
+                message.details,
                 self.policy,
                 now_ms,
             )

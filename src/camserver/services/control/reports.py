@@ -1,5 +1,6 @@
 """What a worker's reports (EVENT) change. Those that change nothing are logged, for people to read."""
 
+import base64
 from dataclasses import dataclass
 
 from camserver.base.clock import Clock
@@ -9,9 +10,13 @@ from camserver.services.control.connections import Connection, Connections
 from camserver.store import Store
 from camserver.store.leases import Claim, release
 from camserver.store.starts import FaultCounts, camera_fault, set_active
+from camserver.wire.looks import GATE_STATE_MAX_BYTES
 from camserver.wire.worker import Kinds, Report, parse_fault
 
 log = get_logger(__name__)
+
+# In the payload of pipeline_stopped; too long for a log.
+GATE_STATE = "gate_state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ class Reports:
             camera_id=report.camera_id,
             generation=report.generation,
             seq=report.seq,
-            payload=report.payload,
+            payload={name: value for name, value in report.payload.items() if name != GATE_STATE},
             # False: it came from a generation that is over and changed nothing.
             is_holder=held,
         )
@@ -47,7 +52,7 @@ class Reports:
             case Kinds.PIPELINE_READY:
                 return await self.store.write(set_active, claim, now_ms)
             case Kinds.PIPELINE_STOPPED:
-                held = await self.store.write(release, claim, "stopped", now_ms)
+                held = await self.store.write(release, claim, "stopped", now_ms, _gate_state(report))
                 self.connections.wake.set()
                 return held
             case Kinds.CAMERA_FAULT | Kinds.PIPELINE_ERROR:
@@ -55,3 +60,13 @@ class Reports:
                 counts = FaultCounts(fault.fault, fault.failures, fault.auth_failures, fault.next_attempt_at)
                 return await self.store.write(camera_fault, claim, counts, fault.message, self.policy, now_ms)
         return True
+
+
+def _gate_state(report: Report) -> bytes | None:
+    """What the camera's gate had learned, if it is usable: it is only a head start for the next holder."""
+    text = report.payload.get(GATE_STATE)
+    try:
+        state = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
+    except ValueError:
+        state = b""
+    return state if 0 < len(state) <= GATE_STATE_MAX_BYTES else None

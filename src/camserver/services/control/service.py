@@ -18,6 +18,7 @@ from camserver.services.control.app import ROOM_BYTES, Routes
 from camserver.services.control.connections import Connections
 from camserver.services.control.conversation import Conversations
 from camserver.services.control.epoch import Epoch
+from camserver.services.control.errands import ErrandAnswers, ErrandRounds
 from camserver.services.control.orders import Orders
 from camserver.services.control.recorder import Recorder
 from camserver.services.control.reports import Reports
@@ -52,6 +53,7 @@ async def run(
         secrets.worker_token,
         conversations,
         uploads,
+        ErrandAnswers(store, objects, clock, epoch),
         settings.control.upload_max_bytes,
         Room(ROOM_BYTES),
     )
@@ -62,6 +64,7 @@ async def run(
             group.create_task(asgi.serve(routes.app(), socket, serving.set, message_max_bytes))
             group.create_task(epoch.keep(ready, serving))
             group.create_task(rounds.run())
+            group.create_task(ErrandRounds(store, clock, connections, orders).run())
     finally:
         await recorder.close()
         await epoch.close()

@@ -1,6 +1,7 @@
 """Looks coming in: checked, their pictures made durable, recorded, and only then acknowledged (decisions 11–13)."""
 
 import asyncio
+import base64
 from dataclasses import dataclass, replace
 
 import uuid_utils
@@ -19,7 +20,7 @@ from camserver.store import Store
 from camserver.store.frames import Look, find_recorded
 from camserver.store.frames import Recorded as Row
 from camserver.store.workers import Uploader
-from camserver.wire.looks import LookAnswer, LookHeader, LookRefused, LookUpload, Recorded
+from camserver.wire.looks import GATE_STATE_MAX_BYTES, LookAnswer, LookHeader, LookRefused, LookUpload, Recorded
 
 log = get_logger(__name__)
 
@@ -139,6 +140,9 @@ class Uploads:
             letterbox_bottom=header.letterbox_bottom,
             letterbox_right=header.letterbox_right,
             infer_hash64_hex=header.infer_hash64_hex,
+            structure=header.structure,
+            view_hex=header.view_hex,
+            gate_state=_gate_state(header),
             infer_bytes=header.infer_bytes or None,
             full_bytes=header.full_bytes or None,
         )
@@ -155,6 +159,20 @@ class Uploads:
 
     def _refused(self, reason: str) -> LookRefused:
         return LookRefused(reason=reason[:255], server_time=self.clock.now_ms())
+
+
+def _gate_state(header: LookHeader) -> bytes | None:
+    """The look counts also when its gate's state is unusable: that is only a head start for another worker."""
+    if header.gate_state is None:
+        return None
+    try:
+        state = base64.b64decode(header.gate_state, validate=True)
+    except ValueError:
+        state = b""
+    if 0 < len(state) <= GATE_STATE_MAX_BYTES:
+        return state
+    log.warning("gate state not kept", camera_id=header.camera_id, size_bytes=len(state))
+    return None
 
 
 def _key(look: Look, epoch_id: int, kind: Kind) -> str:
