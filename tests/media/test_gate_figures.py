@@ -32,7 +32,7 @@ def figures(scene: str, policy: GatePolicy) -> Figures:
     for number, look in enumerate(looks(scene, LOOKS, LEARNING)):
         at = 1000 * (number + 1)
         measured, reference = measure(look.gray, reference, policy.pixel_delta, policy.rule == "contrast")
-        verdict, memory = judge(measured, at, memory, policy)
+        verdict, memory, _ = judge(measured, at, memory, policy)
         if verdict is not Verdict.SKIP:
             memory = hear(memory, at, look.visit is not None, policy)
         if look.visit is not None:

@@ -69,6 +69,7 @@ async def test_hanging_source_can_be_cancelled() -> None:
         ("rtsp", "rtsp://10.0.0.1:99999/"),
         ("rtsp", "rtsp://user:word@10.0.0.1/"),
         ("webcam", "webcam:0"),
+        ("film", "film:0"),
         ("test", "test://unknown"),
         ("test", "http://moving"),
         ("test", "test://moving?period=0"),

@@ -13,12 +13,25 @@ from camserver.media.packets import Packet, Stream
 H264 = Stream("h264", b"", Fraction(1, 90_000))
 
 
-def packet(boot_ms: int, is_keyframe: bool = False, data: bytes = b"data") -> Packet:
-    return Packet(H264, boot_ms * 90, boot_ms * 90, is_keyframe, data, boot_ms)
+def packet(boot_ms: int, is_keyframe: bool = False, data: bytes = b"data", *, is_recovery: bool = False) -> Packet:
+    return Packet(H264, boot_ms * 90, boot_ms * 90, is_keyframe, data, boot_ms, is_recovery)
+
+
+def recovery_data(frames: int) -> bytes:
+    """An access unit that says that all of the picture is new after so many frames."""
+    word = f"{frames + 1:b}"
+    bits = "0" * (len(word) - 1) + word + "1"
+    body = int(bits.ljust(-(-len(bits) // 8) * 8, "0"), 2).to_bytes(-(-len(bits) // 8), "big")
+    sei = bytes([6, 6, len(body)]) + body + b"\x80"
+    return b"\0\0\0\1" + sei + b"\0\0\0\1\x41slice"
 
 
 def encoded(
-    pictures: Sequence[NDArray[np.uint8]], keyframes_apart: int = 100, pix_fmt: str = "yuv420p", qp: int = 5
+    pictures: Sequence[NDArray[np.uint8]],
+    keyframes_apart: int = 100,
+    pix_fmt: str = "yuv420p",
+    qp: int = 5,
+    **options: str,
 ) -> list[Packet]:
     """The luma pictures as H.264, with parameter sets in every keyframe."""
     height, width = pictures[0].shape
@@ -27,7 +40,9 @@ def encoded(
     encoder.time_base, encoder.framerate = Fraction(1, 10), Fraction(10, 1)
     encoder.gop_size = keyframes_apart
     encoder.thread_count = 1
-    encoder.options = {"preset": "ultrafast", "tune": "zerolatency", "qp": str(qp)}
+    encoder.options = {"preset": "ultrafast", "tune": "zerolatency", "qp": str(qp)} | {
+        name.replace("_", "-"): value for name, value in options.items()
+    }
     made = []
     for number, luma in enumerate(pictures):
         planes = np.full((height * 3 // 2, width), 128, np.uint8)

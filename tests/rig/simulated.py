@@ -6,6 +6,7 @@ from pathlib import Path
 
 from camserver.base.clock import Clock, StoreClock
 from camserver.base.secrets import Secret
+from camserver.media.addresses import AddressPolicy
 from camserver.media.rtsp_address import Login as CameraLogin
 from camserver.media.sources import Source, SourceWanted, open_source
 from camserver.services.simulator.cameras import CameraAsked
@@ -33,6 +34,12 @@ async def simulated(
 
 
 def camera_source(
-    url: str, login: CameraLogin | None = LOGIN, interval_ms: int = 1000, connect_sec: float = CONNECT_SEC
+    url: str,
+    login: CameraLogin | None = LOGIN,
+    interval_ms: int = 1000,
+    connect_sec: float = CONNECT_SEC,
+    transport: str = "tcp",
+    tls_pin: str | None = None,
 ) -> Source:
-    return open_source(SourceWanted("rtsp", url, login, interval_ms, connect_sec))
+    here = AddressPolicy(allow_loopback=True)
+    return open_source(SourceWanted("rtsp", url, login, interval_ms, connect_sec, transport, tls_pin, here))

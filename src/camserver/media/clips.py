@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import av
+import numpy as np
 from av.bitstream import BitStreamFilterContext
 from av.video.frame import VideoFrame
 
@@ -69,6 +70,11 @@ def read_clip(path: Path) -> Clip:
     if first is None:
         raise BadInput(f"{path} holds no keyframe")
     return _as_clip(units[first:], size, frame_time, path)
+
+
+def frozen_clip(clip: Clip) -> Clip:
+    """A clip of nothing but the other one's first picture, once a second."""
+    return Clip((clip.units[0],), CLOCK_HZ, clip.sps, clip.pps, clip.size)
 
 
 def is_servable(path: Path) -> bool:
@@ -124,6 +130,19 @@ def encode_file(path: Path, width_max: int, target: Path, stop: threading.Event 
             encode_frames(container.decode(video), fps, size, target, stop)
         except av.FFmpegError as error:
             raise BadInput(f"{path} can't be decoded: {error.strerror}") from None
+
+
+def encode_turned(path: Path, target: Path) -> None:
+    """The same video upside down, without colors."""
+    with _opened(path) as container:
+        video = _video_of(container, path)
+        size = (video.codec_context.width, video.codec_context.height)
+        fps = min(max(round(float(video.average_rate or 25)), 1), FPS_MAX)
+        turned = (
+            VideoFrame.from_ndarray(np.ascontiguousarray(frame.to_ndarray(format="gray")[::-1, ::-1]), format="gray")
+            for frame in container.decode(video)
+        )
+        encode_frames(turned, fps, size, target)
 
 
 def cache_name(path: Path, width_max: int) -> str:

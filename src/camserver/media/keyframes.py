@@ -1,7 +1,9 @@
 """The consumer for looks: keeps the newest keyframe, undecoded, until a look is due.
 
-When keyframes are much rarer than looks, it also keeps what followed the newest one, so that a look can decode
-forward to a picture of now. It learns how far keyframes are apart, also from waiting in vain.
+When keyframes are much rarer than looks, or it is not known yet, it also keeps what followed the newest one, so that
+a look can decode forward to a picture of now. Where no keyframe ever comes but recovery points do (intra refresh), it
+keeps what followed the newest of those that has become whole. It learns how far keyframes are apart, also from
+waiting in vain.
 """
 
 import asyncio
@@ -10,6 +12,7 @@ import threading
 from collections.abc import Callable
 
 from camserver.base.log import get_logger
+from camserver.media.nal_units import AVC_SEI, avc_type, recovery_point, split
 from camserver.media.packets import Miss, Packet
 
 log = get_logger(__name__)
@@ -18,6 +21,49 @@ log = get_logger(__name__)
 GROUP_MAX_BYTES = 8_000_000
 # Below this many intervals between keyframes a look rather waits for the next: decoding a group costs its length.
 FORWARD_FROM_INTERVALS = 1.5
+# A keyframe not older than this is new enough for somebody who wants the newest picture.
+NEW_ENOUGH_MS = 500
+# An encoder that claims to need more is not believed.
+RECOVERY_MAX = 1000
+
+
+def whole_after(packet: Packet) -> int | None:
+    """How many packets after this one a decoder that begins here shows a whole picture; None: it can't begin here."""
+    if packet.is_keyframe:
+        return 0
+    if not packet.is_recovery:
+        return None
+    counts = [recovery_point(nal) for nal in split(packet.data) if avc_type(nal[0]) == AVC_SEI]
+    return min(max(counts, default=0), RECOVERY_MAX)
+
+
+class Group:
+    """Packets from a place where decoding may begin."""
+
+    def __init__(self, first: Packet, whole_after: int) -> None:
+        self.packets = [first]
+        self.size_bytes = len(first.data)
+        self.whole_from = whole_after + 1  # so many packets show a picture
+        self.taken = 0  # how many of them the last look saw
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.packets) >= self.whole_from
+
+    @property
+    def begins_with_keyframe(self) -> bool:
+        return self.whole_from == 1
+
+    def add(self, packet: Packet) -> bool:
+        """False when it would grow too large; then it keeps only what is good without the rest."""
+        self.size_bytes += len(packet.data)
+        if self.size_bytes > GROUP_MAX_BYTES:
+            # A group with a hole in it shows wrong pictures; its keyframe alone stays good.
+            del self.packets[1:]
+            self.taken = min(self.taken, 1)
+            return False
+        self.packets.append(packet)
+        return True
 
 
 class Keyframes:
@@ -27,20 +73,32 @@ class Keyframes:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
         self._news = asyncio.Event()
-        self._group: list[Packet] = []  # the newest keyframe and, if wanted, what followed
-        self._group_bytes = 0
-        self._taken = 0  # packets of the group that the last look saw
+        self._group: Group | None = None  # the newest that shows a picture
+        self._coming: Group | None = None  # one that will, when it has recovered
         self._miss: Miss | None = None
+        self._begun_boot_ms: int | None = None
         self._first_boot_ms: int | None = None  # of the first packet since the last keyframe or `begin`
+        self._last_boot_ms: int | None = None  # of the newest packet
         self._gop_ms: int | None = None
+        self._first_picture_ms: int | None = None
+        self._told_too_large = False
+        # Called in the loop when the connection is gone, unless it was let go.
+        self.on_ended: Callable[[], None] = lambda: None
+        # Somebody is watching: whatever follows a keyframe is kept, however close they are.
+        self.keep_following = False
 
     @property
     def gop_ms(self) -> int | None:
         """Learned time between keyframes. Video in vain counts too: the next wait must be longer."""
         with self._lock:
-            if self._group or self._first_boot_ms is None:
+            if self._group is not None or self._first_boot_ms is None:
                 return self._gop_ms
             return max(self._gop_ms or 0, self._boot_ms() - self._first_boot_ms)
+
+    @property
+    def first_picture_ms(self) -> int | None:
+        """How long the last connection took from `begin` to its first picture."""
+        return self._first_picture_ms
 
     @property
     def has_video(self) -> bool:
@@ -48,85 +106,137 @@ class Keyframes:
         with self._lock:
             return self._first_boot_ms is not None and self._miss is None
 
+    @property
+    def heard_boot_ms(self) -> int | None:
+        """When the newest packet came; None when none did since `begin`."""
+        return self._last_boot_ms
+
     def begin(self) -> None:
         """Before it is added to a hub: nothing of an earlier connection counts."""
         self._loop = asyncio.get_running_loop()
         with self._lock:
             self._forget()
             self._miss = None
-            self._first_boot_ms = None
+            self._begun_boot_ms = self._boot_ms()
 
     def let_go(self) -> None:
         """After it was removed from its hub: keeps no picture, but what was learned."""
         self._gop_ms = self.gop_ms
         with self._lock:
-            self._first_boot_ms = None
             self._forget()
 
-    async def take(self) -> tuple[Packet, ...] | Miss:
-        """A keyframe that no look has seen, or it and what followed; waits for one, or for the end."""
+    def spoil(self, first: Packet) -> None:
+        """The group that begins with this packet can't be decoded: looks wait for the next one."""
+        with self._lock:
+            if self._group is not None and self._group.packets[0] is first:
+                self._group = None
+
+    async def first(self) -> Miss | None:
+        """Until the first packet is there, or the end."""
         while True:
             self._news.clear()
             with self._lock:
-                if self._taken == 0 and self._group:
-                    self._taken = 1
-                    return (self._group[0],)
-                if 0 < self._taken < len(self._group):
-                    self._taken = len(self._group)
-                    return tuple(self._group)
+                if self._miss is not None or self._last_boot_ms is not None:
+                    return self._miss
+            await self._news.wait()
+
+    async def take(self, newest: bool = False) -> tuple[Packet, ...] | Miss:
+        """A keyframe that no look has seen, or it and what followed; waits for one, or for the end.
+
+        `newest`: all that is there, so that the picture is the last one that came.
+        """
+        while True:
+            self._news.clear()
+            with self._lock:
+                if self._group is not None and (taken := self._take_of(self._group, newest)):
+                    return taken
                 if self._miss is not None:
                     return self._miss
             await self._news.wait()
 
     def offer(self, packet: Packet) -> None:
         with self._lock:
-            if packet.is_keyframe:
-                self._begin_group(packet)
-            elif not self._follow(packet):
-                return
-        self._tell()
+            is_first = self._last_boot_ms is None
+            self._last_boot_ms = packet.boot_ms
+            is_news = self._accept(packet) or is_first
+        if is_news:
+            self._tell()
 
     def ended(self, miss: Miss) -> None:
         log.warning("connection to the camera ended", fault=miss.fault.value, cause=miss.message)
         with self._lock:
             self._miss = miss
         self._tell()
+        self._call(self.on_ended)
 
-    def _begin_group(self, packet: Packet) -> None:
-        if self._group and self._first_boot_ms is not None:
-            self._gop_ms = packet.boot_ms - self._first_boot_ms
-        self._first_boot_ms = packet.boot_ms
-        self._group = [packet]
-        self._group_bytes = len(packet.data)
-        self._taken = 0
+    def _take_of(self, group: Group, newest: bool) -> tuple[Packet, ...]:
+        """What a look gets, if there is anything that none has seen."""
+        if group.taken == 0 and group.begins_with_keyframe:
+            is_new = self._boot_ms() - group.packets[0].boot_ms <= NEW_ENOUGH_MS
+            if is_new or not newest or len(group.packets) == 1:
+                group.taken = 1
+                return (group.packets[0],)
+        if group.taken < len(group.packets):
+            group.taken = len(group.packets)
+            return tuple(group.packets)
+        return ()
 
-    def _follow(self, packet: Packet) -> bool:
-        """Whether a packet between keyframes was kept."""
-        if not self._group:
-            if self._first_boot_ms is None:
-                self._first_boot_ms = packet.boot_ms
-            return False
-        if self._gop_ms is None or self._gop_ms <= FORWARD_FROM_INTERVALS * self._interval_ms:
-            return False
-        size = self._group_bytes + len(packet.data)
-        if self._group_bytes <= GROUP_MAX_BYTES < size:
-            log.warning("group of pictures is too large to be kept: looks wait for keyframes", size_bytes=size)
-        self._group_bytes = size
-        if size > GROUP_MAX_BYTES:
-            # A group with a hole in it shows wrong pictures; its keyframe alone stays good.
-            del self._group[1:]
-            self._taken = min(self._taken, 1)
-            return False
-        self._group.append(packet)
-        return True
+    def _accept(self, packet: Packet) -> bool:
+        """Whether there is more for a look than before."""
+        after = whole_after(packet)
+        if self._first_boot_ms is None:
+            self._first_boot_ms = packet.boot_ms
+        if after == 0:
+            self._coming = None
+            self._begin_group(Group(packet, 0))
+            return True
+        was_kept = self._group is not None and self._keeps_following and self._follow(self._group, packet)
+        if after is not None:
+            self._coming = Group(packet, after)
+        elif self._coming is not None and not self._follow(self._coming, packet):
+            self._coming = None
+        if self._coming is not None and self._coming.is_whole:
+            self._begin_group(self._coming)
+            self._coming = None
+            return True
+        return was_kept
+
+    def _follow(self, group: Group, packet: Packet) -> bool:
+        if group.add(packet):
+            return True
+        if not self._told_too_large:
+            self._told_too_large = True
+            log.warning("groups of pictures are too large to be kept: looks wait for keyframes", max=GROUP_MAX_BYTES)
+        if group is self._group and not group.begins_with_keyframe:
+            self._group = None
+        return False
+
+    @property
+    def _keeps_following(self) -> bool:
+        if self.keep_following or self._gop_ms is None:
+            return True
+        if self._group is not None and not self._group.begins_with_keyframe:
+            return True  # every look of such a video decodes forward
+        return self._gop_ms > FORWARD_FROM_INTERVALS * self._interval_ms
+
+    def _begin_group(self, group: Group) -> None:
+        begins_boot_ms = group.packets[0].boot_ms
+        if self._group is not None:
+            self._gop_ms = begins_boot_ms - self._group.packets[0].boot_ms
+        elif self._begun_boot_ms is not None:
+            self._first_picture_ms = max(group.packets[-1].boot_ms - self._begun_boot_ms, 0)
+        self._first_boot_ms = begins_boot_ms
+        self._group = group
 
     def _forget(self) -> None:
-        self._group = []
-        self._group_bytes = 0
-        self._taken = 0
+        self._group = self._coming = None
+        self._first_boot_ms = self._last_boot_ms = None
 
     def _tell(self) -> None:
+        self._call(self._news.set)
+
+    def _call(self, what: Callable[[], None]) -> None:
         # A loop that is closed has nobody who waits.
         with contextlib.suppress(RuntimeError):
             if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._news.set)
+                self._loop.call_soon_threadsafe(what)

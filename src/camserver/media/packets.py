@@ -1,9 +1,10 @@
 """Packets of a camera's video, and the hub that hands them to whoever wants them.
 
-One hub a camera, so there is one connection to the camera however many consumers there are: looks, later the ring
-buffer and live view. The connection is open exactly as long as somebody consumes. A `PacketSource` reads in the hub's
-thread, which alone owns its container. Consumers are called from that thread: they bound what they keep, return at
-once and never raise. How often a camera that failed is tried again is the consumers' affair.
+One hub a camera, so there is one connection to the camera however many consumers there are: looks, the ring buffer
+and live view. The connection is open exactly as long as somebody consumes. A `PacketSource` opens and closes in the
+hub's thread; packets come from that thread or from one that reads many cameras. So consumers bound what they keep,
+return at once, never wait for anything and never raise. How often a camera that failed is tried again is the
+consumers' affair.
 """
 
 import asyncio
@@ -27,15 +28,31 @@ class Miss:
     fault: Fault
     message: str
     timed_out: bool = False
+    is_stalled: bool = False  # an open connection that fell silent: down at once (domain/health.py)
+    is_crowded: bool = False  # the device says, or seems to say, that it bears no more streams
+    certificate_sha256: str = ""  # what the camera showed, where it was not trusted
+
+
+@dataclass(frozen=True, slots=True)
+class RawShape:
+    """How to read pictures that are not compressed, as webcams may send them."""
+
+    width: int
+    height: int
+    pixels: str  # as FFmpeg names the format
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What a decoder or muxer must know before the first packet."""
+    """What a decoder or muxer must know before the first packet.
 
-    codec: str  # as FFmpeg names it: h264, hevc, mjpeg
+    A stream that changes on its way (another size, another codec) gives packets with another one.
+    """
+
+    codec: str  # as FFmpeg names it: h264, hevc, mjpeg, rawvideo
     extradata: bytes
     time_base: Fraction  # seconds a unit of pts and dts
+    raw: RawShape | None = None  # of rawvideo only
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +65,24 @@ class Packet:
     is_keyframe: bool
     data: bytes
     boot_ms: int  # when it arrived, by the boot-time clock
+    # Not a whole picture itself, but decoding may begin here: some pictures later all of it is new (intra refresh).
+    is_recovery: bool = False
 
 
 class PacketSource(Protocol):
     """A camera's video over one connection."""
 
     def read(self, sink: Callable[[Packet], None], wanted: Callable[[], bool]) -> Miss | None:
-        """Opens, gives every packet to `sink` and closes again, all in the calling thread.
+        """Opens, gives every packet to `sink` and closes again; waits for all that in the calling thread.
 
+        `sink` may be called from another thread, but never two times at once nor after this has returned.
         Returns None soon after `wanted` says no, or why the video ended. Raises nothing that a camera can cause.
         """
 
 
 class Consumer(Protocol):
     def offer(self, packet: Packet) -> None:
-        """A packet; called from the hub's thread."""
+        """A packet; called from a thread that others wait for too."""
 
     def ended(self, miss: Miss) -> None:
         """The connection is gone and this consumer is let go; called from the hub's thread."""

@@ -1,109 +1,46 @@
-"""Reads a camera's packets over RTSP with PyAV.
+"""A camera's packets over RTSP, by whichever reader suits it.
 
-Only RTSP is opened: the format is forced and the protocols are listed. Options as measured: a small probe, because
-codec and parameters are in the camera's description; never `nobuffer`, which drops the first keyframe. `timeout`
-is the only one that ends a stalled read, after twice its value. FFmpeg's own messages are never passed on: they may
-quote the address, and with it the password.
+Most cameras send H.264 or H.265, which the lean reader reads with a fraction of the work. FFmpeg reads what the lean
+one says it can't, over TCP; which of them it is, is remembered.
 """
 
-import errno
-import time
 from collections.abc import Callable
-from fractions import Fraction
-
-import av
-import av.error
-from av.container import InputContainer
 
 from camserver.base.log import get_logger
-from camserver.domain.leases import Fault
-from camserver.media.packets import Miss, Packet, Stream
+from camserver.media.packets import Miss, Packet
 from camserver.media.rtsp_address import RtspAddress
+from camserver.media.rtsp_ffmpeg import FfmpegPackets
+from camserver.media.rtsp_lean.messages import Unfit
+from camserver.media.rtsp_lean.reader import LeanPackets
 
 log = get_logger(__name__)
 
+# A camera that has sent nothing for so long is given up here at last; consumers know sooner what silence means.
+STALL_SEC = 60.0
+# FFmpeg notices only after twice this time that nobody wants more, so it can't be as patient.
 READ_TIMEOUT_SEC = 3.0
-PROTOCOLS = "rtsp,rtsps,tcp,tls"
-OPTIONS = {
-    "rtsp_transport": "tcp",
-    "allowed_media_types": "video",
-    "probesize": "32",
-    "analyzeduration": "0",
-    "protocol_whitelist": PROTOCOLS,
-}
-# A packet of more is no picture of a camera.
-PACKET_MAX_BYTES = 20_000_000
-
-_UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN)
 
 
 class RtspPackets:
     """A `PacketSource`. May be read again after it ended, by one thread at a time."""
 
-    def __init__(self, address: RtspAddress, connect_timeout_sec: float, boot_ms: Callable[[], int]) -> None:
-        self._address = address
-        self._connect_timeout_sec = connect_timeout_sec
-        self._boot_ms = boot_ms
+    def __init__(
+        self,
+        address: RtspAddress,
+        connect_timeout_sec: float,
+        boot_ms: Callable[[], int],
+        transport: str = "tcp",
+        tls_pin: str | None = None,
+    ) -> None:
+        self._lean = LeanPackets(address, connect_timeout_sec, STALL_SEC, boot_ms, tls_pin, transport)
+        self._ffmpeg = FfmpegPackets(address, connect_timeout_sec, READ_TIMEOUT_SEC, boot_ms, tls_pin)
+        self._suits_lean = True
 
     def read(self, sink: Callable[[Packet], None], wanted: Callable[[], bool]) -> Miss | None:
-        opened = self._open()
-        if isinstance(opened, Miss):
-            return opened
-        try:
-            return self._read_packets(opened, sink, wanted)
-        except av.FFmpegError as error:
-            return explain(error, "the camera's video ended")
-        finally:
-            # In this thread, which alone has used it: closing from another one crashes the process.
-            opened.close()
-
-    def _open(self) -> InputContainer | Miss:
-        url = self._address.resolve()
-        if isinstance(url, Miss):
-            return url
-        began_sec = time.monotonic()
-        try:
-            return av.open(
-                url,
-                format="rtsp",
-                options=dict(OPTIONS),
-                timeout=(self._connect_timeout_sec, READ_TIMEOUT_SEC),
-            )
-        except av.FFmpegError as error:
-            # Whatever FFmpeg made of it: when the time is over, being interrupted was the cause.
-            in_time = time.monotonic() - began_sec < self._connect_timeout_sec
-            cause = error if in_time else av.error.TimeoutError(errno.ETIMEDOUT, "timed out")
-            return explain(cause, f"{self._address} can't be opened")
-
-    def _read_packets(
-        self, container: InputContainer, sink: Callable[[Packet], None], wanted: Callable[[], bool]
-    ) -> Miss | None:
-        if not container.streams.video:
-            return Miss(Fault.NO_VIDEO, f"{self._address} has no video that can be read")
-        video = container.streams.video[0]
-        context = video.codec_context
-        stream = Stream(context.name, bytes(context.extradata or b""), video.time_base or Fraction(1, 90_000))
-        log.debug("camera is open", codec=stream.codec)
-        for packet in container.demux(video):
-            if not wanted():
-                return None
-            if packet.is_corrupt or not 0 < packet.size <= PACKET_MAX_BYTES:
-                continue
-            sink(Packet(stream, packet.pts, packet.dts, packet.is_keyframe, bytes(packet), self._boot_ms()))
-        return Miss(Fault.NO_VIDEO, "the camera ended the video")
-
-
-def explain(error: av.FFmpegError, what: str) -> Miss:
-    """Which fault an error of FFmpeg is, without a word of what FFmpeg says."""
-    match error:
-        case av.error.HTTPUnauthorizedError() | av.error.HTTPForbiddenError():
-            return Miss(Fault.UNAUTHORIZED, f"{what}: the camera refused user or password")
-        case av.error.HTTPNotFoundError():
-            return Miss(Fault.NOT_FOUND, f"{what}: the camera has no such path")
-        case av.error.ConnectionRefusedError():
-            return Miss(Fault.REFUSED, f"{what}: the connection was refused")
-        case av.error.ExitError() | av.error.TimeoutError():
-            return Miss(Fault.NO_VIDEO, f"{what}: the camera does not answer in time", timed_out=True)
-    if error.errno in _UNREACHABLE:
-        return Miss(Fault.NO_ROUTE, f"{what}: there is no route to the camera")
-    return Miss(Fault.NO_VIDEO, f"{what} ({type(error).__name__})")
+        if self._suits_lean:
+            try:
+                return self._lean.read(sink, wanted)
+            except Unfit as reason:
+                log.info("camera is read by FFmpeg", cause=str(reason))
+                self._suits_lean = False
+        return self._ffmpeg.read(sink, wanted)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
 from camserver.base.errors import BadInput
-from camserver.media.clips import encode_frames
+from camserver.media.clips import Clip, encode_frames, read_clip
 
 SIZE: Final = (960, 540)
 FPS: Final = 10
@@ -50,6 +50,17 @@ def encode_scene(name: str, width_max: int, folder: Path, stop: threading.Event 
         width = min(width_max, SIZE[0])
         encode_frames(draw_scene(SCENES[name]), FPS, (width & ~1, SIZE[1] * width // SIZE[0] & ~1), target, stop)
     return target
+
+
+def black_clip(size: tuple[int, int], folder: Path) -> Clip:
+    """What a camera of this size sees with its lens covered."""
+    target = folder / f"black-{size[0]}x{size[1]}-{_RECIPE}.mp4"
+    if not target.exists():
+        planes = np.full((size[1] * 3 // 2, size[0]), 128, np.uint8)
+        planes[: size[1]] = 16
+        black = VideoFrame.from_ndarray(planes, format="yuv420p")
+        encode_frames([black] * (2 * FPS), FPS, size, target)
+    return read_clip(target)
 
 
 def draw_scene(scene: Scene) -> Iterator[VideoFrame]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from camserver.base.errors import BadInput
 from camserver.media.jpeg_picture import JpegPicture
 from camserver.media.packets import Packet
 from camserver.media.pictures import Picture
@@ -33,7 +34,17 @@ class VideoShot:
 
     def decode(self, width_needed: int) -> Picture:
         """BadInput when there is no picture in it. Work for a thread."""
+        if self.packets[-1].stream.codec == "mjpeg":
+            return _decode_jpeg(self.packets[-1], width_needed)
         return decode(self.packets)
+
+
+def _decode_jpeg(packet: Packet, width_needed: int) -> Picture:
+    """As a file, which needs not be decoded whole; some webcams leave out tables that only FFmpeg puts in."""
+    try:
+        return JpegPicture(packet.data, width_needed)
+    except BadInput:
+        return decode((packet,))
 
 
 Shot: TypeAlias = JpegShot | VideoShot

@@ -2,13 +2,14 @@
 
 A camera that gives no picture is an everyday thing, so `grab` answers with a `Miss` that names the fault instead
 of raising. How long a grab may take, and how often it is tried, is the caller's affair. Here are the generated
-`test` source and the `file` source (one JPEG, or a folder of them in turn); RTSP cameras are in `rtsp_source`.
+`test` source and the `file` source (one JPEG, or a folder of them in turn). What sends video (RTSP, webcams, video
+files) is looked at by `rtsp_source`, pictures over HTTP by `http_source`.
 """
 
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -17,12 +18,18 @@ from camserver.base.clock import boot_time_ms
 from camserver.base.errors import BadInput
 from camserver.domain.leases import Fault
 from camserver.media import test_pictures
+from camserver.media.addresses import AddressPolicy
+from camserver.media.file_packets import SUFFIXES as VIDEO_SUFFIXES
+from camserver.media.file_packets import FilePackets
+from camserver.media.http_source import HttpSource
 from camserver.media.keyframes import Keyframes
-from camserver.media.packets import Hub, Miss
+from camserver.media.packets import Hub, Miss, PacketSource
 from camserver.media.rtsp import RtspPackets
 from camserver.media.rtsp_address import Login, RtspAddress
 from camserver.media.rtsp_source import RtspSource
 from camserver.media.shots import JpegShot, Shot
+from camserver.media.tls import clean_pin
+from camserver.media.webcam import WebcamPackets, device_of
 
 PICTURE_MAX_BYTES = 15_000_000
 # A folder is listed anew on every look, so that pictures may be added; past this only the first ones count.
@@ -51,19 +58,45 @@ class SourceWanted:
     login: Login | None = None
     interval_ms: int = 60_000
     connect_timeout_sec: float = 3.0
+    transport: str = "tcp"  # of RTSP: tcp or udp
+    tls_pin: str | None = None  # SHA-256 of the camera's certificate in hex; None: an authority must vouch for it
+    addresses: AddressPolicy = field(default_factory=AddressPolicy)
 
 
 def open_source(wanted: SourceWanted, boot_ms: Callable[[], int] = boot_time_ms) -> Source:
     """The source of a camera. BadInput when there is no such source or its address makes no sense."""
-    if wanted.kind == "rtsp":
-        address = RtspAddress(wanted.url, wanted.login)
-        hub = Hub(RtspPackets(address, wanted.connect_timeout_sec, boot_ms))
-        return RtspSource(hub, Keyframes(wanted.interval_ms, boot_ms), wanted.interval_ms)
-    if wanted.kind == "test":
-        return TestSource(wanted.url)
-    if wanted.kind == "file":
-        return FileSource(wanted.url)
-    raise BadInput(f"sources of type {wanted.kind!r} are not part of this version; use rtsp, file or test")
+    match wanted.kind:
+        case "rtsp":
+            address = RtspAddress(wanted.url, wanted.login, wanted.addresses)
+            pin = None if wanted.tls_pin is None else clean_pin(wanted.tls_pin)
+            return _video(
+                RtspPackets(address, wanted.connect_timeout_sec, boot_ms, wanted.transport, pin), wanted, boot_ms
+            )
+        case "http":
+            pin = None if wanted.tls_pin is None else clean_pin(wanted.tls_pin)
+            return HttpSource(wanted.url, wanted.login, wanted.connect_timeout_sec, wanted.addresses, pin)
+        case "webcam":
+            return _video(WebcamPackets(device_of(wanted.url), boot_ms), wanted, boot_ms)
+        case "file":
+            path = file_of(wanted.url)
+            if path.suffix.lower() in VIDEO_SUFFIXES:
+                return _video(FilePackets(path, boot_ms), wanted, boot_ms)
+            return FileSource(path)
+        case "test":
+            return TestSource(wanted.url)
+    raise BadInput(f"there are no sources of type {wanted.kind!r}; use rtsp, http, webcam, file or test")
+
+
+def _video(packets: PacketSource, wanted: SourceWanted, boot_ms: Callable[[], int]) -> RtspSource:
+    return RtspSource(Hub(packets), Keyframes(wanted.interval_ms, boot_ms), wanted.interval_ms, boot_ms)
+
+
+def file_of(url: str) -> Path:
+    """The file or folder of file:///…; BadInput when it is of another machine."""
+    parts = urlsplit(url)
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path:
+        raise BadInput(f"the file source {url!r} is not of the form file:///folder/picture.jpg")
+    return Path(unquote(parts.path))
 
 
 class TestSource:
@@ -109,11 +142,8 @@ class FileSource:
 
     learned_gop_ms = None
 
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path:
-            raise BadInput(f"the file source {url!r} is not of the form file:///folder/picture.jpg")
-        self._path = Path(unquote(parts.path))
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._turn = 0
         # A read that hangs (a network drive) can't be cancelled; the next grab waits for it, so that at most one
         # thread of a camera hangs.

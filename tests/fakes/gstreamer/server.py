@@ -3,12 +3,20 @@
     python3 server.py UNITS FPS USER PASSWORD
 
 UNITS is a file of H.264 access units (Annex B), each after its length in 4 bytes. They are pushed again and again
-with growing timestamps. Prints the port it listens on, then serves /cam until its input ends.
+with growing timestamps. Prints the port it listens on, then serves /cam until its input ends. Each line of its input
+is a fault from now on, answered with "ok":
+
+    stall | go                nothing is sent, though connections stay | all is well again
+    drop                      ends every connection
+    refuse | accept           no password is right | the right one is
+    slow SEC                  waits before it describes what it has, up to the next "go"
+    show UNITS                another film in the same stream: black, or of another size
 """
 
 import struct
 import sys
 import threading
+import time
 from typing import Any
 
 import gi  # type: ignore[import-not-found]  # only the system's Python has it
@@ -35,11 +43,20 @@ def read_units(path: str) -> list[bytes]:
     return units
 
 
+class Film:
+    """What is shown, and how it fails; the same for all who watch."""
+
+    def __init__(self, units: list[bytes]) -> None:
+        self.units = units
+        self.is_stalled = False
+        self.slow_sec = 0.0
+
+
 class Pusher:
     """Feeds one media, which all clients share."""
 
-    def __init__(self, media: Any, units: list[bytes], fps: int) -> None:
-        self.units = units
+    def __init__(self, media: Any, film: Film, fps: int) -> None:
+        self.film = film
         self.step = Gst.SECOND // fps
         self.number = 0
         self.source = media.get_element().get_child_by_name("src")
@@ -47,7 +64,10 @@ class Pusher:
         media.connect("unprepared", self.stop)
 
     def push(self) -> bool:
-        buffer = Gst.Buffer.new_wrapped(self.units[self.number % len(self.units)])
+        units = self.film.units
+        if self.film.is_stalled:
+            return True
+        buffer = Gst.Buffer.new_wrapped(units[self.number % len(units)])
         buffer.pts = buffer.dts = self.number * self.step
         buffer.duration = self.step
         self.number += 1
@@ -68,15 +88,56 @@ def only_for(user: str, password: str) -> Any:
     return auth
 
 
-def quit_at_end(loop: Any) -> None:
-    sys.stdin.read()
-    GLib.idle_add(loop.quit)
+class Faults:
+    """Does what the lines of the input say, in the main loop."""
+
+    def __init__(self, server: Any, film: Film, login: tuple[str, str]) -> None:
+        self.server = server
+        self.film = film
+        self.login = login
+
+    def follow(self, loop: Any) -> None:
+        """Until the input ends: whoever started this process holds it open."""
+        for line in sys.stdin:
+            if line.split() == ["go"]:
+                # From this thread: the main loop may be held up by just that.
+                self.film.slow_sec = 0.0
+            GLib.idle_add(self.inflict, line.split())
+        GLib.idle_add(loop.quit)
+
+    def inflict(self, words: list[str]) -> bool:
+        match words:
+            case ["stall"]:
+                self.film.is_stalled = True
+            case ["go"]:
+                self.film.is_stalled, self.film.slow_sec = False, 0.0
+            case ["drop"]:
+                for client in self.server.client_filter(None):
+                    client.close()
+            case ["refuse"]:
+                self.server.set_auth(only_for(self.login[0], "nobody knows this one"))
+            case ["accept"]:
+                self.server.set_auth(only_for(*self.login))
+            case ["slow", sec]:
+                self.film.slow_sec = float(sec)
+            case ["show", path]:
+                self.film.units = read_units(path)
+            case _:
+                raise ValueError(words)
+        print("ok", flush=True)
+        return False
+
+    def delay(self, _client: Any, _context: Any) -> Any:
+        end_sec = time.monotonic() + self.film.slow_sec
+        while self.film.slow_sec and time.monotonic() < end_sec:
+            time.sleep(0.05)
+        return GstRtsp.RTSPStatusCode.OK
 
 
 def main() -> None:
     path, fps, user, password = sys.argv[1:5]
     Gst.init(None)
-    units = read_units(path)
+    film = Film(read_units(path))
     server = GstRtspServer.RTSPServer()
     server.set_address("127.0.0.1")
     server.set_service("0")
@@ -87,13 +148,14 @@ def main() -> None:
     factory.add_role_from_structure(
         Gst.Structure.from_string("viewer,media.factory.access=(bool)true,media.factory.construct=(bool)true")[0]
     )
-    factory.connect("media-configure", lambda _, media: Pusher(media, units, int(fps)))
+    factory.connect("media-configure", lambda _, media: Pusher(media, film, int(fps)))
     server.get_mount_points().add_factory("/cam", factory)
+    faults = Faults(server, film, (user, password))
+    server.connect("client-connected", lambda _, client: client.connect("pre-describe-request", faults.delay))
     server.attach(None)
     print(server.get_bound_port(), flush=True)
     loop = GLib.MainLoop()
-    # Whoever started it holds its input open.
-    threading.Thread(target=quit_at_end, args=(loop,), daemon=True).start()
+    threading.Thread(target=faults.follow, args=(loop,), daemon=True).start()
     loop.run()
 
 

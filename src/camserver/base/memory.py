@@ -1,0 +1,28 @@
+"""The C library's memory, for processes that work on pictures.
+
+A picture takes megabytes for some milliseconds. By default glibc gives such memory back to the system at once and
+asks for it again for the next picture; having each page made anew took a third of the time of a JPEG.
+"""
+
+import ctypes
+
+from camserver.base.log import get_logger
+
+log = get_logger(__name__)
+
+# glibc's malloc.h. The largest size that it takes from its heaps, which is also the largest that may be set, and how
+# much may lie free at the end of one.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+FROM_HEAP_MAX_BYTES = 32 * 1024 * 1024
+FREE_MAX_BYTES = 64 * 1024 * 1024
+
+
+def keep_freed() -> bool:
+    """Has what is freed kept for the next one, within bounds. False where the C library has no such switch."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    kept = bool(mallopt(_M_MMAP_THRESHOLD, FROM_HEAP_MAX_BYTES) and mallopt(_M_TRIM_THRESHOLD, FREE_MAX_BYTES))
+    if not kept:
+        log.info("the C library does not let its memory be tuned")
+    return kept

@@ -1,0 +1,253 @@
+"""The dialogue with a camera over one connection: OPTIONS, DESCRIBE, SETUP, PLAY, and signs of life.
+
+Packets that arrive while a reply is waited for are not lost.
+"""
+
+import re
+import socket
+import ssl
+import time
+from collections.abc import Mapping
+
+from camserver.domain.leases import Fault
+from camserver.media.digest import SHA256_STRENGTH, Challenge, Login, challenges, strongest
+from camserver.media.packets import Miss
+from camserver.media.rtsp_lean.describe import Track, parse_description
+from camserver.media.rtsp_lean.messages import BrokenTalk, Reply, Unfit, request
+from camserver.media.rtsp_lean.udp import UdpPair
+from camserver.media.rtsp_lean.units import Unit, Units
+from camserver.media.rtsp_lean.wire import Wire
+
+SESSION_TIMEOUT_SEC = 60.0  # where a camera names none (RFC 2326)
+ALIVE_MAX_SEC = 30.0
+# Of one camera before the next has its turn.
+READS_MAX = 16
+_INTERLEAVED = re.compile(r"interleaved=(\d{1,3})", re.IGNORECASE)
+_SERVER_PORTS = re.compile(r"server_port=(\d{1,5})", re.IGNORECASE)
+_TIMEOUT = re.compile(r"timeout=(\d{1,6})", re.IGNORECASE)
+# An empty receiver report: some cameras hang up without.
+_RECEIVER_REPORT = bytes((0x80, 201, 0, 1, 0, 0, 0, 0))
+
+
+class Refused(Exception):
+    """The camera said no; `miss` says what that means."""
+
+    def __init__(self, miss: Miss) -> None:
+        super().__init__(miss.message)
+        self.miss = miss
+
+
+class Session:
+    """One camera that is connected. `open` it, which waits; from then on nothing waits."""
+
+    def __init__(
+        self, sock: socket.socket, url: str, shown: str, login: Login | None, transport: str = "tcp"
+    ) -> None:
+        self._sock = sock
+        self._over_udp = transport == "udp"
+        self._udp: UdpPair | None = None
+        self._url = url
+        self._shown = shown  # the address as it may stand in messages
+        self._login = login
+        self._wire = Wire()
+        self._cseq = 0
+        self._challenge: Challenge | None = None
+        self._wants_sha256 = False  # and knows no other login: FFmpeg can't read it
+        self._session = ""
+        self._alive_every_sec = SESSION_TIMEOUT_SEC / 2
+        self._alive_at_sec = 0.0
+        self._alive_method = "OPTIONS"
+        self._channel = 0
+        self._track: Track | None = None
+        self._units: Units | None = None
+        self._has_received = False
+
+    def open(self, deadline_sec: float) -> Track:
+        """Until the camera has agreed to send, by time.monotonic."""
+        options = self._ask("OPTIONS", self._url, {}, deadline_sec, accepts_any=True)
+        if "GET_PARAMETER" in options.header("public").upper():
+            self._alive_method = "GET_PARAMETER"
+        described = self._ask("DESCRIBE", self._url, {"Accept": "application/sdp"}, deadline_sec)
+        base = described.header("content-base") or described.header("content-location") or self._url
+        if not base.lower().startswith(("rtsp://", "rtsps://")):
+            base = self._url
+        try:
+            track = parse_description(described.body, base)
+        except Unfit as reason:
+            if not self._wants_sha256:
+                raise
+            raise Refused(
+                Miss(
+                    Fault.NO_VIDEO,
+                    f"{self._shown} can't be read: {reason}, and its login is SHA-256; allow MD5 there",
+                )
+            ) from None
+        if track is None:
+            raise Refused(Miss(Fault.NO_VIDEO, f"{self._shown} has no video"))
+        self._track = track
+        self._units = Units(track.codec, track.payload_type)
+        transport = "RTP/AVP/TCP;unicast;interleaved=0-1"
+        if self._over_udp:
+            self._udp = UdpPair(self._sock, self._units.push)
+            transport = "RTP/AVP;unicast;client_port={}-{}".format(*self._udp.ports)
+        self._note_session(self._ask("SETUP", track.control, {"Transport": transport}, deadline_sec))
+        self._ask("PLAY", track.aggregate, self._with_session({"Range": "npt=0.000-"}), deadline_sec)
+        self._alive_at_sec = time.monotonic() + self._alive_every_sec
+        self._sock.setblocking(False)
+        return track
+
+    def filenos(self) -> tuple[int, ...]:
+        return (self._sock.fileno(), *(self._udp.filenos() if self._udp else ()))
+
+    def receive(self) -> list[Unit]:
+        """Pictures that are complete by what has arrived; never waits."""
+        assert self._units is not None
+        if self._udp is not None:
+            self._udp.receive()
+        done = self._units.done
+        if not self._has_received:
+            # Behind the reply to PLAY there may be packets already.
+            self._has_received = True
+            self._go_through(0)
+        for _ in range(READS_MAX):
+            try:
+                count = self._sock.recv_into(self._wire.room())
+            except (BlockingIOError, ssl.SSLWantReadError):
+                break
+            if count == 0:
+                if done:
+                    break
+                raise ConnectionResetError("the camera ended the connection")
+            self._go_through(count)
+            # A secured socket holds back what it has decrypted, and nothing tells of that.
+            if not isinstance(self._sock, ssl.SSLSocket) or not self._sock.pending():
+                break
+        return [done.popleft() for _ in range(len(done))]
+
+    def give_sign_of_life(self) -> None:
+        """When one is due: else the camera thinks that nobody is there any more. Never waits."""
+        if time.monotonic() < self._alive_at_sec or self._track is None:
+            return
+        self._alive_at_sec = time.monotonic() + self._alive_every_sec
+        report = bytes((0x24, self._channel + 1, 0, len(_RECEIVER_REPORT))) + _RECEIVER_REPORT
+        if self._udp is not None:
+            self._udp.report(_RECEIVER_REPORT)
+            report = b""
+        self._send(self._alive_method, self._track.aggregate, self._with_session({}), before=report)
+
+    def end(self) -> None:
+        """Tells the camera, without waiting for what it says."""
+        if self._session and self._track is not None:
+            self._send("TEARDOWN", self._track.aggregate, self._with_session({}))
+
+    def close(self) -> None:
+        if self._udp is not None:
+            self._udp.close()
+        self._sock.close()
+
+    def _go_through(self, count: int) -> None:
+        """Replies to signs of life only matter when they refuse."""
+        reply = self._wire.read(count, self._take)
+        while reply is not None:
+            self._hear(reply)
+            reply = self._wire.read(0, self._take)
+
+    def _take(self, buffer: bytearray, channel: int, start: int, stop: int) -> None:
+        if channel == self._channel and self._units is not None:
+            self._units.push(buffer, start, stop)
+
+    def _hear(self, reply: Reply) -> None:
+        """A reply to a sign of life."""
+        if reply.status == 401:
+            self._challenge = strongest(reply.headers.get("www-authenticate", ())) or self._challenge
+        elif reply.status == 454:
+            raise Refused(Miss(Fault.NO_VIDEO, "the camera forgot the session"))
+        elif reply.status in (405, 501) and self._alive_method != "OPTIONS":
+            self._alive_method = "OPTIONS"
+
+    def _ask(
+        self, method: str, uri: str, headers: Mapping[str, str], deadline_sec: float, accepts_any: bool = False
+    ) -> Reply:
+        """The reply to a request, which is made once more when the camera asks for a login."""
+        self._send(method, uri, headers)
+        reply = self._reply(deadline_sec)
+        if reply.status == 401 and self._login is not None:
+            offered = challenges(reply.headers.get("www-authenticate", ()))
+            self._wants_sha256 = bool(offered) and all(one.strength >= SHA256_STRENGTH for one in offered)
+            before, self._challenge = self._challenge, max(offered, key=lambda one: one.strength, default=None)
+            if self._challenge is None:
+                raise Refused(Miss(Fault.UNAUTHORIZED, f"{self._shown} wants a kind of login that is not known here"))
+            # A right password is asked for again only because its nonce is over.
+            if before is None or self._challenge.is_stale:
+                self._send(method, uri, headers)
+                reply = self._reply(deadline_sec)
+        if reply.status == 200 or (accepts_any and reply.status != 401):
+            return reply
+        raise Refused(self._explain(method, reply.status))
+
+    def _send(self, method: str, uri: str, headers: Mapping[str, str], before: bytes = b"") -> None:
+        self._cseq += 1
+        all_headers = dict(headers)
+        if self._challenge is not None and self._login is not None:
+            all_headers["Authorization"] = self._challenge.authorization(self._login, method, uri)
+        message = before + request(method, uri, self._cseq, all_headers)
+        # So few bytes are taken at once, or the camera has not read for long.
+        if self._sock.send(message) != len(message):
+            raise ConnectionResetError("the camera takes no requests any more")
+
+    def _reply(self, deadline_sec: float) -> Reply:
+        count = 0
+        while True:
+            reply = self._wire.read(count, self._take)
+            # One that answers an earlier request may come late.
+            if reply is not None and reply.header("cseq") in ("", str(self._cseq)):
+                return reply
+            if reply is not None:
+                count = 0
+                continue
+            left_sec = deadline_sec - time.monotonic()
+            if left_sec <= 0:
+                raise TimeoutError
+            self._sock.settimeout(left_sec)
+            count = self._sock.recv_into(self._wire.room())
+            if count == 0:
+                raise ConnectionResetError("the camera ended the connection")
+
+    def _note_session(self, reply: Reply) -> None:
+        given = reply.header("session")
+        self._session = given.partition(";")[0].strip()
+        if not self._session:
+            raise BrokenTalk("the camera gave no session")
+        timeout = _TIMEOUT.search(given)
+        timeout_sec = max(float(timeout[1]), 2.0) if timeout else SESSION_TIMEOUT_SEC
+        self._alive_every_sec = min(timeout_sec / 2, ALIVE_MAX_SEC)
+        transport_given = reply.header("transport")
+        if self._udp is not None:
+            ports = _SERVER_PORTS.search(transport_given)
+            if "tcp" in transport_given.lower() or ports is None:
+                raise Refused(Miss(Fault.NO_VIDEO, f"{self._shown} does not send over UDP; set its transport to tcp"))
+            first = min(int(ports[1]), 65_534)
+            self._udp.aim((first, first + 1))
+        channel = _INTERLEAVED.search(transport_given)
+        self._channel = min(int(channel[1]), 254) if channel else 0
+
+    def _with_session(self, headers: Mapping[str, str]) -> dict[str, str]:
+        return {"Session": self._session, **headers}
+
+    def _explain(self, method: str, status: int) -> Miss:
+        what = f"{self._shown} can't be opened"
+        if status in (401, 403):
+            return Miss(Fault.UNAUTHORIZED, f"{what}: the camera refused user or password")
+        if status == 404:
+            return Miss(Fault.NOT_FOUND, f"{what}: the camera has no such path")
+        if status in (301, 302, 303, 305, 307, 308):
+            return Miss(Fault.NO_VIDEO, f"{what}: the camera sends elsewhere, which is not followed")
+        if status == 453 or (status == 503 and method != "OPTIONS"):
+            busy = f"{what}: the camera says it is busy ({status}); it may bear fewer streams"
+            return Miss(Fault.NO_VIDEO, busy, is_crowded=True)
+        if status == 461:
+            wrong, right = ("UDP", "tcp") if self._over_udp else ("TCP", "udp")
+            return Miss(
+                Fault.NO_VIDEO, f"{what}: the camera does not send over {wrong}; set its transport to {right}"
+            )
+        return Miss(Fault.NO_VIDEO, f"{what}: the camera answered {method} with {status}")

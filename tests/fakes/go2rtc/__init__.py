@@ -1,0 +1,1 @@
+"""go2rtc as a camera: an RTSP server that nobody here wrote."""

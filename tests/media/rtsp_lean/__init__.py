@@ -1,0 +1,1 @@
+"""The lean RTSP reader."""

@@ -1,0 +1,215 @@
+import struct
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from camserver.media.rtsp_lean import units as units_module
+from camserver.media.rtsp_lean.messages import Unfit
+from camserver.media.rtsp_lean.units import Unit, Units
+from camserver.services.simulator.rtp import Packer
+
+START = b"\0\0\0\1"
+SPS, PPS = b"\x67\x42\x00\x1e\xab", b"\x68\xce\x3c\x80"
+# Recovery points (SEI of kind 6): whole at once, and after 9 pictures (ue(9) is 0001010).
+AT_ONCE, LATER = b"\x06\x06\x01\xc0\x80", b"\x06\x06\x02\x14\x40\x80"
+
+
+def key(size: int = 10, fill: int = 1) -> bytes:
+    return b"\x65\x88" + bytes([fill]) * size
+
+
+def other(size: int = 10, fill: int = 2, first: bool = True) -> bytes:
+    return b"\x41" + (b"\x9a" if first else b"\x1a") + bytes([fill]) * size
+
+
+def annex_b(*nals: bytes) -> bytes:
+    return b"".join(START + nal for nal in nals)
+
+
+def put_together(packets: Sequence[bytes], codec: str = "h264", payload_type: int = 96) -> list[Unit]:
+    units = Units(codec, payload_type)
+    for packet in packets:
+        units.push(bytearray(packet), 0, len(packet))
+    return list(units.done)
+
+
+def packed(pictures: Sequence[Sequence[bytes]], first_time: int = 1000, step: int = 3000) -> list[list[bytes]]:
+    packer = Packer(7, 65_530)  # the numbers wrap soon
+    return [packer.pack(nals, first_time + step * number) for number, nals in enumerate(pictures)]
+
+
+def flat(packets: Sequence[Sequence[bytes]]) -> list[bytes]:
+    return [one for some in packets for one in some]
+
+
+nal = st.builds(
+    lambda kind, body: bytes([0x60 | kind]) + b"\x88" + body, st.sampled_from([1, 5, 6, 7, 8, 9]), st.binary()
+)
+large = st.builds(lambda body: b"\x65\x88" + body * 40, st.binary(min_size=50, max_size=200))
+picture = st.builds(
+    lambda some, last: [*some, last], st.lists(nal | large, max_size=5), st.sampled_from([key(), other()])
+)
+
+
+@given(st.lists(picture, min_size=1, max_size=6), st.integers(0, 2**32 - 1))
+def test_what_was_packed_comes_out_again(pictures: list[list[bytes]], first_time: int) -> None:
+    made = put_together(flat(packed(pictures, first_time)))
+    assert [one.data for one in made] == [annex_b(*nals) for nals in pictures]
+    assert [one.time for one in made] == [3000 * number for number in range(len(pictures))]
+
+
+@given(st.lists(st.binary(max_size=60), max_size=20))
+def test_noise_never_crashes(noise: list[bytes]) -> None:
+    for head in (
+        b"",
+        b"\x80\x60\0\1\0\0\0\1\0\0\0\1",
+        b"\x90\x60\0\1\0\0\0\1\0\0\0\1",
+        b"\xa0\x60\0\1\0\0\0\1\0\0\0\1",
+    ):
+        for codec in ("h264", "hevc"):
+            try:
+                put_together([head + one for one in noise], codec)
+            except Unfit:
+                continue
+
+
+@given(st.data())
+def test_a_lost_packet_spoils_no_picture_that_is_given(data: st.DataObject) -> None:
+    pictures = [[SPS, PPS, key(5000, number)] if number % 4 == 0 else [other(3000, number)] for number in range(12)]
+    packets = flat(packed(pictures))
+    lost = data.draw(st.sets(st.integers(1, len(packets) - 1), min_size=1, max_size=3))
+    made = put_together([one for number, one in enumerate(packets) if number not in lost])
+    # Parameter sets may be lost: they come again, and those from before are good.
+    wholes = {annex_b(*nals[-1:]): number for number, nals in enumerate(pictures)}
+    numbers = [wholes[one.data.removeprefix(annex_b(SPS, PPS))] for one in made]
+    for number in numbers:
+        # Whatever it builds on was given before it.
+        assert set(range(number - number % 4, number)) <= set(numbers)
+
+
+def test_kinds_of_pictures() -> None:
+    pictures = [[SPS, PPS, key()], [other()], [AT_ONCE, other()], [LATER, other()], [SPS, PPS, other()]]
+    made = put_together(flat(packed(pictures)))
+    assert [(one.is_keyframe, one.is_recovery) for one in made] == [
+        (True, False),
+        (False, False),
+        (True, False),
+        (False, True),
+        (False, False),
+    ]
+    assert [one.sets for one in made] == [annex_b(SPS, PPS), b"", b"", b"", annex_b(SPS, PPS)]
+
+
+def marked(packet: bytes, is_marked: bool) -> bytes:
+    return packet[:1] + bytes([packet[1] & 0x7F | (0x80 if is_marked else 0)]) + packet[2:]
+
+
+def test_pictures_without_marks_end_where_the_next_begins() -> None:
+    packets = [marked(one, False) for one in flat(packed([[SPS, PPS, key()], [other()], [other()]]))]
+    assert [one.data for one in put_together(packets)] == [annex_b(SPS, PPS, key()), annex_b(other())]
+
+
+def test_parameter_sets_that_are_marked_belong_to_the_picture() -> None:
+    packer = Packer(7)
+    packets = [
+        *packer.pack([SPS], 0),
+        *packer.pack([PPS], 0),
+        *packer.pack([key()], 0),
+        *packer.pack([other()], 3000),
+    ]
+    assert [one.data for one in put_together(packets)] == [annex_b(SPS, PPS, key()), annex_b(other())]
+
+
+def test_parameter_sets_with_another_time_belong_to_the_next_picture() -> None:
+    packer = Packer(7)
+    packets = [*packer.pack([SPS, PPS], 0), *packer.pack([key()], 3000), *packer.pack([other()], 6000)]
+    made = put_together(packets)
+    assert [one.data for one in made] == [annex_b(SPS, PPS, key()), annex_b(other())]
+    assert made[0].sets == annex_b(SPS, PPS)
+
+
+def test_a_camera_that_marks_every_slice_is_found_out() -> None:
+    packer = Packer(7)
+    packets = []
+    for number in range(6):
+        nals = [SPS, PPS, key(), b"\x65\x08more"] if number % 3 == 0 else [other(), other(first=False)]
+        packets += [marked(one, True) for nal in nals for one in packer.pack([nal], 3000 * number)]
+    made = put_together(packets)
+    # The first ones are wrong, but from the next keyframe on all slices are there.
+    assert made[-2].data == annex_b(SPS, PPS, key(), b"\x65\x08more")
+    assert made[-1].data == annex_b(other(), other(first=False))
+
+
+def test_pictures_out_of_order_are_found_out() -> None:
+    packer = Packer(7)
+    times = [0, 9000, 3000, 6000, 18_000, 12_000, 15_000, 27_000, 21_000, 24_000]
+    made = put_together([one for time in times for one in packer.pack([key()], time)])
+    assert [one.time for one in made] == times
+    assert [one.is_in_order for one in made[:4] + made[-2:]] == [True] * 4 + [False] * 2
+
+
+def test_a_clock_that_jumps_back_once_is_no_reordering() -> None:
+    packer = Packer(7)
+    times = [100_000, 103_000, 106_000, 1000, 4000, 7000]
+    made = put_together([one for time in times for one in packer.pack([key()], time)])
+    assert [one.time for one in made] == [time - 100_000 for time in times]
+    assert all(one.is_in_order for one in made)
+
+
+def test_a_clock_that_stands_still_gives_one_picture_for_each_mark() -> None:
+    packer = Packer(7)
+    made = put_together([one for _ in range(4) for one in packer.pack([key()], 5000)])
+    assert [one.time for one in made] == [0] * 4
+
+
+def test_headers_may_have_contributors_an_extension_and_padding() -> None:
+    body = key()
+    packet = struct.pack("!BBHII", 0x80 | 0x20 | 0x10 | 2, 0x80 | 96, 1, 0, 7) + bytes(8)
+    packet += struct.pack("!HH", 0xBEDE, 1) + bytes(4) + body + b"\0\0\3"
+    assert [one.data for one in put_together([packet])] == [annex_b(body)]
+
+
+def test_other_payload_types_are_passed_over() -> None:
+    assert put_together(flat(packed([[key()]])), payload_type=97) == []
+
+
+@pytest.mark.parametrize("kind", [25, 26, 27, 29])
+def test_interleaved_packets_are_for_another_reader(kind: int) -> None:
+    with pytest.raises(Unfit):
+        put_together([struct.pack("!BBHII", 0x80, 96, 1, 0, 7) + bytes([kind, 0, 0, 0])])
+
+
+def test_a_picture_without_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units_module, "UNIT_MAX_BYTES", 10_000)
+    made = put_together(flat(packed([[key(50_000)], [key(100)]])))
+    assert [len(one.data) for one in made] == [len(annex_b(key(100)))]
+
+
+VPS, HSPS, HPPS = b"\x40\x01aaa", b"\x42\x01bbb", b"\x44\x01ccc"
+IDR, TRAIL = b"\x26\x01\xaf", b"\x02\x01\xd0"
+
+
+def hevc_packets() -> list[bytes]:
+    """Together (48), in pieces (49) and alone."""
+    together = b"\x60\x01" + b"".join(struct.pack("!H", len(one)) + one for one in (VPS, HSPS, HPPS))
+    idr = IDR + b"x" * 5
+    pieces = [b"\x62\x01" + bytes([0x80 | 19]) + idr[2:5], b"\x62\x01" + bytes([0x40 | 19]) + idr[5:]]
+    payloads = [(together, 0, 0), (pieces[0], 0, 0), (pieces[1], 1, 0), (TRAIL + b"yy", 1, 3000)]
+    return [
+        struct.pack("!BBHII", 0x80, mark << 7 | 96, number, time, 7) + payload
+        for number, (payload, mark, time) in enumerate(payloads)
+    ]
+
+
+def test_hevc() -> None:
+    made = put_together(hevc_packets(), "hevc")
+    assert [one.data for one in made] == [annex_b(VPS, HSPS, HPPS, IDR + b"x" * 5), annex_b(TRAIL + b"yy")]
+    assert [one.is_keyframe for one in made] == [True, False]
+    assert made[0].sets == annex_b(VPS, HSPS, HPPS)
+
+
+def test_hevc_with_a_hole_in_its_keyframe_gives_nothing() -> None:
+    packets = hevc_packets()
+    assert put_together([packets[0], *packets[2:]], "hevc") == []
