@@ -11,6 +11,7 @@ from camserver.domain.gate import (
     GateMemory,
     GatePolicy,
     Measured,
+    Reason,
     Verdict,
     hear,
     judge,
@@ -35,12 +36,14 @@ class Run:
         self.policy = policy
         self.memory = GateMemory()
         self.at = 0
+        self.reasons: list[Reason] = []
 
     def looks(self, *measured: Measured) -> list[Verdict]:
         given = []
         for one in measured:
             self.at += 1000
-            verdict, self.memory = judge(one, self.at, self.memory, self.policy)
+            verdict, self.memory, reason = judge(one, self.at, self.memory, self.policy)
+            self.reasons.append(reason)
             given.append(verdict)
         return given
 
@@ -91,6 +94,33 @@ def test_the_threshold_rule_neither_learns_nor_is_sticky() -> None:
 )
 def test_the_contrast_rule(measured: Measured, verdict: Verdict) -> None:
     assert judge(measured, 0, GateMemory(), CONTRAST)[0] is verdict
+
+
+def test_a_picture_that_is_new_all_over_passes_once() -> None:
+    """The infra-red filter: it is looked at, but nothing is sticky because of it."""
+    run = Run()
+    assert run.looks(Measured(1.0, 90.0, 2.0, 1000, is_whole=True), QUIET, QUIET) == [A, S, S]
+    assert run.reasons[0] is Reason.WHOLE
+
+
+def test_every_look_has_its_reason() -> None:
+    run = Run(replace(CONTRAST, force_infer_every_n=3, sticky_looks=1))
+    run.looks(look(None), look(9.0, learned=3), MOVED, QUIET, QUIET, QUIET, QUIET)
+    assert run.reasons == [
+        Reason.LEARNING,
+        Reason.LEARNING,
+        Reason.CHANGE,
+        Reason.STICKY,
+        Reason.QUIET,
+        Reason.QUIET,
+        Reason.FORCED,
+    ]
+
+
+def test_a_look_that_is_thinned_out_keeps_its_reason() -> None:
+    run = Run(replace(CONTRAST, detect_every_n_frames=2))
+    assert run.looks(MOVED, MOVED) == [A, S]
+    assert run.reasons == [Reason.CHANGE, Reason.CHANGE]
 
 
 def test_sticky_for_three_looks_while_nothing_is_known() -> None:
@@ -186,6 +216,7 @@ any_look = st.builds(
     st.floats(-255, 255),
     st.none() | st.floats(-10, 100),
     st.integers(0, 100),
+    st.booleans(),
 )
 policies = st.builds(
     GatePolicy,

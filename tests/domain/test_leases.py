@@ -21,6 +21,7 @@ from camserver.domain.leases import (
     deadline_boot_ms,
     is_unhealthy,
     judge_frame,
+    pause_after,
     reclaimable,
     start_timed_out,
 )
@@ -157,9 +158,16 @@ def test_after_five_failures_a_camera_is_paused_and_reported_once(fault: Fault) 
         assert result.reports_error == (failures == 5)
     assert reported == 1
     if fault is Fault.UNAUTHORIZED:
-        assert (auth_failures, min(pauses)) == (9, 60)
+        # Twice as long each time up to an hour; a tenth on top is chance.
+        assert (auth_failures, pauses) == (9, [330, 660, 1320, 2640, *[3960] * 5])
     else:
         assert (auth_failures, pauses) == (0, [1, 2, 4, 8, 16, 32, 60, 60, 60])
+
+
+def test_chance_never_shortens_the_pause_after_a_refused_password() -> None:
+    pauses = [pause_after(Fault.UNAUTHORIZED, 1, 1, POLICY, jitter) for jitter in (0.0, 0.5, 1.0)]
+    assert pauses == sorted(pauses)
+    assert pauses[0] == 300 * SEC
 
 
 # Assignment.

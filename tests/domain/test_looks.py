@@ -3,7 +3,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from camserver.base.errors import BadInput
-from camserver.domain.looks import LookPolicy, connect_timeout_ms, keyframe_wait_ms, next_due_ms, phase_ms
+from camserver.domain.looks import (
+    LookPolicy,
+    connect_timeout_ms,
+    is_held,
+    keyframe_wait_ms,
+    next_due_ms,
+    phase_ms,
+)
 
 from .build import MIN, T0
 
@@ -56,3 +63,21 @@ def test_connect_timeouts_by_zone() -> None:
 )
 def test_the_wait_for_a_keyframe(gop_ms: int | None, wait_ms: int) -> None:
     assert keyframe_wait_ms(gop_ms) == wait_ms
+
+
+@pytest.mark.parametrize(
+    ("interval_ms", "first_picture_ms", "is_watched", "held"),
+    [
+        (1000, None, False, True),
+        (5000, None, False, True),
+        (5001, None, False, False),
+        (60_000, 1500, False, False),
+        (60_000, 1500, True, True),
+        (3_600_000, None, True, True),
+        # Waiting half of the time for a picture: better stay.
+        (20_000, 9_999, False, False),
+        (20_000, 10_000, False, True),
+    ],
+)
+def test_who_stays_connected(interval_ms: int, first_picture_ms: int | None, is_watched: bool, held: bool) -> None:
+    assert is_held(interval_ms, first_picture_ms, is_watched, LookPolicy()) is held

@@ -1,4 +1,15 @@
-from camserver.domain.phrases import PRIMARY_EVENTS, Phrase, primary_event_phrase
+from camserver.domain.health import ISSUES, STALLED, Issue, Standing
+from camserver.domain.leases import Fault
+from camserver.domain.phrases import (
+    CAMERA_CAUSES,
+    CAMERA_ISSUES,
+    OWN_TAGS,
+    PRIMARY_EVENTS,
+    Phrase,
+    camera_cause_phrase,
+    camera_issue_phrase,
+    primary_event_phrase,
+)
 from tests.domain.build import shipped_vocabulary
 
 
@@ -6,5 +17,19 @@ def test_every_primary_event_that_ships_has_its_words() -> None:
     assert set(PRIMARY_EVENTS) == set(shipped_vocabulary().primary_events)
 
 
-def test_a_foreign_event_is_shown_by_its_name() -> None:
+def test_every_issue_and_its_tag_have_their_words() -> None:
+    assert set(CAMERA_ISSUES) == set(Issue) == set(ISSUES)
+    for kind in ISSUES.values():
+        tag = shipped_vocabulary().tag(kind.tag_id)
+        assert (tag is None) == (kind.tag_id in OWN_TAGS)
+        assert tag is None or tag.severity_default == kind.severity
+
+
+def test_every_cause_has_its_words() -> None:
+    assert {*Fault, STALLED, "timeout", "error", Standing.UNATTENDED, Standing.OFF} <= set(CAMERA_CAUSES)
+
+
+def test_what_is_not_known_is_shown_by_its_name() -> None:
     assert primary_event_phrase("drone") == Phrase("drone", "drone")
+    assert camera_issue_phrase("melted") == Phrase("melted", "melted")
+    assert camera_cause_phrase("eaten") == Phrase("eaten", "eaten")

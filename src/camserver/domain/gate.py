@@ -1,14 +1,15 @@
 """Whether a look is worth analyzing (decisions 1, 2, 8 and 40). Sees numbers, never pixels.
 
-Two rules. *contrast*, the default, asks how far the most changed cell of the picture stands out from its own noise;
-it learns that noise first, and stays awake after a look that had something in it (sticky). *threshold* compares
-changed pixels and light with two fixed limits and does nothing else. In both one look is forced every so often, and
-at most every n-th passing look is analyzed. The numbers are measured in `media`.
+Two rules. *contrast*, the default, asks how far the most changed cell of the picture stands out from its own noise
+and from the rest of the picture; it learns that noise first, and stays awake after a look that had something in it
+(sticky). When the whole picture is new at once, that one look passes. *threshold* compares changed pixels and light
+with two fixed limits and does nothing else. In both one look is forced every so often, and at most every n-th passing
+look is analyzed. The numbers are measured in `media`.
 """
 
 from dataclasses import dataclass, replace
-from enum import Enum, StrEnum, auto
-from typing import Literal
+from enum import StrEnum
+from typing import Literal, NamedTuple
 
 from camserver.domain.policy import setting
 
@@ -24,6 +25,17 @@ class Verdict(StrEnum):
     SKIP = "skip"
     ANALYZE = "analyze"
     FORCED = "forced"  # nothing changed, but it is time
+
+
+class Reason(StrEnum):
+    """Why a look passes, or that it has no reason to."""
+
+    QUIET = "quiet"
+    CHANGE = "change"
+    WHOLE = "whole"  # all of the picture is new
+    LEARNING = "learning"  # there is nothing to compare with yet, or the noise is not known yet
+    STICKY = "sticky"  # something was there just before
+    FORCED = "forced"  # it is time
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +55,12 @@ class GatePolicy:
     force_infer_every_n: int = setting(
         60, "A look is analyzed anyway when this many passed since the last analyzed one.", min=1, max=100_000
     )
-    z_pass: float = setting(4.0, "contrast: how far above its usual noise a cell must be.", min=0.5, max=100.0)
+    z_pass: float = setting(
+        4.0,
+        "contrast: how far a cell must stand out from its usual noise and from the rest of the picture.",
+        min=0.5,
+        max=100.0,
+    )
     learn_looks: int = setting(45, "contrast: looks that all pass while the noise is learned.", min=0, max=10_000)
     sticky_looks: int = setting(
         3, "Looks that pass after one that passed, while its analysis is not known yet.", min=0, max=1000
@@ -59,6 +76,7 @@ class Measured:
     luma_delta: float  # mean luma now minus before, -255..255
     z_max: float | None = None  # of the cell that stands out most; None: there was no picture to compare with
     learned: int = 0  # looks the noise was learned from
+    is_whole: bool = False  # all of the picture is new
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +90,18 @@ class GateMemory:
     heard_until: int = 0  # captured_at of the newest look whose analysis is known
 
 
-class _Why(Enum):
-    """Why a look passes by itself."""
-
-    NOTHING = auto()
-    CHANGE = auto()
-    LEARNING = auto()
-    STICKY = auto()
+class Judged(NamedTuple):
+    verdict: Verdict
+    memory: GateMemory  # after the look
+    reason: Reason
 
 
-def judge(measured: Measured, captured_at: int, memory: GateMemory, policy: GatePolicy) -> tuple[Verdict, GateMemory]:
-    """The verdict on a look, and what the gate remembers after it."""
-    why = _why_by_threshold(measured, policy) if policy.rule == "threshold" else _why(measured, memory, policy)
+def judge(measured: Measured, captured_at: int, memory: GateMemory, policy: GatePolicy) -> Judged:
+    """The verdict on a look, what the gate remembers after it, and why it passes (also when it is thinned out)."""
+    reason = _by_threshold(measured, policy) if policy.rule == "threshold" else _by_contrast(measured, memory, policy)
     passing = memory.passing
     verdict = Verdict.SKIP
-    if why is not _Why.NOTHING:
+    if reason is not Reason.QUIET:
         # The first of n passing looks is analyzed.
         verdict = Verdict.ANALYZE if passing % policy.detect_every_n_frames == 0 else Verdict.SKIP
         passing = (passing + 1) % policy.detect_every_n_frames
@@ -95,12 +110,12 @@ def judge(measured: Measured, captured_at: int, memory: GateMemory, policy: Gate
     after = replace(
         memory, passing=passing, since_analyzed=memory.since_analyzed + 1 if verdict is Verdict.SKIP else 0
     )
-    if verdict is Verdict.ANALYZE and why is _Why.CHANGE:
+    if verdict is Verdict.ANALYZE and reason is Reason.CHANGE:
         after = replace(after, sticky_left=policy.sticky_looks, sticky_from=captured_at)
-    elif verdict is Verdict.ANALYZE and why is _Why.STICKY:
+    elif verdict is Verdict.ANALYZE and reason is Reason.STICKY:
         # Only own reasons make sticky; else an analyzer that is away would keep the gate open for ever.
         after = replace(after, sticky_left=memory.sticky_left - 1)
-    return verdict, after
+    return Judged(verdict, after, Reason.FORCED if verdict is Verdict.FORCED else reason)
 
 
 def hear(memory: GateMemory, captured_at: int, detected: bool, policy: GatePolicy) -> GateMemory:
@@ -124,15 +139,18 @@ def is_forced(looks_since_analyzed: int, policy: GatePolicy) -> bool:
     return looks_since_analyzed + 1 >= policy.force_infer_every_n
 
 
-def _why_by_threshold(measured: Measured, policy: GatePolicy) -> _Why:
+def _by_threshold(measured: Measured, policy: GatePolicy) -> Reason:
     """Changed pixels or light against the previous look. `luma_delta` is signed."""
     changed = measured.diff_ratio >= policy.diff_ratio_no_event
-    return _Why.CHANGE if changed or abs(measured.luma_delta) >= policy.luma_delta_no_event else _Why.NOTHING
+    return Reason.CHANGE if changed or abs(measured.luma_delta) >= policy.luma_delta_no_event else Reason.QUIET
 
 
-def _why(measured: Measured, memory: GateMemory, policy: GatePolicy) -> _Why:
+def _by_contrast(measured: Measured, memory: GateMemory, policy: GatePolicy) -> Reason:
     if measured.z_max is None or measured.learned < policy.learn_looks:
-        return _Why.LEARNING
+        return Reason.LEARNING
+    if measured.is_whole:
+        # The light or the infra-red filter, most of all: it makes nothing sticky.
+        return Reason.WHOLE
     if measured.z_max >= policy.z_pass:
-        return _Why.CHANGE
-    return _Why.STICKY if memory.sticky_left > 0 else _Why.NOTHING
+        return Reason.CHANGE
+    return Reason.STICKY if memory.sticky_left > 0 else Reason.QUIET

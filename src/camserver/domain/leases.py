@@ -40,10 +40,13 @@ class LeasePolicy:
     )
     camera_retry_cap_sec: float = setting(60.0, "Longest pause between two tries of a camera.", min=1, max=86_400)
     auth_retry_sec: float = setting(
-        60.0,
-        "Least pause after a camera refused the password, so that no account is locked.",
+        300.0,
+        "Pause after a camera first refused the password, so that no account is locked; it doubles.",
         min=1,
         max=86_400,
+    )
+    auth_retry_cap_sec: float = setting(
+        3600.0, "Longest pause between two tries of a password that was refused.", min=1, max=86_400
     )
     late_after_sec: int = setting(120, "A frame older than this at receipt is late.", min=1, max=86_400)
     missed_heartbeats: int = setting(3, "Heartbeats a worker may miss before it counts as unhealthy.", min=1, max=100)
@@ -180,19 +183,30 @@ def after_camera_fault(
 
     The counts and the next attempt travel with the camera, so that moving it never resets a back-off.
     """
-    refused_password = fault is Fault.UNAUTHORIZED
     count = failures + 1
-    pause_ms = backoff_ms(count, jitter, policy.camera_retry_base_sec, policy.camera_retry_cap_sec)
-    if refused_password:
-        pause_ms = max(pause_ms, round(policy.auth_retry_sec * 1000))
+    auth_count = auth_failures + (fault is Fault.UNAUTHORIZED)
+    pause_ms = pause_after(fault, count, auth_count, policy, jitter)
     paused = count >= policy.max_camera_failures
     return CameraFailure(
         state=SessionState.PAUSED if paused else SessionState.PENDING,
         failures=count,
-        auth_failures=auth_failures + 1 if refused_password else auth_failures,
+        auth_failures=auth_count,
         next_attempt_at=now_ms + pause_ms,
         reports_error=count == policy.max_camera_failures,
     )
+
+
+def pause_after(fault: Fault, failures: int, auth_failures: int, policy: LeasePolicy, jitter: float) -> int:
+    """Milliseconds until the next try, after so many failures, this one included.
+
+    A password that was refused is not tried again for minutes: most cameras lock an account after a few tries.
+    """
+    pause_ms = backoff_ms(failures, jitter, policy.camera_retry_base_sec, policy.camera_retry_cap_sec)
+    if fault is not Fault.UNAUTHORIZED:
+        return pause_ms
+    # Spread upwards only: the pause itself is the least that is promised.
+    least_ms = backoff_ms(auth_failures, 1.0, policy.auth_retry_sec, policy.auth_retry_cap_sec)
+    return max(pause_ms, least_ms + round(0.1 * jitter * least_ms))
 
 
 def _held_at(span: LeaseSpan, captured_at: int) -> bool:

@@ -14,6 +14,8 @@ NetworkZone = Literal["local", "vpn"]
 
 KEYFRAME_WAIT_MIN_MS = 3000
 KEYFRAME_WAIT_MAX_MS = 25_000
+# Somebody who looked is likely to look again within this time.
+WATCHED_MS = 30_000
 # 2**64 divided by the golden ratio: consecutive keys land far apart and evenly.
 _SPREAD = 0x9E3779B97F4A7C15
 
@@ -38,6 +40,17 @@ class LookPolicy:
         60, "How long a camera must be down before it is reported.", min=0, max=86_400
     )
     up_after_looks: int = setting(2, "Good looks in a row after which a camera is back.", min=1, max=1000)
+    hold_up_to_sec: float = setting(
+        5.0,
+        "Cameras with at most this time between two looks stay connected; others are opened for each look.",
+        min=0,
+        max=3600,
+    )
+    opening_max: int = setting(32, "Connections to cameras that a worker opens at the same time.", min=1, max=1000)
+    opening_subnet_max: int = setting(16, "Of these, in one subnet (/24, or /64 with IPv6).", min=1, max=1000)
+    device_streams_max: int = setting(
+        64, "Connections at the same time to one device, where its cameras do not say otherwise.", min=1, max=1000
+    )
 
 
 def phase_ms(camera_key: int, interval_ms: int) -> int:
@@ -63,3 +76,14 @@ def connect_timeout_ms(zone: NetworkZone, policy: LookPolicy) -> int:
 def keyframe_wait_ms(learned_gop_ms: int | None) -> int:
     """How long to wait for the first keyframe: two groups of pictures, within bounds."""
     return min(max(KEYFRAME_WAIT_MIN_MS, 2 * (learned_gop_ms or 0)), KEYFRAME_WAIT_MAX_MS)
+
+
+def is_held(interval_ms: int, first_picture_ms: int | None, is_watched: bool, policy: LookPolicy) -> bool:
+    """Whether a camera stays connected between looks; else it is opened, looked at and closed (a patrol).
+
+    Also when its pictures are long in coming (rare keyframes): waiting for them half of the time costs more than
+    staying.
+    """
+    if is_watched or interval_ms <= policy.hold_up_to_sec * 1000:
+        return True
+    return 2 * (first_picture_ms or 0) >= interval_ms

@@ -103,6 +103,13 @@ def notify_reason(
     return SEVERITY_ROSE if incident.severity_rose else CONTINUES
 
 
+def issue_reason(tag_id: str, severity: int, incident_opened: bool, policy: NotifyPolicy) -> str | None:
+    """Why people are to be told of a camera's own issue that begins, or None. That it goes on is not told again."""
+    if tag_id != _CAMERA_OFFLINE and severity < policy.min_severity:
+        return None
+    return INCIDENT_OPENED if incident_opened else CONTINUES
+
+
 def may_send(
     reason: str,
     sent_same_event_at: int | None,

@@ -1,4 +1,7 @@
-"""How primary events are called, in Japanese and English. Tags have their labels in the vocabulary itself."""
+"""How primary events, camera issues and their causes are called, in Japanese and English.
+
+Tags have their labels in the vocabulary itself, but for those that the server gives and no analyzer may.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,3 +28,44 @@ PRIMARY_EVENTS: Mapping[str, Phrase] = {
 def primary_event_phrase(primary_event: str) -> Phrase:
     """A vocabulary may name events that are not ours; those are shown by their own name."""
     return PRIMARY_EVENTS.get(primary_event) or Phrase(primary_event, primary_event)
+
+
+# The server's own tags, which no vocabulary names.
+OWN_TAGS: Mapping[str, Phrase] = {
+    "camera.frozen": Phrase("映像の停止", "Picture frozen"),
+}
+
+# Kinds of domain.health.Issue.
+CAMERA_ISSUES: Mapping[str, Phrase] = {
+    "offline": Phrase("カメラの通信断", "Camera offline"),
+    "covered": Phrase("カメラが覆われているか、真っ暗です", "Camera covered, or completely dark"),
+    "moved": Phrase("カメラの向きが変わりました", "Camera moved"),
+    "frozen": Phrase("映像が止まっています", "Picture frozen"),
+}
+
+# Why looks fail (domain.leases.Fault and the codes of looks), and why nothing is known of a camera.
+CAMERA_CAUSES: Mapping[str, Phrase] = {
+    "unauthorized": Phrase("ユーザー名またはパスワードが違います", "It refuses user name or password"),
+    "no_route": Phrase("ネットワークから到達できません", "The network does not reach it"),
+    "refused": Phrase("接続が拒否されています", "It refuses the connection"),
+    "not_found": Phrase("指定のアドレスに映像がありません", "There is nothing at its address"),
+    "no_video": Phrase("接続できますが、映像が届きません", "It can be reached but sends no video"),
+    "stalled": Phrase("接続したまま、映像が途絶えました", "It is connected but stopped sending"),
+    "timeout": Phrase("時間内に応答がありません", "It does not answer in time"),
+    "crash": Phrase("ワーカー側で問題が起きました", "The worker had a problem"),
+    "no_ack": Phrase("ワーカーが応答しません", "The worker does not answer"),
+    "unattended": Phrase(
+        "見ているワーカーがありません（カメラの故障ではありません）", "No worker looks at it (the camera may be well)"
+    ),
+    "off": Phrase("オフになっています", "It is switched off"),
+    "error": Phrase("エラーが発生しました", "There was an error"),
+}
+
+
+def camera_issue_phrase(kind: str) -> Phrase:
+    return CAMERA_ISSUES.get(kind) or Phrase(kind, kind)
+
+
+def camera_cause_phrase(cause: str) -> Phrase:
+    """A cause that a newer worker names and this server does not know is shown by its own name."""
+    return CAMERA_CAUSES.get(cause) or Phrase(cause, cause)

@@ -10,13 +10,18 @@ from typing import Any
 from PIL import Image
 
 from camserver.base.clock import Clock
+from camserver.domain.devices import Place
 from camserver.domain.gate import GatePolicy
 from camserver.domain.leases import LeasePolicy
+from camserver.media.addresses import AddressPolicy
 from camserver.media.packets import Miss
 from camserver.media.shots import JpegShot, Shot
+from camserver.media.sources import Source as MediaSource
 from camserver.services.worker.camera import LookCounts, Surroundings
+from camserver.services.worker.doors import Doors
 from camserver.services.worker.reports import Reports
 from camserver.services.worker.spool import Spool
+from camserver.services.worker.streams import Stream, StreamName, Streams
 from camserver.wire.looks import LookHeader, LookUpload
 from camserver.wire.worker import LookParams, Report, Source, Start
 from tests.rig.clock import START_BOOT_MS, START_MS, ManualClock
@@ -119,14 +124,14 @@ def start_message(
     do_not_process: bool = False,
     login: tuple[str, str] | None = None,
     gate_state: str | None = None,
+    sub_url: str | None = None,
 ) -> Start:
     return Start(
         intent_id=intent_id,
         camera_id=camera_id,
         generation=generation,
-        source=Source.model_validate(
-            {"type": kind, "url": url} | ({"user": login[0], "password": login[1]} if login else {})
-        ),
+        source=Source.model_validate({"type": kind, "url": url} | _login(login)),
+        sub=None if sub_url is None else Source.model_validate({"type": kind, "url": sub_url} | (_login(login))),
         params=LookParams(
             polling_interval_sec=interval_sec,
             infer_width=640,
@@ -141,6 +146,10 @@ def start_message(
         next_attempt_at=next_attempt_at,
         gate_state=gate_state,
     )
+
+
+def _login(login: tuple[str, str] | None) -> dict[str, str]:
+    return {"user": login[0], "password": login[1]} if login else {}
 
 
 def gray_jpeg(shade: int, size: tuple[int, int] = (64, 48)) -> bytes:
@@ -180,6 +189,17 @@ class ToldSource:
         self.closed += 1
 
 
+def streams_of(source: MediaSource, given: Surroundings, sub: MediaSource | None = None) -> Streams:
+    """A camera's streams, behind doors that nobody else uses."""
+    doors = Doors(given.clock, given.looks)
+
+    def stream(name: StreamName, one: MediaSource) -> Stream:
+        return Stream(name, one, doors.door(Place("device", "net")), given.clock, 3)
+
+    small = None if sub is None else stream("sub", sub)
+    return Streams(stream("main", source), small, True, given.clock, given.leases, given.jitter)
+
+
 def surroundings(clock: Clock, spool: Spool, pictures: ThreadPoolExecutor) -> Surroundings:
     return Surroundings(
         clock=clock,
@@ -190,6 +210,7 @@ def surroundings(clock: Clock, spool: Spool, pictures: ThreadPoolExecutor) -> Su
         gate=GatePolicy(rule="threshold"),
         leases=LeasePolicy(),
         counts=LookCounts(),
+        addresses=AddressPolicy(allow_loopback=True),
         jitter=lambda: 1.0,
     )
 

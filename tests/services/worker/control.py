@@ -9,6 +9,8 @@ from types import TracebackType
 
 from aiohttp import WSMsgType, web
 
+from camserver.wire import errands
+from camserver.wire.errands import ERRANDS_PATH, ErrandRecorded, ErrandUpload
 from camserver.wire.looks import (
     LOOKS_PATH,
     WORKER_HEADER,
@@ -39,6 +41,7 @@ from tests.rig.ports import free_port, listening_socket
 TOKEN = "token-of-the-worker-tests"
 
 Answer = Callable[[LookUpload], Awaitable[web.StreamResponse]]
+AnswerErrand = Callable[[ErrandUpload], Awaitable[web.StreamResponse]]
 
 
 def recorded(repeat: bool = False, server_time: int = 0) -> web.Response:
@@ -74,15 +77,18 @@ class ScriptedControl:
         self.in_flight_max = 0
         self._in_flight = 0
         self.answer: Answer = self.record
+        self.errands: list[ErrandUpload] = []  # answers, also those that were not recorded
+        self.answer_errand: AnswerErrand = self.record_errand
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> "ScriptedControl":
-        app = web.Application(client_max_size=30_000_000)
+        app = web.Application(client_max_size=70_000_000)
         app.router.add_get(SOCKET_PATH, self._socket)
         app.router.add_post(LOOKS_PATH, self._look)
+        app.router.add_post(ERRANDS_PATH, self._errand)
         # Handlers are cancelled when the client goes away: one that waits for ever must not outlive its test.
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)
         await self._runner.setup()
@@ -126,6 +132,17 @@ class ScriptedControl:
 
     async def record(self, look: LookUpload) -> web.StreamResponse:
         return recorded(server_time=self._server_time_ms())
+
+    async def record_errand(self, answer: ErrandUpload) -> web.StreamResponse:
+        text = ErrandRecorded(repeat=False, server_time=self._server_time_ms()).model_dump_json()
+        return web.Response(text=text, content_type="application/json")
+
+    async def until_errand(self, errand_id: str, count: int = 1) -> ErrandUpload:
+        async def probe() -> ErrandUpload | None:
+            found = [answer for answer in self.errands if answer.header.errand_id == errand_id]
+            return found[count - 1] if len(found) >= count else None
+
+        return await poll_async(probe, f"the answer to {errand_id}")
 
     def seqs(self, camera_id: str = "cam_1") -> list[int]:
         return [look.header.seq for look in self.uploads if look.header.camera_id == camera_id]
@@ -179,6 +196,14 @@ class ScriptedControl:
             else:
                 lost.append(Lost(camera_id=lease.camera_id, generation=lease.generation, reason=reason))
         return tuple(kept), tuple(lost)
+
+    async def _errand(self, request: web.Request) -> web.StreamResponse:
+        if request.headers.get("Authorization") != f"Bearer {self.token}":
+            return failed(401, "unauthenticated")
+        assert request.headers[WORKER_HEADER]
+        answer = errands.unpack(await request.read())
+        self.errands.append(answer)
+        return await self.answer_errand(answer)
 
     async def _look(self, request: web.Request) -> web.StreamResponse:
         if request.headers.get("Authorization") != f"Bearer {self.token}":

@@ -1,13 +1,24 @@
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from camserver.services.worker.backlog import Backlog, Entry
 from camserver.services.worker.spool_files import LookName
+from tests.rig.clock import START_MS
 from tests.services.worker.build import look
 
 
-def entry(seq: int, camera_id: str = "cam_1", *, quiet: bool = True, in_memory: bool = False) -> Entry:
-    made = look(seq, camera_id, quiet=quiet)
+def entry(
+    seq: int,
+    camera_id: str = "cam_1",
+    *,
+    quiet: bool = True,
+    in_memory: bool = False,
+    apart_ms: int = 60_000,
+) -> Entry:
+    """The seq-th look of a camera; of one that is looked at every minute."""
+    made = look(seq, camera_id, quiet=quiet, captured_at=START_MS + apart_ms * seq)
     return Entry(LookName.of(made), 1000, in_memory=made if in_memory else None)
 
 
@@ -30,6 +41,22 @@ def test_newest_of_each_camera_comes_first_then_the_oldest() -> None:
     assert order(backlog, fresh_first=True) == [("a", 3), ("b", 3), ("a", 1), ("b", 1), ("a", 2), ("b", 2)]
 
 
+def test_the_last_half_minute_of_each_camera_goes_first_in_its_order() -> None:
+    looks = [entry(seq, camera, apart_ms=10_000) for seq in range(1, 7) for camera in ("a", "b")]
+    backlog = filled(*looks)
+    expected = [(camera, seq) for seq in range(3, 7) for camera in ("a", "b")]
+    assert order(backlog, fresh_first=True) == [*expected, ("a", 1), ("b", 1), ("a", 2), ("b", 2)]
+
+
+def test_one_being_sent_is_not_waited_for() -> None:
+    backlog = filled(*(entry(seq, apart_ms=1000) for seq in (1, 2, 3)))
+    taken = [backlog.take(0, fresh_first=True) for _ in range(2)]
+    assert [one.name.seq for one in taken if one] == [1, 2]
+    assert taken[0] is not None
+    backlog.give_back(taken[0])
+    assert [seq for _, seq in order(backlog, fresh_first=True)] == [1, 3]
+
+
 def test_backlog_lane_takes_the_oldest_first() -> None:
     backlog = filled(*(entry(seq, camera) for seq in (1, 2) for camera in ("a", "b")))
     assert order(backlog, fresh_first=False) == [("a", 1), ("b", 1), ("a", 2), ("b", 2)]
@@ -46,6 +73,40 @@ def test_look_given_back_is_in_front_again() -> None:
     assert taken is not None
     backlog.give_back(taken)
     assert order(backlog, fresh_first=False) == [("cam_1", 1), ("cam_1", 2), ("cam_1", 3)]
+
+
+def test_several_given_back_in_any_order_are_sent_in_theirs() -> None:
+    for turn in itertools.permutations(range(3)):
+        backlog = filled(*(entry(seq) for seq in range(1, 6)))
+        taken = [backlog.take(0, fresh_first=False) for _ in range(3)]
+        for number in turn:
+            one = taken[number]
+            assert one is not None
+            backlog.give_back(one)
+        assert [seq for _, seq in order(backlog, fresh_first=False)] == [1, 2, 3, 4, 5]
+
+
+def test_the_newest_given_back_does_not_go_before_the_backlog() -> None:
+    backlog = filled(*(entry(seq) for seq in range(1, 6)))
+    taken = backlog.take(0, fresh_first=True)
+    assert taken is not None
+    assert taken.name.seq == 5
+    backlog.give_back(taken)
+    assert [seq for _, seq in order(backlog, fresh_first=False)] == [1, 2, 3, 4, 5]
+
+
+def test_a_look_moved_to_disk_keeps_its_place() -> None:
+    held = entry(2, in_memory=True)
+    backlog = filled(entry(1), held, entry(3))
+    assert backlog.first_in_memory() is held
+    assert backlog.move_to_disk(held, 4096)
+    assert not backlog.move_to_disk(held, 4096)
+    assert (backlog.memory_looks, backlog.memory_bytes, backlog.disk_bytes) == (0, 0, 2000 + 4096)
+    assert backlog.first_in_memory() is None
+    first = backlog.to_drop(quiet_only=True)
+    assert first is not None
+    assert first.name.seq == 1
+    assert [seq for _, seq in order(backlog, fresh_first=False)] == [1, 2, 3]
 
 
 def test_newest_given_back_is_still_the_newest() -> None:

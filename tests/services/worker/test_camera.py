@@ -2,9 +2,11 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
+from camserver.domain.gate import GatePolicy
 from camserver.domain.leases import Fault
 from camserver.media.packets import Miss
 from camserver.media.shots import JpegShot
@@ -23,6 +25,7 @@ from tests.services.worker.build import (
     reported,
     spooled,
     start_message,
+    streams_of,
 )
 
 HELD_MS = 10_000_000
@@ -36,7 +39,7 @@ class Stage:
         self.given = given
         self.source = ToldSource(clock.now_ms)
         self.hold = Hold(start.camera_id, start.generation, clock)
-        self.camera = Camera(start, self.source, self.hold, given)
+        self.camera = Camera(start, streams_of(self.source, given), self.hold, given)
         self.task: asyncio.Task[None] | None = None
 
     def begin(self, held_ms: int = HELD_MS) -> None:
@@ -358,6 +361,112 @@ async def test_back_off_is_kept_even_when_the_interval_is_short(stage: Staging) 
     await on.looked(2)
 
 
+async def test_a_look_that_failed_is_tried_again_long_before_the_next_moment_of_the_grid(stage: Staging) -> None:
+    on = stage(start_message(interval_sec=3600))
+    on.source.answer = Miss(Fault.NO_VIDEO, "dark")
+    on.begin()
+    await on.looked(1)
+    for count, pause_ms in enumerate((1000, 2000, 4000, 8000), start=2):
+        assert on.clock.next_due_ms == pause_ms  # jitter is full here
+        await on.clock.advance(pause_ms)
+        await on.looked(count)
+    on.source.answer = JpegShot(gray_jpeg(5))
+    await on.clock.advance(16_000)
+    await on.looked(6)
+    # And back to the grid.
+    assert on.camera._due_ms - on.clock.now_ms() == on.clock.next_due_ms
+    assert on.camera.is_going
+
+
+async def test_a_wrong_password_is_left_alone_for_minutes_and_says_so(stage: Staging) -> None:
+    on = stage(start_message(interval_sec=1))
+    on.source.answer = Miss(Fault.UNAUTHORIZED, "user or password")
+    on.begin()
+    await on.looked(1)
+    await on.clock.advance(299_000)
+    assert len(on.source.asked_at) == 1
+    (report,) = reported(on.given.reports)
+    assert "not tried again for 6 min" in parse_fault(report.payload).message
+    # Not even when somebody asks: most cameras lock an account after a few tries.
+    looked = await on.camera.look_now()
+    assert "not tried again" in looked.message
+    assert len(on.source.asked_at) == 1
+
+
+async def test_a_look_on_demand_is_made_at_once_and_kept_like_any_other(stage: Staging) -> None:
+    on = stage(start_message(interval_sec=60))
+    on.begin()
+    await on.looked(1)
+    due_ms = on.camera._due_ms
+    on.source.answer = JpegShot(gray_jpeg(128))
+    looked = await asyncio.wait_for(on.camera.look_now(), 60)
+    assert looked.jpeg == gray_jpeg(128)
+    assert (looked.size, looked.seq, looked.captured_at) == ((64, 48), 2, on.clock.now_ms())
+    kept = (await on.looks())[-1]
+    # Nothing changed, so the large picture is not kept.
+    assert (kept.header.seq, kept.header.verdict, kept.full) == (2, "skip", b"")
+    assert on.camera._due_ms == due_ms
+
+
+async def test_a_look_on_demand_waits_for_the_one_under_way(stage: Staging) -> None:
+    on = stage(start_message(interval_sec=60))
+    on.source.going_on.clear()
+    on.begin()
+    await until(lambda: len(on.source.asked_at) == 1, "the first look")
+    asked = [asyncio.ensure_future(on.camera.look_now()) for _ in range(3)]
+    await on.clock.advance(10)
+    on.source.going_on.set()
+    looked = await asyncio.wait_for(asyncio.gather(*asked), 60)
+    assert {one.seq for one in looked} == {2}  # one look for all who asked meanwhile
+    assert on.source.at_once_max == 1
+
+
+async def test_a_look_on_demand_is_told_why_there_is_no_picture(stage: Staging) -> None:
+    on = stage(start_message(interval_sec=60))
+    on.begin()
+    await on.looked(1)
+    on.source.answer = Miss(Fault.NO_VIDEO, "dark")
+    looked = await asyncio.wait_for(on.camera.look_now(), 60)
+    assert (looked.message, looked.jpeg) == ("dark", b"")
+    # One that is in its pause for such a reason is tried all the same when somebody asks.
+    on.source.answer = JpegShot(gray_jpeg(7))
+    assert (await asyncio.wait_for(on.camera.look_now(), 60)).jpeg
+
+
+async def test_whoever_asked_is_answered_when_the_camera_is_let_go(stage: Staging) -> None:
+    on = stage()
+    on.begin(held_ms=0)
+    asked = asyncio.ensure_future(on.camera.look_now())
+    await on.clock.advance(1)
+    async with cancelled(on):
+        pass
+    assert "let go" in (await asyncio.wait_for(asked, 60)).message
+
+
+async def test_whoever_stops_waiting_is_forgotten(stage: Staging) -> None:
+    on = stage()
+    on.begin(held_ms=0)
+    asked = asyncio.ensure_future(on.camera.look_now())
+    await on.clock.advance(1)
+    asked.cancel()
+    await on.clock.advance(1)
+    assert on.camera._asked == []
+
+
+async def test_what_the_gate_learned_goes_along_every_twenty_looks(stage: Staging, moved: FollowingClock) -> None:
+    on = stage(start_message(interval_sec=1))
+    on.camera = Camera(
+        on.camera.start, streams_of(on.source, on.given), on.hold, replace(on.given, gate=GatePolicy())
+    )
+    on.source.answer = JpegShot(gray_jpeg(100, (640, 360)))
+    on.begin()
+    for count in range(1, 42):
+        await on.looked(count)
+        await on.clock.advance(1000)
+    with_state = [one.header.seq for one in await on.looks() if one.header.gate_state]
+    assert with_state == [20, 40]
+
+
 async def test_start_with_a_back_off_waits_for_it(stage: Staging, moved: FollowingClock) -> None:
     on = stage(start_message(next_attempt_at=moved.now_ms() + 30_000))
     on.begin()
@@ -374,6 +483,7 @@ async def test_camera_not_to_be_processed_is_never_asked_for_a_picture(stage: St
     assert on.source.asked_at == []
     assert on.given.spool.looks == 0
     assert on.kinds() == ["pipeline_ready"]
+    assert "not to be processed" in (await on.camera.look_now()).message
 
 
 @asynccontextmanager

@@ -4,9 +4,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from camserver.domain.gate import GatePolicy, Measured, Verdict
+from camserver.domain.gate import GatePolicy, Measured, Reason, Verdict
 from camserver.media.change import Reference, measure
-from camserver.services.worker.gating import STATE_MAX_BYTES, Gate
+from camserver.media.watched import Watch
+from camserver.services.worker.gating import REMEMBERED_LOOKS, STATE_MAX_BYTES, Gate
+from camserver.wire.worker import ZoneParams
 from tests.services.worker.build import start_message
 
 FIRST = Measured(1.0, 255.0)
@@ -100,3 +102,46 @@ def test_what_the_analyzer_said_keeps_the_gate_awake() -> None:
     assert gate.judge(QUIET_IN_CONTRAST, Reference(), 2000) is A
     gate.hear(2000, False)
     assert gate.judge(QUIET_IN_CONTRAST, Reference(), 3000) is S
+
+
+def test_the_last_looks_are_remembered_with_their_reasons() -> None:
+    gate = Gate(GatePolicy(), start_message().params)
+    looked(gate, 60)
+    assert len(gate.passages) == REMEMBERED_LOOKS
+    assert gate.passages[-1].reason is Reason.QUIET
+    assert gate.passages[-1].captured_at == 59_000
+    assert gate.passages[-1].compared is not None
+    assert gate.sight is not None
+    assert gate.sight.passage is gate.passages[-1]
+
+
+def test_the_look_to_explain_is_the_last_that_changed() -> None:
+    gate = Gate(GatePolicy(), start_message().params)
+    looked(gate, 60)
+    visited = np.full((180, 320), 120, np.uint8)
+    visited[80:110, 100:112] = 10
+    measured, reference = measure(visited, gate.reference, 20, gate.with_contrast)
+    assert gate.judge(measured, reference, 77_000) is A
+    looked(gate, 5, seed=3)
+    assert gate.sight is not None
+    assert gate.sight.passage.captured_at == 77_000
+    assert gate.sight.passage.reason is Reason.CHANGE
+    assert gate.sight.gray is visited
+
+
+def test_masks_zones_and_clocks_reach_the_measurements() -> None:
+    triangle = ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0))
+    params = start_message().params.model_copy(
+        update={
+            "ignore_masks": (triangle,),
+            "zones": (ZoneParams(name="door", points=triangle),),
+            "mask_clock": False,
+        }
+    )
+    gate = Gate(GatePolicy(), params)
+    looked(gate, 3)
+    assert gate.reference.watch == Watch((triangle,), (triangle,), masks_clocks=False)
+    state = gate.state()
+    assert state is not None
+    moved = Gate(GatePolicy(), params, base64.b64encode(state).decode())
+    assert moved.reference.watch == gate.watch

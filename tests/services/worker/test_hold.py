@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Callable
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,9 +40,14 @@ def test_renewals_in_any_order_leave_the_latest_deadline(deadlines: list[int]) -
     assert not hold.covers(max(deadlines))
 
 
+def in_5_sec(moved: FollowingClock) -> Callable[[], int]:
+    at_boot_ms = moved.boot_ms() + 5000
+    return lambda: at_boot_ms
+
+
 async def test_sleep_ends_true_at_its_moment(moved: FollowingClock) -> None:
     hold = held_for(moved, 60_000)
-    sleep = asyncio.ensure_future(hold.sleep_until(moved.boot_ms() + 5000))
+    sleep = asyncio.ensure_future(hold.sleep_until(in_5_sec(moved)))
     await moved.advance(4999)
     assert not sleep.done()
     await moved.advance(1)
@@ -50,14 +56,14 @@ async def test_sleep_ends_true_at_its_moment(moved: FollowingClock) -> None:
 
 async def test_sleep_ends_false_at_the_deadline(moved: FollowingClock) -> None:
     hold = held_for(moved, 2000)
-    sleep = asyncio.ensure_future(hold.sleep_until(moved.boot_ms() + 5000))
+    sleep = asyncio.ensure_future(hold.sleep_until(in_5_sec(moved)))
     await moved.advance(2000)
     assert await sleep is False
 
 
 async def test_renewal_while_asleep_moves_the_deadline(moved: FollowingClock) -> None:
     hold = held_for(moved, 2000)
-    sleep = asyncio.ensure_future(hold.sleep_until(moved.boot_ms() + 5000))
+    sleep = asyncio.ensure_future(hold.sleep_until(in_5_sec(moved)))
     await moved.advance(1000)
     hold.renew(moved.boot_ms() + 60_000)
     await moved.advance(4000)

@@ -11,9 +11,11 @@ import pytest
 
 from camserver.base.clock import StoreClock
 from camserver.domain.gate import GatePolicy
-from camserver.media.contrast import Noise
+from camserver.media.clock_mask import none_yet
+from camserver.media.contrast import Noise, Scene
 from camserver.services.simulator.cameras import CameraAsked
 from camserver.services.simulator.service import Simulator
+from camserver.services.worker import gating
 from camserver.services.worker.camera import LookCounts, Surroundings
 from camserver.services.worker.cameras import Cameras
 from camserver.services.worker.reports import Reports
@@ -124,8 +126,9 @@ async def test_offline_and_back(stage: Stage, simulator: Simulator) -> None:
 
 async def test_a_gate_s_state_comes_with_start_and_verdicts_reach_it(stage: Stage, simulator: Simulator) -> None:
     grid = (23, 40)
-    noise = Noise(np.full(grid, 1, np.float32), np.full(grid, 1, np.float32), 500)
-    state = base64.b64encode(b"\x01" + (0).to_bytes(4, "little") + noise.to_bytes()).decode()
+    noise = Noise(np.full(grid, 1, np.float32), np.full(grid, 1, np.float32), 500, 500)
+    learned = Scene(noise, none_yet(grid)).to_bytes()
+    state = base64.b64encode(bytes([gating._VERSION]) + (0).to_bytes(4, "little") + learned).decode()
     stage.cameras = Cameras(replace(stage.given, gate=GatePolicy()), 4)
     await stage.start(rtsp(simulator, gate_state=state))
     await stage.until_look("ok")

@@ -1,6 +1,5 @@
 import asyncio
 import os
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,10 +7,13 @@ from pathlib import Path
 import pytest
 
 from camserver.services.worker import spool as spool_module
+from camserver.services.worker.reports import Reports
+from camserver.services.worker.service import report_drops
 from camserver.services.worker.spool import Dropped, Spool
 from camserver.services.worker.spool_files import SpoolFiles
 from camserver.wire.looks import LookUpload
-from tests.services.worker.build import look, roomy_spool, spooled
+from tests.rig import small_disk as rig
+from tests.services.worker.build import FollowingClock, look, reported, roomy_spool, spooled
 
 BLOCK = 4096
 # With its header, a look of this size takes exactly three blocks.
@@ -189,21 +191,10 @@ async def test_waiting_for_a_camera_ends_when_its_last_look_left(tmp_path: Path)
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk() -> Iterator[Path]:
     """A file system of one megabyte."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root: a small file system is mounted to be filled")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "camserver-test", str(folder)], capture_output=True, text=True
-    )
-    if mounted.returncode:
-        pytest.skip(f"a small file system can't be mounted here: {mounted.stderr.strip()}")
-    try:
+    with rig.small_disk(1 << 20) as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 async def test_full_disk_costs_the_quiet_ones_then_the_oldest(small_disk: Path) -> None:
@@ -234,6 +225,61 @@ async def test_disk_filled_by_others_turns_looks_to_memory_and_they_are_sent_fro
         filler.unlink()
         assert await spool.add(look(2, size_bytes=20_000))
         assert await seqs(spool) == [1, 2]
+        assert spool.memory_looks == 0  # the first one is durable by now, too
+    async with opened(small_disk) as spool:
+        assert await seqs(spool) == [1, 2]
+
+
+async def test_what_is_moved_to_disk_is_what_passed_first_and_nothing_is_dropped_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free_bytes = 0
+    monkeypatch.setattr(SpoolFiles, "free_bytes", lambda self: free_bytes)
+    async with opened(tmp_path, max_bytes=3 * 3 * BLOCK, floor_bytes=1) as spool:
+        for seq, quiet in ((1, True), (2, False), (3, True)):
+            assert not await spool.add(look(seq, quiet=quiet, size_bytes=LOOK_BYTES))
+        free_bytes = 10**9
+        assert await spool.add(look(4, quiet=False, size_bytes=LOOK_BYTES))
+        assert (spool.memory_looks, spool.disk_bytes, spool.dropped) == (1, 3 * 3 * BLOCK, 0)
+        assert await seqs(spool) == [1, 2, 3, 4]
+    async with opened(tmp_path) as spool:
+        assert await seqs(spool) == [1, 2, 4]
+
+
+async def test_a_look_that_is_being_sent_from_memory_is_not_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free_bytes = 0
+    monkeypatch.setattr(SpoolFiles, "free_bytes", lambda self: free_bytes)
+    async with opened(tmp_path, floor_bytes=1) as spool:
+        await spool.add(look(1))
+        sending = spool.take(0, fresh_first=True)
+        assert sending is not None
+        free_bytes = 10**9
+        await spool.add(look(2))
+        assert len(os.listdir(tmp_path / "looks")) == 1
+        await spool.acknowledged(sending)
+        assert (spool.looks, spool.memory_looks) == (1, 0)
+
+
+async def test_a_full_disk_is_reported_and_over_when_there_is_room(small_disk: Path, moved: FollowingClock) -> None:
+    reports = Reports(moved)
+    async with opened(small_disk) as spool:
+        for seq in range(1, 21):
+            await spool.add(look(seq, size_bytes=100_000, quiet=seq % 2 == 0))
+        report_drops(spool, reports)
+        (report,) = reported(reports)
+        assert (report.event_type, report.camera_id) == ("spool_full", "cam_1")
+        assert report.payload["dropped"] == spool.dropped > 0
+        for one in await spooled(spool):
+            assert one.header.verdict == "analyze" or one.header.seq > 18  # what passed went last
+        while (entry := spool.take(0, fresh_first=False)) is not None:
+            await spool.acknowledged(entry)
+        report_drops(spool, reports)
+        assert reported(reports) == []
+        before = spool.dropped
+        assert await spool.add(look(21, size_bytes=100_000))
+        assert spool.dropped == before
 
 
 @asynccontextmanager

@@ -136,3 +136,44 @@ def test_what_is_set_aside_is_bounded_in_number_and_bytes(
     files.close()
     SpoolFiles(tmp_path).open()
     assert os.listdir(tmp_path / "refused") == names[4:]
+
+
+def test_a_power_cut_takes_nothing_that_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a disk has for certain: files and folder entries that were synced, in this order."""
+    steps: list[str] = []
+    sync, rename = os.fsync, Path.rename
+
+    def noted_sync(fd: int) -> None:
+        steps.append(os.path.relpath(os.readlink(f"/proc/self/fd/{fd}"), tmp_path))
+        sync(fd)
+
+    def noted_rename(path: Path, target: Path) -> Path:
+        steps.append(f"rename to {target.name}")
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", noted_sync)
+    monkeypatch.setattr(Path, "rename", noted_rename)
+    files = SpoolFiles(tmp_path / "worker" / "spool")
+    files.open()
+    # Every folder that was made is named in a folder that was synced.
+    assert steps == [".", "worker", "worker/spool", "worker/spool"]
+    steps.clear()
+    found = files.write(look(1))
+    assert found is not None
+    name = found.name.file_name
+    folder = "worker/spool/looks"
+    assert steps == [f"{folder}/{name}.tmp", f"rename to {name}", folder]
+    steps.clear()
+    SpoolFiles.close(files)
+    again = SpoolFiles(tmp_path / "worker" / "spool")
+    again.open()
+    assert steps == []
+    again.close()
+
+
+def test_a_disk_that_does_not_answer_has_no_room(files: SpoolFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(path: Path) -> os.statvfs_result:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "statvfs", broken)
+    assert files.free_bytes() == 0

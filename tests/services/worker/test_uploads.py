@@ -13,6 +13,7 @@ from camserver.services.worker.upload_client import Away, UploadClient
 from camserver.services.worker.uploads import Uploader
 from camserver.services.worker.waiting import end
 from camserver.wire.looks import LookRefused, LookUpload, Recorded, pack
+from tests.rig.clock import START_MS
 from tests.rig.cutter import Cutter, Way
 from tests.rig.polling import until
 from tests.services.worker.build import BOOT_ID, FollowingClock, look, reported
@@ -124,13 +125,25 @@ async def test_fresh_looks_overtake_the_backlog_and_the_backlog_still_moves(
 ) -> None:
     for seq in range(1, 6):
         for camera in ("a", "b"):
-            await spool.add(look(seq, camera))
+            await spool.add(look(seq, camera, captured_at=START_MS + 60_000 * seq))
     sender(in_flight=1)
     await empty(spool)
     order = [(one.header.camera_id, one.header.seq) for one in control.uploads]
     # One lane takes turns; both cameras are fresh after three uploads.
     assert order[:4] == [("a", 5), ("a", 1), ("b", 5), ("b", 1)]
     assert sorted(order) == sorted((camera, seq) for camera in ("a", "b") for seq in range(1, 6))
+
+
+async def test_after_a_short_outage_every_camera_s_looks_arrive_in_order(
+    control: ScriptedControl, spool: Spool, sender: Sender
+) -> None:
+    for seq in range(1, 11):
+        for camera in ("a", "b", "c"):
+            await spool.add(look(seq, camera, captured_at=START_MS + 1000 * seq))
+    sender(in_flight=1)
+    await empty(spool)
+    for camera in ("a", "b", "c"):
+        assert [one.header.seq for one in control.uploads if one.header.camera_id == camera] == list(range(1, 11))
 
 
 async def test_refused_look_is_set_aside_and_reported(

@@ -1,16 +1,21 @@
 """Which looks wait, which is sent next and which goes first when there is no room. In memory only, no I/O.
 
-Two orders of sending: *fresh*, the newest look of each camera, so that a wall is up to date soon after a worker
-comes back; and *oldest*, everything else as it was taken. Looks are added in the order they were taken, so
-the order of arrival is the order of age.
+Two orders of sending: *fresh*, the looks of each camera's last half minute, so that a wall is up to date and events
+are told soon after a worker comes back; and *oldest*, everything else. Both go as the looks were taken. Looks are
+added in the order they were taken, so the order of arrival is the order of age.
 """
 
+import itertools
 from collections import OrderedDict
 from dataclasses import dataclass
 
 from camserver.services.worker.spool_files import LookName
 from camserver.wire.looks import LookUpload
 
+# A look that comes back is put behind at most so many older ones; those that come back are few and among the oldest.
+OLDER_MAX = 64
+# So much before a camera's newest look is fresh. On a line that is too thin for all, a wall is that much behind.
+FRESH_MS = 30_000
 # (camera_id, generation)
 LeaseKey = tuple[str, int]
 
@@ -102,6 +107,28 @@ class Backlog:
                 return next(iter(line.values()))
         return None
 
+    def first_in_memory(self) -> Entry | None:
+        """What is moved to disk first when there is room again: what passed, before what is quiet."""
+        for line in (self._passed_in_memory, self._quiet_in_memory):
+            if line:
+                return next(iter(line.values()))
+        return None
+
+    def move_to_disk(self, entry: Entry, size_bytes: int) -> bool:
+        """A look that was held in memory is on disk now. False, without a change, when it left or is being sent."""
+        if self._oldest.get(entry.name) is not entry or entry.in_memory is None:
+            return False
+        moved = Entry(entry.name, size_bytes, attempts=entry.attempts)
+        self._by_lease[entry.lease][entry.name.seq] = moved
+        self._oldest[entry.name] = moved  # where it stood
+        if self._fresh.get(entry.name.camera_id) is entry:
+            self._fresh[entry.name.camera_id] = moved
+        del self._droppable(entry)[entry.name]
+        _put_back(self._droppable(moved), moved)
+        self._count(entry, -1)
+        self._count(moved, 1)
+        return True
+
     def count_of(self, lease: LeaseKey) -> int:
         """How many looks of a lease the server has not acknowledged, those being sent included."""
         return len(self._by_lease.get(lease, {}))
@@ -113,7 +140,15 @@ class Backlog:
     def _take_fresh(self) -> Entry | None:
         if not self._fresh:
             return None
-        entry = next(iter(self._fresh.values()))
+        newest = next(iter(self._fresh.values()))
+        entry = newest
+        for one in reversed(self._by_lease[newest.lease].values()):
+            if newest.name.captured_at - one.name.captured_at > FRESH_MS:
+                break
+            if self._oldest.get(one.name) is one:
+                entry = one
+        # The next camera's turn; this one comes back as long as it has something fresh.
+        self._fresh.move_to_end(newest.name.camera_id)
         self._leave_lines(entry)
         return entry
 
@@ -126,8 +161,7 @@ class Backlog:
 
     def _line_up(self, entry: Entry) -> None:
         for line in (self._oldest, self._droppable(entry)):
-            line[entry.name] = entry
-            line.move_to_end(entry.name, last=False)
+            _put_back(line, entry)
         # A newer look of the camera, if one waits, has that place already.
         self._fresh.setdefault(entry.name.camera_id, entry)
 
@@ -157,3 +191,14 @@ class Backlog:
         else:
             self.memory_bytes += step * entry.size_bytes
             self.memory_looks += step
+
+
+def _put_back(line: OrderedDict[LookName, Entry], entry: Entry) -> None:
+    """Where it belongs by its age: as the last when it is the newest, else in front, behind the few still older."""
+    newest = next(reversed(line), None)
+    line[entry.name] = entry
+    if newest is not None and newest < entry.name:
+        return
+    older = itertools.takewhile(lambda name: name < entry.name, itertools.islice(line, OLDER_MAX))
+    for name in (entry.name, *reversed(list(older))):
+        line.move_to_end(name, last=False)

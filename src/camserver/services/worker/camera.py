@@ -1,103 +1,122 @@
-"""One camera: looks when it is due, judges, keeps the look, and reports what became of the camera.
+"""One camera: looks when it is due or asked, judges, keeps the look, and reports what became of the camera.
 
-Runs as one task, so looks never overlap; the grid of `domain.looks` keeps them from drifting. Nothing is captured
+Runs as one task, so looks never overlap; the grid of `domain.looks` keeps them from drifting. A look that failed is
+tried again after a growing pause, and a connection that is kept open is watched between looks. Nothing is captured
 without a hold that covers the moment of the capture. Every try leaves a look: ok, timeout or error.
 """
 
 import asyncio
-import random
+import base64
 import zlib
-from collections.abc import Callable
-from concurrent.futures import Executor
+from collections.abc import Coroutine
 from dataclasses import dataclass
+from typing import Any
 
-from camserver.base.clock import Clock
 from camserver.base.errors import BadInput
 from camserver.base.log import get_logger
-from camserver.domain.gate import GatePolicy, Verdict
-from camserver.domain.leases import Fault, LeasePolicy, after_camera_fault
-from camserver.domain.looks import keyframe_wait_ms, next_due_ms
+from camserver.domain.gate import Verdict
+from camserver.domain.leases import Fault
+from camserver.domain.looks import is_held, next_due_ms
 from camserver.media.packets import Miss
-from camserver.media.pictures import Developed, Picture, develop
-from camserver.media.shots import Shot
-from camserver.media.sources import Source
+from camserver.media.ring import Ring
+from camserver.media.rtsp_source import RtspSource
+from camserver.services.worker.back_off import BackOff
+from camserver.services.worker.darkroom import Darkroom, Full, Print
 from camserver.services.worker.gating import Gate
 from camserver.services.worker.hold import Hold
-from camserver.services.worker.reports import Reports
-from camserver.services.worker.spool import Spool
-from camserver.services.worker.waiting import within
-from camserver.wire.looks import LookHeader, LookUpload
-from camserver.wire.worker import FaultPayload, Kinds, Start
+from camserver.services.worker.look_headers import LookHeaders
+from camserver.services.worker.streams import Caught, StreamName, Streams, Wanted
+from camserver.services.worker.surroundings import LookCounts as LookCounts
+from camserver.services.worker.surroundings import Surroundings as Surroundings
+from camserver.wire.looks import LookUpload
+from camserver.wire.worker import Kinds, Start
 
 log = get_logger(__name__)
 
-TIMEOUT_CODE = "timeout"
-
-
-@dataclass(slots=True)
-class LookCounts:
-    """Counted over all cameras, for the heartbeat's metrics."""
-
-    ok: int = 0
-    failed: int = 0
-    given_up: int = 0  # grabbed, but the hold had run out by then
+# The gate's state goes along with every so many looks (decision 8).
+GATE_STATE_EVERY = 20
+# How often the connection of a watched camera is seen to; no sooner it is opened anew either.
+WATCH_CHECK_MS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What every camera of a worker gets."""
+class Looked:
+    """What came of a look that somebody asked for."""
 
-    clock: Clock
-    boot_id: str
-    spool: Spool
-    reports: Reports
-    pictures: Executor  # threads for picture work
-    gate: GatePolicy
-    leases: LeasePolicy
-    counts: LookCounts
-    jitter: Callable[[], float] = random.random
+    message: str = ""  # why there is no picture
+    jpeg: bytes = b""
+    size: tuple[int, int] = (0, 0)
+    captured_at: int = 0
+    seq: int = 0
 
 
 class Camera:
-    def __init__(self, start: Start, source: Source, hold: Hold, given: Surroundings) -> None:
+    def __init__(self, start: Start, streams: Streams, hold: Hold, given: Surroundings) -> None:
         self.start = start
         self._params = start.params
-        self._source = source
+        self._streams = streams
+        streams.report = self._report_stream
         self._hold = hold
         self._given = given
         self._clock = given.clock
         self._gate = Gate(given.gate, start.params, start.gate_state)
+        self._darkroom = Darkroom(start.params, self._gate, given.pictures)
         self._interval_ms = max(round(start.params.polling_interval_sec * 1000), 1)
-        self._next_seq = max(start.next_seq, given.spool.highest_seq(start.camera_id, start.generation) + 1)
-        self._failures = start.failures
-        self._auth_failures = start.auth_failures
-        self._next_attempt_at = start.next_attempt_at or 0
+        next_seq = max(start.next_seq, given.spool.highest_seq(start.camera_id, start.generation) + 1)
+        self._headers = LookHeaders(start, next_seq, given.boot_id, given.clock)
+        self._back_off = BackOff(start, given)
         self._due_ms = 0  # the first look is due at once: it shows that the camera is going
+        self._due_boot_ms = 0
         self._reported_ready = False
+        self._looks_ok = 0
+        self._asked: list[asyncio.Future[Looked]] = []
+        self._watched_until_boot_ms = 0
+        self._check_boot_ms = 0
+        self.ring = self._new_ring()
+
+    @property
+    def gate(self) -> Gate:
+        """For whoever asks why a look passed."""
+        return self._gate
 
     @property
     def is_going(self) -> bool:
         """Whether its last look was good."""
         return self._reported_ready
 
+    @property
+    def video(self) -> RtspSource | None:
+        """The main stream, for whoever else wants its packets; None when it is no video."""
+        return self._streams.main.video
+
+    def _new_ring(self) -> Ring | None:
+        """What clips are cut from: the last seconds of the stream that is held for looks."""
+        video = (self._streams.sub or self._streams.main).video
+        if self._given.rings is None or video is None or not self._params.clip_sec or self._params.do_not_process:
+            return None
+        ring = self._given.rings.new()
+        video.accompany(ring)
+        return ring
+
     async def run(self) -> None:
         """Looks until cancelled."""
-        log.info("pipeline_boot", source=self.start.source.type, next_seq=self._next_seq)
+        log.info("pipeline_boot", source=self.start.source.type, next_seq=self._headers.next_seq)
         try:
             if self._params.do_not_process:
                 # Not even opened: nothing of such a camera is captured, kept or sent.
                 self.report_ready()
                 await asyncio.Event().wait()
+            self._plan()
             while True:
                 await self._hold.until_covered()
-                if await self._hold.sleep_until(self._due_boot_ms()):
-                    await self._look()
-                    self._due_ms = self._next_due_ms()
+                if await self._hold.sleep_until(self._wake_boot_ms):
+                    await self._act()
                 elif not self._hold.is_covered:
                     log.warning("lease ran out: no look until it is renewed")
-                    await self._source.close()
+                    await self._streams.rest()
         finally:
-            await self._source.close()
+            self._answer(self._take_asked(), Looked("the camera was let go before it was looked at"))
+            await self._streams.close()
 
     def report_ready(self) -> None:
         """Tells that the camera is going; telling it again does no harm."""
@@ -110,10 +129,104 @@ class Camera:
         """What the analyzer said about an earlier look."""
         self._gate.hear(captured_at, detected)
 
-    def _due_boot_ms(self) -> int:
-        """When to look next, by the clock that never jumps: a correction of the other must not make it wait."""
-        pause_ms = max(self._due_ms, self._next_attempt_at) - self._clock.now_ms()
-        return self._clock.boot_ms() + max(pause_ms, 0)
+    def gate_state(self) -> str | None:
+        """What the gate learned, as it travels."""
+        state = self._gate.state()
+        return None if state is None else base64.b64encode(state).decode()
+
+    def watch(self, until_boot_ms: int) -> None:
+        """Somebody is watching until then: the camera stays connected."""
+        if not self._watched_until_boot_ms:
+            self._check_boot_ms = 0
+        self._watched_until_boot_ms = max(self._watched_until_boot_ms, until_boot_ms)
+        self._streams.watch(True)
+        self._hold.poke()
+
+    async def look_now(self) -> Looked:
+        """A look outside the grid, as soon as one under way is over. May be cancelled."""
+        if self._params.do_not_process:
+            return Looked("the camera is not to be processed, so it is not looked at")
+        if self._back_off.is_locked_out:
+            return Looked("the camera refused user or password; it is not tried again so soon, lest it lock them out")
+        asked: asyncio.Future[Looked] = asyncio.get_running_loop().create_future()
+        self._asked.append(asked)
+        self._hold.poke()
+        try:
+            return await asked
+        finally:
+            if asked in self._asked:
+                self._asked.remove(asked)
+
+    # -----------------------------------------------------------------------------------------------------------
+    # When
+    # -----------------------------------------------------------------------------------------------------------
+
+    def _wake_boot_ms(self) -> int:
+        """When there is something to do next."""
+        if self._asked:
+            return 0
+        wake_boot_ms = self._due_boot_ms
+        if (stall_boot_ms := self._stall_boot_ms()) is not None:
+            wake_boot_ms = min(wake_boot_ms, stall_boot_ms)
+        if self._watched_until_boot_ms:
+            wake_boot_ms = min(wake_boot_ms, self._watched_until_boot_ms, self._check_boot_ms)
+        return wake_boot_ms
+
+    async def _act(self) -> None:
+        now_boot_ms = self._clock.boot_ms()
+        stall_boot_ms = self._stall_boot_ms()
+        asked = self._take_asked()
+        if now_boot_ms >= self._watched_until_boot_ms > 0:
+            self._watched_until_boot_ms = 0
+            self._streams.watch(False)
+        is_due = now_boot_ms >= self._due_boot_ms
+        if asked or is_due or self._is_missed_by_watcher:
+            self._answer(asked, await self._guarded(self._look(is_asked=bool(asked))))
+            if is_due:
+                self._due_ms = self._next_due_ms()
+            self._plan()
+        elif stall_boot_ms is not None and now_boot_ms >= stall_boot_ms:
+            self._streams.let_go()
+            silence_sec = self._given.looks.down_after_silence_sec
+            text = f"the camera sent nothing for {silence_sec} s"
+            miss = Miss(Fault.NO_VIDEO, text, timed_out=True, is_stalled=True)
+            await self._guarded(self._fail(miss, now_boot_ms))
+            self._plan()
+        elif not self._holds:
+            self._streams.let_go()
+        self._check_boot_ms = self._clock.boot_ms() + WATCH_CHECK_MS
+
+    @property
+    def _holds(self) -> bool:
+        """Whether it stays connected between looks."""
+        is_watched = self._watched_until_boot_ms > self._clock.boot_ms()
+        first_picture_ms = self._streams.first_picture_ms
+        return self._streams.can_be_held and is_held(
+            self._interval_ms, first_picture_ms, is_watched, self._given.looks
+        )
+
+    @property
+    def _is_missed_by_watcher(self) -> bool:
+        """Whether somebody watches a camera that is not connected though nothing is known to be wrong with it."""
+        return (
+            self._watched_until_boot_ms > 0
+            and self._streams.can_be_held
+            and not self._streams.is_open
+            and not self._back_off.next_attempt_at
+        )
+
+    def _stall_boot_ms(self) -> int | None:
+        """When a connection that is kept open will have been silent for too long."""
+        silent_boot_ms = self._streams.silent_since_boot_ms()
+        return None if silent_boot_ms is None else silent_boot_ms + self._given.looks.down_after_silence_sec * 1000
+
+    def _plan(self) -> None:
+        """Settles when to look next, by the clock that never jumps: a correction of the other must not make it wait.
+
+        After a failure that is when its pause is over, before or after the next moment of the grid.
+        """
+        pause_ms = (self._back_off.next_attempt_at or self._due_ms) - self._clock.now_ms()
+        self._due_boot_ms = self._clock.boot_ms() + max(pause_ms, 0)
 
     def _next_due_ms(self) -> int:
         """The next moment of the camera's grid.
@@ -126,152 +239,104 @@ class Camera:
         # The worker knows no camera_key; any number that is always the same for a camera spreads as well.
         return next_due_ms(zlib.crc32(self.start.camera_id.encode()), self._interval_ms, after_ms)
 
-    async def _look(self) -> None:
+    def _take_asked(self) -> "list[asyncio.Future[Looked]]":
+        asked, self._asked = self._asked, []
+        return asked
+
+    @staticmethod
+    def _answer(asked: "list[asyncio.Future[Looked]]", looked: Looked) -> None:
+        for one in asked:
+            if not one.done():
+                one.set_result(looked)
+
+    # -----------------------------------------------------------------------------------------------------------
+    # A look
+    # -----------------------------------------------------------------------------------------------------------
+
+    async def _guarded(self, look: Coroutine[Any, Any, Looked]) -> Looked:
         try:
-            await self._try_look()
+            return await look
         except Exception:
             # One camera's trouble must not take the others down; it is counted against this worker.
             log.exception("look crashed")
-            self._back_off(Miss(Fault.CRASH, "the look crashed; the worker's log says where"))
+            miss = Miss(Fault.CRASH, "the look crashed; the worker's log says where")
+            self._back_off.failed(miss)
+            self._reported_ready = False
+            return Looked(miss.message)
 
-    async def _try_look(self) -> None:
-        caught = await self._grab()
+    async def _look(self, is_asked: bool) -> Looked:
+        wanted = Wanted(self._holds, is_asked, is_asked, lambda: self._hold.is_covered)
+        caught = await self._streams.look(wanted)
         now_boot_ms = self._clock.boot_ms()
         if not self._hold.covers(now_boot_ms):
             # The process or its machine stood still, or the camera took its time. Somebody else may hold the
             # camera by now, so this is nobody's look.
             self._given.counts.given_up += 1
             log.warning("look given up: the lease ran out while it was made")
-        elif isinstance(caught, Miss):
-            await self._fail(caught, now_boot_ms)
-        else:
-            await self._succeed(caught, now_boot_ms if caught.boot_ms is None else caught.boot_ms)
-
-    async def _grab(self) -> Shot | Miss:
-        """What the source gave, or that it gave nothing in time."""
-        wait_ms = keyframe_wait_ms(self._source.learned_gop_ms)
-        timeout_sec = self._params.connect_timeout_sec + wait_ms / 1000
+            return Looked("the worker lost the camera while it was looking; try again")
+        if isinstance(caught, Miss):
+            return await self._fail(caught, now_boot_ms)
+        boot_ms = now_boot_ms if caught.shot.boot_ms is None else caught.shot.boot_ms
         try:
-            return await within(self._clock, timeout_sec, self._source.grab())
-        except TimeoutError:
-            return Miss(Fault.NO_VIDEO, f"no picture within {timeout_sec:g} s", timed_out=True)
-        except Exception as error:
-            log.exception("source crashed")
-            return Miss(Fault.CRASH, f"the source crashed: {type(error).__name__}")
-
-    async def _succeed(self, shot: Shot, boot_ms: int) -> None:
-        """Keeps a look of the moment `boot_ms`, which is the picture's own."""
-        threads, loop = self._given.pictures, asyncio.get_running_loop()
-        try:
-            picture, developed = await loop.run_in_executor(threads, self._develop, shot)
+            made = await self._darkroom.develop(caught.shot, self._headers.now_ms_at(boot_ms))
         except BadInput as error:
-            await self._fail(Miss(Fault.NO_VIDEO, error.message), boot_ms)
-            return
-        verdict = self._gate.judge(developed.measured, developed.reference, self._now_ms_at(boot_ms))
-        full = b""
-        if verdict is not Verdict.SKIP:
-            full = await loop.run_in_executor(threads, picture.full)
-        header = self._ok_header(developed, verdict, boot_ms, len(full))
-        await self._given.spool.add(LookUpload(header, developed.infer_jpeg, full))
+            return await self._fail(Miss(Fault.NO_VIDEO, error.message), boot_ms)
+        full = None
+        if made.verdict is not Verdict.SKIP or is_asked:
+            full = await self._full(caught, made, wanted)
+        return await self._succeed(made, full, boot_ms)
+
+    async def _full(self, caught: Caught, made: Print, wanted: Wanted) -> Full:
+        """The picture to keep: of the main stream where it is another one and can be had."""
+        if caught.stream == "sub":
+            shot = await self._streams.full(wanted)
+            # What was taken after the lease ran out is not ours.
+            if shot is not None and self._hold.is_covered:
+                try:
+                    return await self._darkroom.full_from(shot)
+                except BadInput as error:
+                    log.warning("the main stream's picture is unreadable; the other one is kept", cause=error.message)
+        return await self._darkroom.full_of(made.picture)
+
+    async def _succeed(self, made: Print, full: Full | None, boot_ms: int) -> Looked:
+        """Keeps a look of the moment `boot_ms`, which is the picture's own."""
+        kept = b"" if full is None or made.verdict is Verdict.SKIP else full.jpeg
+        self._looks_ok += 1
+        gate_state = self.gate_state() if self._looks_ok % GATE_STATE_EVERY == 0 else None
+        header = self._headers.ok(made, full, len(kept), boot_ms, gate_state)
+        await self._given.spool.add(LookUpload(header, made.developed.infer_jpeg, kept))
         self._given.counts.ok += 1
-        self._failures = self._auth_failures = self._next_attempt_at = 0
+        self._back_off.worked()
         if not self._reported_ready:
             self.report_ready()
+        if full is None:
+            return Looked(captured_at=header.captured_at, seq=header.seq)
+        return Looked("", full.jpeg, full.size, header.captured_at, header.seq)
 
-    def _develop(self, shot: Shot) -> tuple[Picture, Developed]:
-        """Picture work, in a thread."""
-        params, gate = self._params, self._gate
-        picture = shot.decode(max(params.infer_width, params.diff_width))
-        developed = develop(
-            picture,
-            infer_width=params.infer_width,
-            diff_width=params.diff_width,
-            before=gate.reference,
-            pixel_delta=gate.policy.pixel_delta,
-            with_contrast=gate.with_contrast,
-        )
-        return picture, developed
+    # -----------------------------------------------------------------------------------------------------------
+    # When it fails
+    # -----------------------------------------------------------------------------------------------------------
 
-    def _ok_header(self, made: Developed, verdict: Verdict, boot_ms: int, full_bytes: int) -> LookHeader:
-        return LookHeader(
-            camera_id=self.start.camera_id,
-            generation=self.start.generation,
-            seq=self._take_seq(),
-            boot_id=self._given.boot_id,
-            boot_ms=boot_ms,
-            captured_at=self._now_ms_at(boot_ms),
-            sent_boot_ms=self._clock.boot_ms(),
-            status="ok",
-            verdict=verdict.value,
-            diff_ratio=made.measured.diff_ratio,
-            luma_delta=made.measured.luma_delta,
-            blur_score=made.blur_score,
-            full_w=made.full_size[0],
-            full_h=made.full_size[1],
-            infer_w=made.infer_size[0],
-            infer_h=made.infer_size[1],
-            letterbox=made.infer_margins.any,
-            letterbox_top=made.infer_margins.top,
-            letterbox_left=made.infer_margins.left,
-            letterbox_bottom=made.infer_margins.bottom,
-            letterbox_right=made.infer_margins.right,
-            infer_hash64_hex=made.infer_hash64_hex,
-            infer_bytes=len(made.infer_jpeg),
-            full_bytes=full_bytes,
-        )
-
-    async def _fail(self, miss: Miss, boot_ms: int) -> None:
+    async def _fail(self, miss: Miss, boot_ms: int) -> Looked:
         """Leaves the failed look and the camera's back-off."""
-        header = LookHeader(
-            camera_id=self.start.camera_id,
-            generation=self.start.generation,
-            seq=self._take_seq(),
-            boot_id=self._given.boot_id,
-            boot_ms=boot_ms,
-            captured_at=self._now_ms_at(boot_ms),
-            sent_boot_ms=self._clock.boot_ms(),
-            status="timeout" if miss.timed_out else "error",
-            error_code=TIMEOUT_CODE if miss.timed_out else miss.fault.value,
-            error_message=miss.message[:255],
-        )
+        header = self._headers.failed(miss, boot_ms)
         self._given.counts.failed += 1
         await self._given.spool.add(LookUpload(header, b"", b""))
-        self._back_off(miss)
-
-    def _back_off(self, miss: Miss) -> None:
-        after = after_camera_fault(
-            miss.fault,
-            self._failures,
-            self._auth_failures,
-            self._clock.now_ms(),
-            self._given.leases,
-            self._given.jitter(),
-        )
-        self._failures, self._auth_failures = after.failures, after.auth_failures
-        self._next_attempt_at = after.next_attempt_at
+        self._back_off.failed(miss)
         self._reported_ready = False
-        kind = Kinds.PIPELINE_ERROR if after.reports_error else Kinds.CAMERA_FAULT
-        log.warning(
-            kind,
+        return Looked(miss.message, captured_at=header.captured_at, seq=header.seq)
+
+    def _report_stream(self, name: StreamName, miss: Miss | None) -> None:
+        """One of two streams failed, or is back; the camera itself goes on."""
+        start = self.start
+        if miss is None:
+            self._given.reports.add(Kinds.STREAM_READY, start.camera_id, start.generation, stream=name)
+            return
+        self._given.reports.add(
+            Kinds.STREAM_FAULT,
+            start.camera_id,
+            start.generation,
+            stream=name,
             fault=miss.fault.value,
-            failures=after.failures,
-            next_attempt_at=after.next_attempt_at,
-            cause=miss.message,
-        )
-        payload = FaultPayload(
-            fault=miss.fault,
-            failures=after.failures,
-            auth_failures=after.auth_failures,
-            next_attempt_at=after.next_attempt_at,
-            credential_version=self.start.credential_version,
             message=miss.message[:255],
         )
-        self._given.reports.add(kind, self.start.camera_id, self.start.generation, **payload.model_dump(mode="json"))
-
-    def _take_seq(self) -> int:
-        seq, self._next_seq = self._next_seq, self._next_seq + 1
-        return seq
-
-    def _now_ms_at(self, boot_ms: int) -> int:
-        """What the service's clock called that moment of the boot-time clock."""
-        return max(self._clock.now_ms() - (self._clock.boot_ms() - boot_ms), 0)

@@ -9,15 +9,18 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from camserver.base.errors import BadInput
 from camserver.base.log import bind_ids, get_logger
 from camserver.base.secrets import Secret
+from camserver.media.addresses import AddressPolicy
 from camserver.media.rtsp_address import Login
 from camserver.media.sources import Source, SourceWanted, open_source
 from camserver.services.worker.camera import Camera, Surroundings
+from camserver.services.worker.doors import Doors, place_of
 from camserver.services.worker.hold import Hold
+from camserver.services.worker.streams import Stream, StreamName, Streams
 from camserver.services.worker.waiting import end, within
-from camserver.wire.worker import CameraVerdict, Held, Kinds, Start
+from camserver.wire import worker as wire
+from camserver.wire.worker import CameraVerdict, Held, Kinds, LookParams, Start
 
 log = get_logger(__name__)
 
@@ -44,6 +47,7 @@ class Cameras:
         self._slots = slots
         self._open_camera = open_camera
         self._held: dict[str, HeldCamera] = {}
+        self.doors = Doors(given.clock, given.looks)
 
     def __len__(self) -> int:
         return len(self._held)
@@ -80,7 +84,10 @@ class Cameras:
             await self._drop(held)
 
     async def start(self, start: Start) -> str | None:
-        """Begins a camera; None, or why not. A START that was followed already changes nothing."""
+        """Begins a camera; None, or why it is refused. A START that was followed already changes nothing.
+
+        BadInput when no worker could follow it.
+        """
         held = self._held.get(start.camera_id)
         if held is not None and held.hold.generation > start.generation:
             return f"generation {start.generation} is over: {held.hold.generation} is held"
@@ -92,15 +99,14 @@ class Cameras:
             return None
         if held is None and len(self._held) >= self._slots:
             return f"all {self._slots} slots are in use"
-        try:
-            source = self._open_camera(_wanted(start), self._given.clock.boot_ms)
-        except BadInput as error:
-            return error.message
+        streams = self._streams(start)
+        if held is not None:
+            start = _going_on(held.camera, start)
         hold = Hold(start.camera_id, start.generation, self._given.clock)
         if held is not None:
             await self._drop(held)
             hold = held.hold if same else hold
-        self._begin(start, source, hold)
+        self._begin(start, streams, hold)
         return None
 
     def stop(self, camera_id: str, generation: int, reason: str) -> None:
@@ -123,8 +129,41 @@ class Cameras:
         # Together: a camera that hangs takes its time, and there may be many.
         await asyncio.gather(*(self._drop(held) for held in list(self._held.values())))
 
-    def _begin(self, start: Start, source: Source, hold: Hold) -> None:
-        camera = Camera(start, source, hold, self._given)
+    def camera(self, camera_id: str, generation: int | None) -> Camera | None:
+        """The camera, when it is held and not being let go."""
+        held = self._held.get(camera_id)
+        if held is None or held.releasing is not None:
+            return None
+        return held.camera if generation is None or held.hold.generation == generation else None
+
+    def _streams(self, start: Start) -> Streams:
+        """The streams of a camera, not connected yet. BadInput when an address makes no sense."""
+        given, params = self._given, start.params
+        sources = {
+            name: self._open_camera(_wanted(source, params, given.addresses), given.clock.boot_ms)
+            for name, source in (("main", start.source), ("sub", start.sub))
+            if source is not None
+        }
+
+        def stream(name: StreamName, source: wire.Source) -> Stream:
+            # A webcam can be opened once.
+            streams_max = 1 if source.type == "webcam" else params.streams_max
+            door = self.doors.door(place_of(source.type, source.url, params.device), streams_max)
+            return Stream(name, sources[name], door, given.clock, params.connect_timeout_sec)
+
+        sub = start.sub
+        one_login = sub is None or (sub.user, sub.password) == (start.source.user, start.source.password)
+        return Streams(
+            stream("main", start.source),
+            None if sub is None else stream("sub", sub),
+            one_login,
+            given.clock,
+            given.leases,
+            given.jitter,
+        )
+
+    def _begin(self, start: Start, streams: Streams, hold: Hold) -> None:
+        camera = Camera(start, streams, hold, self._given)
         with bind_ids(camera_id=start.camera_id, generation=start.generation):
             running = asyncio.ensure_future(camera.run())
         self._held[start.camera_id] = HeldCamera(hold, camera, running)
@@ -140,17 +179,19 @@ class Cameras:
             log.warning("camera let go before everything was sent; the rest follows", camera_id=camera_id)
         if self._held.get(camera_id) is held:
             del self._held[camera_id]
-        self._report_stopped(camera_id, generation, reason)
+        self._report_stopped(camera_id, generation, reason, held.camera.gate_state())
 
     async def _drop(self, held: HeldCamera) -> None:
         if self._held.get(held.hold.camera_id) is held:
             del self._held[held.hold.camera_id]
         await end(*(task for task in (held.releasing, held.running) if task is not None))
 
-    def _report_stopped(self, camera_id: str, generation: int, reason: str) -> None:
+    def _report_stopped(self, camera_id: str, generation: int, reason: str, gate_state: str | None = None) -> None:
+        """What the gate learned goes along, so that the camera's next holder need not learn it again."""
         left = self._given.spool.count_of(camera_id, generation)
         log.info("pipeline_stopped", camera_id=camera_id, generation=generation, reason=reason, left=left)
-        self._given.reports.add(Kinds.PIPELINE_STOPPED, camera_id, generation, left=left, reason=reason)
+        learned = {} if gate_state is None else {"gate_state": gate_state}
+        self._given.reports.add(Kinds.PIPELINE_STOPPED, camera_id, generation, left=left, reason=reason, **learned)
 
     @staticmethod
     def _report_crash(running: "asyncio.Task[None]") -> None:
@@ -158,8 +199,7 @@ class Cameras:
             log.error("camera task crashed; its lease runs out", exc_info=error)
 
 
-def _wanted(start: Start) -> SourceWanted:
-    source = start.source
+def _wanted(source: wire.Source, params: LookParams, addresses: AddressPolicy) -> SourceWanted:
     login = None
     if source.user is not None or source.password is not None:
         login = Login(source.user or "", source.password or Secret(""))
@@ -167,11 +207,26 @@ def _wanted(start: Start) -> SourceWanted:
         source.type,
         source.url,
         login,
-        interval_ms=round(start.params.polling_interval_sec * 1000),
-        connect_timeout_sec=start.params.connect_timeout_sec,
+        interval_ms=round(params.polling_interval_sec * 1000),
+        connect_timeout_sec=params.connect_timeout_sec,
+        transport=params.transport,
+        tls_pin=params.tls_pin,
+        addresses=addresses,
     )
+
+
+def _going_on(old: Camera, new: Start) -> Start:
+    """A START for a camera that is held: what its gate learned since stays, and a new password is tried at once."""
+    changes: dict[str, object] = {}
+    learned = old.gate_state()
+    if learned is not None and old.start.params.rotation == new.params.rotation:
+        changes["gate_state"] = learned
+    if old.start.credential_version != new.credential_version:
+        changes |= {"next_attempt_at": None, "auth_failures": 0}
+    return new.model_copy(update=changes)
 
 
 def _says_the_same(old: Start, new: Start) -> bool:
     """Whether two STARTs of one generation ask for the same; the rest of them is bookkeeping."""
-    return (old.source, old.params, old.credential_version) == (new.source, new.params, new.credential_version)
+    asked = [(one.source, one.sub, one.params, one.credential_version) for one in (old, new)]
+    return asked[0] == asked[1]

@@ -6,6 +6,7 @@ renewal covers it again at the same generation.
 """
 
 import asyncio
+from collections.abc import Callable
 
 from camserver.base.clock import Clock
 from camserver.services.worker.waiting import event_within
@@ -40,10 +41,14 @@ class Hold:
             self._renewed.clear()
             await self._renewed.wait()
 
-    async def sleep_until(self, boot_ms: int) -> bool:
-        """Waits for that moment of the boot-time clock. False as soon as the hold runs out before."""
+    def poke(self) -> None:
+        """Has whoever sleeps ask again until when."""
+        self._renewed.set()
+
+    async def sleep_until(self, until_boot_ms: Callable[[], int]) -> bool:
+        """Waits for that moment of the boot-time clock, which may change. False when the hold runs out before."""
         while self._deadline_boot_ms is not None and self.is_covered:
-            now_boot_ms = self._clock.boot_ms()
+            now_boot_ms, boot_ms = self._clock.boot_ms(), until_boot_ms()
             if now_boot_ms >= boot_ms:
                 return True
             self._renewed.clear()

@@ -3,6 +3,7 @@
 import asyncio
 
 from camserver.base.clock import Clock
+from camserver.base.errors import BadInput
 from camserver.base.log import bind_ids, get_logger
 from camserver.domain.workers import WorkerState
 from camserver.services.worker.cameras import Cameras
@@ -52,11 +53,16 @@ class Intents:
                 state = self._states.state
                 self._states.move(WorkerState.RUNNING)  # refused, and so reported
                 return self._refuse(start, f"the worker is {state}")
-            cause = await self._cameras.start(start)
+            try:
+                cause = await self._cameras.start(start)
+            except BadInput as error:
+                log.error("START can't be followed", cause=error.message)
+                return Ack(intent_id=start.intent_id, status="failed", details=error.message[:255])
             self._states.follow(len(self._cameras))
             return self._refuse(start, cause) if cause else Ack(intent_id=start.intent_id, status="ok")
 
     def _refuse(self, start: Start, cause: str) -> Ack:
+        """Another worker may well do it: this one is leaving, or full."""
         log.warning("START refused", cause=cause)
         return Ack(intent_id=start.intent_id, status="refused", details=cause[:255])
 

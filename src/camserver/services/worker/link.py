@@ -32,6 +32,7 @@ from camserver.wire.worker import (
     PROTOCOL,
     SOCKET_PATH,
     Capacity,
+    Errand,
     FromServer,
     FromWorker,
     Heartbeat,
@@ -88,6 +89,7 @@ class Hooks:
     registered: Callable[[], None]
     metrics: Callable[[], Mapping[str, float]]
     before_heartbeat: Callable[[], None]
+    errand: Callable[[Errand], None]
 
 
 class Link:
@@ -236,6 +238,8 @@ class Link:
                 self._tell_ready_again = message.error_code in RETRY_CODES
             elif isinstance(message, Registered):
                 log.warning("the server registered this worker twice on one connection")
+            elif isinstance(message, Errand):
+                self._hooks.errand(message)
             else:
                 await self._send(socket, await self._intents.follow(message))
                 # A new camera looks only once a heartbeat that names it was answered.

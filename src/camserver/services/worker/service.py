@@ -4,6 +4,7 @@
     cameras   one task a camera, each with its hold
     spool     every look on disk until the server has it
     uploader  sends looks from the spool
+    errands   short tasks the server asks for beside that, each answered once
 
 It reaches the server by socket and HTTP only; it never touches a database.
 """
@@ -11,6 +12,7 @@ It reaches the server by socket and HTTP only; it never touches a database.
 import asyncio
 import ipaddress
 import re
+import socket
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -20,14 +22,24 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from camserver import __version__
-from camserver.base.clock import boot_id
+from camserver.base.clock import Clock, boot_id
 from camserver.base.errors import BadSettings
 from camserver.base.log import bind_ids, get_logger
+from camserver.base.memory import keep_freed
 from camserver.base.ready import Ready
 from camserver.config import Settings, worker_token
 from camserver.domain.workers import WorkerState
+from camserver.media.addresses import AddressPolicy
+from camserver.media.ring import Rings
 from camserver.services.worker.camera import LookCounts, Surroundings
 from camserver.services.worker.cameras import Cameras
+from camserver.services.worker.errand_clip import clip_handler
+from camserver.services.worker.errand_discover import discover_handler
+from camserver.services.worker.errand_explain import explain_handler
+from camserver.services.worker.errand_files import ErrandFiles
+from camserver.services.worker.errand_look import look_handler
+from camserver.services.worker.errand_probe import probe_handler
+from camserver.services.worker.errands import Errands, Handler
 from camserver.services.worker.intents import Intents
 from camserver.services.worker.link import READY_NAME, Hooks, Identity, Link, ServerClock
 from camserver.services.worker.reports import Reports
@@ -44,12 +56,14 @@ PICTURE_THREADS = 2
 STOP_SEC = 4.0
 # Of that, how long telling the server first may take; a connection that is just breaking must not use it all up.
 TELL_SEC = 1.0
+ERRANDS_FOLDER = "errands"
 _WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 async def run(clock: ServerClock, settings: Settings, ready: Ready) -> None:
     """Works until cancelled; then flushes, gives the leases back and ends."""
     ready.expect(READY_NAME)
+    keep_freed()
     identity = identify(settings)
     with bind_ids(worker_id=identity.worker_id):
         async with _parts(identity, clock, settings, ready) as parts:
@@ -92,6 +106,17 @@ def identify(settings: Settings) -> Identity:
     )
 
 
+def address_policy(settings: Settings) -> AddressPolicy:
+    """Where cameras may be: not at the server's own addresses, as the name service has them."""
+    host = urlsplit(settings.worker.server_url).hostname or ""
+    own: set[str] = set()
+    try:
+        own = {str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+    except (OSError, UnicodeError):
+        log.warning("the server's name is not known yet, so its addresses can't be refused to cameras", host=host)
+    return AddressPolicy(settings.worker.allow_loopback, frozenset(own))
+
+
 def _is_loopback(host: str) -> bool:
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -106,11 +131,13 @@ class Parts:
     cameras: Cameras
     reports: Reports
     states: States
+    errands: Errands
     registered: asyncio.Event
 
     async def upload(self) -> None:
         """Sends looks once the server's time is known: a look's time is counted by it."""
         await self.registered.wait()
+        await self.errands.open()
         await self.uploader.run()
 
     async def let_go(self) -> None:
@@ -145,7 +172,19 @@ async def _parts(identity: Identity, clock: ServerClock, settings: Settings, rea
     spool = Spool(settings.worker.spool_dir, settings.worker.spool_max_bytes)
     await spool.open()
     pictures = ThreadPoolExecutor(PICTURE_THREADS, thread_name_prefix="pictures")
-    given = Surroundings(clock, identity.boot_id, spool, reports, pictures, settings.gate, settings.leases, counts)
+    given = Surroundings(
+        clock,
+        identity.boot_id,
+        spool,
+        reports,
+        pictures,
+        settings.gate,
+        settings.leases,
+        counts,
+        await asyncio.to_thread(address_policy, settings),
+        looks=settings.looks,
+        rings=Rings(settings.worker.ring_max_bytes, settings.worker.ring_sec, clock.boot_ms),
+    )
     cameras = Cameras(given, identity.slots)
     intents = Intents(cameras, spool, states, clock)
     registered = asyncio.Event()
@@ -164,6 +203,8 @@ async def _parts(identity: Identity, clock: ServerClock, settings: Settings, rea
                     "looks_ok": counts.ok,
                     "looks_failed": counts.failed,
                     "looks_given_up": counts.given_up,
+                    "streams_waiting": cameras.doors.waiting,
+                    "streams_waited_long": cameras.doors.long_waits,
                     "spool_looks": spool.looks,
                     "spool_bytes": spool.disk_bytes,
                     "spool_in_memory": spool.memory_looks,
@@ -173,19 +214,35 @@ async def _parts(identity: Identity, clock: ServerClock, settings: Settings, rea
                     "uploads_refused": uploader.refused,
                     "uploads_failed": uploader.failed,
                     "reports_dropped": reports.dropped,
+                    "errands_done": errands.done,
+                    "errands_refused": errands.refused,
                     "lease_renew_rtt_ms": link.renew_rtt_ms,
                 }
 
-            hooks = Hooks(on_registered, metrics, lambda: report_drops(spool, reports))
+            files = ErrandFiles(settings.worker.spool_dir / ERRANDS_FOLDER)
+            errands = Errands(errand_handlers(cameras, clock, given), client, files, clock)
+            hooks = Hooks(on_registered, metrics, lambda: report_drops(spool, reports), errands.take)
             link = Link(identity, session, clock, cameras, intents, states, reports, ready, hooks)
             try:
-                yield Parts(link, uploader, cameras, reports, states, registered)
+                yield Parts(link, uploader, cameras, reports, states, errands, registered)
             finally:
+                await errands.close()
                 await intents.close()
                 await cameras.close()
     finally:
         await spool.close()
         pictures.shutdown(wait=False, cancel_futures=True)
+
+
+def errand_handlers(cameras: Cameras, clock: Clock, given: Surroundings) -> dict[str, Handler]:
+    """What this worker can do beside looking, by the errand's kind."""
+    return {
+        "look": look_handler(cameras, clock),
+        "explain": explain_handler(cameras),
+        "clip": clip_handler(cameras, clock, given.pictures),
+        "probe": probe_handler(given.addresses, clock, cameras.doors),
+        "discover": discover_handler(given.addresses, clock),
+    }
 
 
 def report_drops(spool: Spool, reports: Reports) -> None:

@@ -2,8 +2,8 @@
 
 `add` returns when the look is durable. When there is no room, by its own bound, by the disk's floor or because the
 disk is full, the oldest quiet looks go first, then the oldest, but a quiet look never pushes out one that passed.
-A look for which there is no room at all is held in memory, a few of them, and sent from there. Every look that is
-dropped is counted and told by `take_drops`; the server sees the hole in seq.
+A look for which there is no room at all is held in memory, a few of them, and sent from there, or moved to disk when
+there is room again. Every look that is dropped is counted and told by `take_drops`; the server sees the hole in seq.
 
 Files are written by one thread, so that no event loop waits for a disk.
 """
@@ -184,16 +184,34 @@ class Spool:
                 if found is not None:
                     self._backlog.add(Entry(found.name, found.size_bytes))
                     self.came.set()
+                    await self._move_from_memory()
                     return True
             self._hold_in_memory(look)
             return False
 
-    async def _make_room(self, size_bytes: int, quiet: bool) -> bool:
-        """Whether the spool may grow by `size_bytes`, after dropping what has to go for it."""
+    async def _move_from_memory(self) -> None:
+        """Makes durable what was held in memory, as far as there is room again."""
+        while (entry := self._backlog.first_in_memory()) is not None and entry.in_memory is not None:
+            if await self._over_bytes(on_disk_bytes(entry.size_bytes)) > 0:
+                return
+            found = await self._disk(self._files.write, entry.in_memory)
+            if found is None:
+                return
+            if not self._backlog.move_to_disk(entry, found.size_bytes):
+                # It was taken to be sent meanwhile, or has left.
+                await self._disk(self._files.remove, found.name)
+
+    async def _over_bytes(self, size_bytes: int) -> int:
+        """How much too large the spool would be with so much more."""
         over_bytes = self.disk_bytes + size_bytes - self._max_bytes
         if await self._disk(self._files.free_bytes) - size_bytes < self._free_floor_bytes:
             # Somebody else may fill the disk. Then the spool stays as large as it is, not more and not less.
             over_bytes = max(over_bytes, size_bytes)
+        return over_bytes
+
+    async def _make_room(self, size_bytes: int, quiet: bool) -> bool:
+        """Whether the spool may grow by `size_bytes`, after dropping what has to go for it."""
+        over_bytes = await self._over_bytes(size_bytes)
         return over_bytes <= 0 or await self._drop_bytes(over_bytes, quiet)
 
     async def _drop_bytes(self, wanted_bytes: int, quiet_only: bool) -> bool:

@@ -90,7 +90,7 @@ class SpoolFiles:
         """
         try:
             for folder in (self._looks, self._aside):
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                make_durable_folder(folder)
             self._lock()
             self._looks_fd = os.open(self._looks, os.O_RDONLY | os.O_DIRECTORY)
             return self._scan()
@@ -157,8 +157,12 @@ class SpoolFiles:
             path.unlink(missing_ok=True)
 
     def free_bytes(self) -> int:
-        """What is left on the disk for an ordinary user."""
-        room = os.statvfs(self._looks)
+        """What is left on the disk for an ordinary user; nothing on one that does not answer."""
+        try:
+            room = os.statvfs(self._looks)
+        except OSError as error:
+            log.error("the spool's disk can't be asked for its room", cause=error.strerror)
+            return 0
         return room.f_bavail * room.f_frsize
 
     def _lock(self) -> None:
@@ -226,6 +230,23 @@ def decode(data: bytes) -> LookUpload:
 
 def on_disk_bytes(size_bytes: int) -> int:
     return -(-size_bytes // BLOCK_BYTES) * BLOCK_BYTES
+
+
+def make_durable_folder(folder: Path) -> None:
+    """Makes a folder, and those above it, so that a power cut does not take them away with what is in them."""
+    missing = [folder, *folder.parents]
+    missing = missing[: next(number for number, one in enumerate(missing) if one.exists())]
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for one in reversed(missing):
+        _sync_folder(one.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def _write_durably(path: Path, data: bytes) -> None:

@@ -4,14 +4,16 @@ Every way an upload can end is a value: recorded or refused (the server's word o
 the look: the server or the way to it is the matter) or `Stuck` (the server fails on this very look).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import aiohttp
 from pydantic import ValidationError
 
 from camserver.base.errors import BadInput
 from camserver.base.secrets import Secret
+from camserver.wire import errands
 from camserver.wire.looks import (
     CONTENT_TYPE,
     LOOKS_PATH,
@@ -44,6 +46,7 @@ class Stuck:
 
 
 Outcome = LookAnswer | Away | Stuck
+A = TypeVar("A")
 
 
 class UploadClient:
@@ -56,16 +59,32 @@ class UploadClient:
         answer_timeout_sec: float = ANSWER_TIMEOUT_SEC,
     ) -> None:
         self._session = session
-        self._url = server_url.rstrip("/") + LOOKS_PATH
+        self._server_url = server_url.rstrip("/")
         self._worker_id = worker_id
         self._token = token
         self._answer_timeout_sec = answer_timeout_sec
 
     async def send(self, body: bytes) -> Outcome:
         """Sends the packed look once."""
+        return await self._post(LOOKS_PATH, CONTENT_TYPE, body, parse_answer, _look_refused)
+
+    async def answer(self, body: bytes) -> errands.ErrandAnswer | Away | Stuck:
+        """Sends the packed answer to an errand once."""
+        return await self._post(
+            errands.ERRANDS_PATH, errands.CONTENT_TYPE, body, errands.parse_answer, _errand_refused
+        )
+
+    async def _post(
+        self,
+        path: str,
+        content_type: str,
+        body: bytes,
+        parse: Callable[[bytes], A],
+        refused: Callable[[str], A],
+    ) -> A | Away | Stuck:
         headers = {
             "Authorization": f"Bearer {self._token.reveal()}",
-            "Content-Type": CONTENT_TYPE,
+            "Content-Type": content_type,
             WORKER_HEADER: self._worker_id,
         }
         timeout = aiohttp.ClientTimeout(
@@ -73,10 +92,10 @@ class UploadClient:
         )
         try:
             async with self._session.post(
-                self._url, data=body, headers=headers, timeout=timeout, allow_redirects=False
+                self._server_url + path, data=body, headers=headers, timeout=timeout, allow_redirects=False
             ) as response:
                 text = await _read_bounded(response)
-                return _meaning(response, text)
+                return _meaning(response, text, parse, refused)
         except TimeoutError:
             return Away("no answer in time")
         except (aiohttp.ClientError, OSError) as error:
@@ -93,17 +112,27 @@ async def _read_bounded(response: aiohttp.ClientResponse) -> bytes:
     return bytes(text)
 
 
-def _meaning(response: aiohttp.ClientResponse, text: bytes) -> Outcome:
+def _look_refused(said: str) -> LookAnswer:
+    return LookRefused(reason=said[:255], server_time=0)
+
+
+def _errand_refused(said: str) -> errands.ErrandAnswer:
+    return errands.ErrandRefused(reason=said[:255], server_time=0)
+
+
+def _meaning(
+    response: aiohttp.ClientResponse, text: bytes, parse: Callable[[bytes], A], refused: Callable[[str], A]
+) -> A | Away | Stuck:
     status = response.status
     if status == 200:
         try:
-            return parse_answer(text)
+            return parse(text)
         except BadInput as error:
             return Away(f"answer 200 makes no sense: {error.message}")
     error_body = _error_body(text)
     said = f"{status} {error_body.error_code}: {error_body.message}" if error_body else f"status {status}"
     if status in FINAL_STATUSES and error_body:
-        return LookRefused(reason=said[:255], server_time=0)
+        return refused(said)
     if status == 500:
         return Stuck(said)
     return Away(said, _retry_after_sec(response.headers.get("Retry-After")))

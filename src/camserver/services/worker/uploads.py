@@ -1,6 +1,6 @@
 """Sends looks from the spool to the server, a few at a time, until each is recorded or refused for good.
 
-Lanes take turns of preference: the newest look of each camera first on one, the backlog oldest first on the other;
+Lanes take turns of preference: the newest looks of each camera first on one, the backlog oldest first on the other;
 a lane with nothing of its own helps the other. When the server is away all lanes pause together, longer each time;
 a look on which the server fails rests alone and the others go on.
 """
