@@ -203,7 +203,7 @@ def tags_are_written_once(evidence: Evidence) -> Iterator[str]:
 
 def events_count_their_frames(evidence: Evidence) -> Iterator[str]:
     """An outcome that was applied twice shows as a count above the frames that are there."""
-    events = {row["event_id"]: row for row in evidence.records.events}
+    events = {row["event_id"]: row for row in _of_sight(evidence)}
     frames = _by((row for row in evidence.records.frames if row["event_id"] is not None), "event_id")
     for event_id, event in events.items():
         own = frames.pop(event_id, [])
@@ -234,7 +234,7 @@ def incidents_count_their_events(evidence: Evidence) -> Iterator[str]:
 
 
 def a_camera_has_one_open_event(evidence: Evidence) -> Iterator[str]:
-    opened = _by((row for row in evidence.records.events if row["state"] == "open"), "camera_key")
+    opened = _by((row for row in _of_sight(evidence) if row["state"] == "open"), "camera_key")
     known = {row["camera_key"]: row["open_event_id"] for row in evidence.records.states}
     for camera_key in opened.keys() | known.keys():
         ids = [row["event_id"] for row in opened.get(camera_key, [])]
@@ -296,6 +296,11 @@ RULES: Sequence[Rule] = (
     the_feed_has_no_hole,
     the_feed_reader_missed_nothing,
 )
+
+
+def _of_sight(evidence: Evidence) -> list[Row]:
+    """Events about what a camera sees; those about the camera itself have no frames of their own."""
+    return [row for row in evidence.records.events if not row.get("subject")]
 
 
 def _by(rows: Iterable[Row], name: str) -> dict[int, list[Row]]:

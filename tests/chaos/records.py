@@ -22,7 +22,7 @@ QUERIES = {
     "jobs": "SELECT job_id, frame_id, camera_key, status, attempt, last_error FROM inference_jobs",
     "events": """
         SELECT event_id, event_uuid, camera_key, incident_id, state, start_at, last_seen_at, best_frame_id,
-          frame_count FROM events""",
+          frame_count, subject FROM events""",
     "incidents": "SELECT incident_id, camera_key, event_count FROM incidents",
     "states": "SELECT camera_key, open_event_id FROM camera_state",
     "deliveries": "SELECT delivery_id, kind, frame_id FROM deliveries",

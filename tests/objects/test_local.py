@@ -36,6 +36,17 @@ async def test_a_missing_object_is_not_found_and_may_be_deleted(objects: LocalOb
     await objects.delete("e1/a.jpg")
 
 
+async def test_a_part_of_an_object_ends_where_the_object_does(objects: LocalObjects) -> None:
+    await objects.put("e1/a.mp4", b"0123456789")
+    for begin, length, part in ((0, 10, b"0123456789"), (3, 4, b"3456"), (8, 5, b"89"), (10, 5, b""), (0, 0, b"")):
+        assert await objects.get_range("e1/a.mp4", begin, length) == part
+    for begin, length in ((-1, 5), (0, -1)):
+        with pytest.raises(BadInput):
+            await objects.get_range("e1/a.mp4", begin, length)
+    with pytest.raises(NotFound):
+        await objects.get_range("e1/b.mp4", 0, 1)
+
+
 async def test_deleting_the_last_object_leaves_no_folder_behind(objects: LocalObjects) -> None:
     await objects.put("e1/t1/c1/a.jpg", b"x")
     await objects.put("e1/t2/b.jpg", b"x")

@@ -39,6 +39,9 @@ class Objects(Protocol):
     async def get(self, key: str) -> bytes:
         """The object's bytes; NotFound when there is none."""
 
+    async def get_range(self, key: str, begin: int, length: int) -> bytes:
+        """Up to `length` bytes from `begin` on, fewer at the object's end; NotFound when there is no object."""
+
     async def delete(self, key: str) -> None:
         """Removes an object; removing one that is not there is fine."""
 
@@ -60,6 +63,9 @@ class LocalObjects:
 
     async def get(self, key: str) -> bytes:
         return await self._run(self._get, key)
+
+    async def get_range(self, key: str, begin: int, length: int) -> bytes:
+        return await self._run(self._get_range, key, begin, length)
 
     async def delete(self, key: str) -> None:
         await self._run(self._delete, key)
@@ -113,8 +119,18 @@ class LocalObjects:
             _sync_folder(made.parent)
 
     def _get(self, key: str) -> bytes:
+        return self._read(key, 0, -1)
+
+    def _get_range(self, key: str, begin: int, length: int) -> bytes:
+        if begin < 0 or length < 0:
+            raise BadInput(f"{length} bytes from {begin} on are no part of an object")
+        return self._read(key, begin, length)
+
+    def _read(self, key: str, begin: int, length: int) -> bytes:
         try:
-            return self._path(key).read_bytes()
+            with self._path(key).open("rb") as file:
+                file.seek(begin)
+                return file.read(length)
         except FileNotFoundError:
             raise NotFound(f"there is no object {key}") from None
         except OSError as error:

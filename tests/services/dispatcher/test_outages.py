@@ -138,6 +138,9 @@ class AwayObjects:
             raise Unavailable("the disk is away")
         return await self.real.get(key)
 
+    async def get_range(self, key: str, begin: int, length: int) -> bytes:
+        return (await self.get(key))[begin : begin + length]
+
     async def put(self, key: str, data: bytes) -> None:
         await self.real.put(key, data)
 

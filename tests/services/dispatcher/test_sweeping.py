@@ -8,10 +8,12 @@ import pytest
 from camserver.base.errors import Unavailable
 from camserver.domain.events import EventPolicy
 from camserver.domain.jobs import JobPolicy
+from camserver.objects.keys import errand_key
 from camserver.objects.local import Keys, LocalObjects
 from camserver.services.dispatcher.sweeping import Sweeper
-from camserver.store import garbage
+from camserver.store import Tx, errands, garbage
 from camserver.store.epochs import open_epoch
+from camserver.store.errands import NewErrand
 from tests.fakes.analyzer import Seen
 from tests.services.dispatcher.stage import Stage
 from tests.store.scenery import INTERVAL_MS, NOW_MS
@@ -73,6 +75,33 @@ async def test_orphans_of_dead_epochs_go_and_objects_with_rows_stay(stage: Stage
     (epoch,) = await stage.rows("SELECT ended_at, swept_at FROM epochs WHERE epoch_id = :epoch_id", epoch_id=dead)
     assert epoch == {"ended_at": stage.clock.now_ms(), "swept_at": stage.clock.now_ms()}
     assert await sweeps.delete_orphans() == 0
+
+
+async def test_the_answer_to_an_errand_stays_while_its_row_does(stage: Stage) -> None:
+    dead = await stage.store.write(open_epoch, "a writer that dies", NOW_MS)
+    tenant_id = stage.scene.tenant_id
+    named, orphan = (errand_key(dead, tenant_id, NOW_MS, uuid, "image/jpeg") for uuid in ("errand-1", "errand-2"))
+    for key in (named, orphan):
+        await stage.objects.put(key, b"picture")
+    asked = NewErrand("errand-1", "look", "{}", NOW_MS + 10 * SEC)
+    await stage.store.write(errands.add, tenant_id, stage.scene.site_id, None, asked, NOW_MS)
+    await stage.store.write(answered_with, named, dead)
+    sweeps = sweeper(stage)
+    await stage.clock.advance(61 * SEC)
+    assert await sweeps.delete_orphans() == 1
+    assert await stage.objects.list(f"e{dead}/", 10) == [named]
+    # Some time after it was over it goes, row first.
+    assert await stage.store.write(errands.prune, NOW_MS + 10 * SEC + errands.KEPT_MS) == 1
+    assert await sweeps.delete_garbage() == 1
+    assert await stage.objects.list(f"e{dead}/", 10) == []
+
+
+async def answered_with(tx: Tx, object_key: str, epoch_id: int) -> None:
+    await tx.run(
+        "UPDATE errands SET state = 'done', object_key = :object_key, epoch_id = :epoch_id",
+        object_key=object_key,
+        epoch_id=epoch_id,
+    )
 
 
 @on_one_database

@@ -10,7 +10,7 @@ from av.video.frame import VideoFrame
 from camserver.base.clock import StoreClock
 from camserver.base.errors import BadInput
 from camserver.media.clips import read_clip
-from camserver.services.simulator.cameras import CameraAsked
+from camserver.services.simulator.cameras import CameraAsked, Shows
 from camserver.services.simulator.messages import Request, answer
 from camserver.services.simulator.service import Simulator
 from tests.rig.clock import ManualClock
@@ -166,7 +166,9 @@ async def test_time_only_grows_and_numbers_never_skip_over_turns(simulator: Simu
             stamps.append(stamp)
             first_kinds.append(data[12] & 31)
     steps = [(later - earlier) % 2**32 for earlier, later in itertools.pairwise(stamps)]
-    assert set(steps) == {4500}  # 20 pictures a second in 90 kHz
+    # 20 pictures a second in 90 kHz, and a rest of a fortieth between two turns.
+    assert set(steps) == {4500, 4500 + 2250}
+    assert steps.count(4500 + 2250) == 2
     # It begins with parameter sets, and they come again with every keyframe.
     assert first_kinds[0] == 24
     assert [number for number, kind in enumerate(first_kinds) if kind == 24] == list(range(0, 45, 10))
@@ -310,3 +312,36 @@ def test_statuses_have_their_reasons() -> None:
     for status in (200, 401, 404, 454, 455, 461, 501, 503):
         line = answer(Request("X", "*", {}), status).split(b"\r\n")[0]
         assert line.decode().split(" ", 2)[2]
+
+
+async def _until(client: RtspClient, sps: bytes) -> list[int]:
+    """The timestamps of packets up to one that holds these parameters."""
+    stamps = []
+    while True:
+        _, data = await client.packet()
+        stamps.append(int.from_bytes(data[4:8], "big"))
+        if sps in data:
+            return stamps
+
+
+async def test_a_camera_shows_something_else_in_the_stream_that_is_open(simulator: Simulator, short: Path) -> None:
+    client = RtspClient(simulator.url("cam"))
+    await client.play()
+    usual = read_clip(short)
+    stamps = await _until(client, usual.sps)
+    for shows in (Shows.SMALL, Shows.BLACK, Shows.FROZEN, Shows.TURNED, Shows.USUAL):
+        await simulator.camera("cam").show(shows)
+        playback = await simulator.camera("cam").playback("main")
+        assert (playback.clip.size == usual.size) == (shows is not Shows.SMALL)
+        stamps += await _until(client, playback.clip.sps)
+    assert all((after - before) % 2**32 < 2**31 for before, after in itertools.pairwise(stamps))
+    client.close()
+
+
+async def test_lost_packets_leave_holes_in_the_numbers(simulator: Simulator) -> None:
+    client = RtspClient(simulator.url("cam"))
+    await client.play()
+    simulator.camera("cam").faults.loss = 0.5
+    numbers = [int.from_bytes((await client.packet())[1][2:4], "big") for _ in range(60)]
+    assert any((later - earlier) % 2**16 > 1 for earlier, later in itertools.pairwise(numbers))
+    client.close()

@@ -11,13 +11,18 @@ from camserver.base.errors import Retry
 from camserver.base.log import get_logger
 from camserver.base.ready import Ready
 from camserver.clients.analyzer import AnalyzerClient
+from camserver.domain import health
 from camserver.domain.jobs import Breaker
 from camserver.domain.outcomes import Policies
 from camserver.objects.local import Objects
+from camserver.services.dispatcher.clips import follow_clips
+from camserver.services.dispatcher.health import follow_health
 from camserver.services.dispatcher.sweeping import Sweeper
 from camserver.services.dispatcher.vocabulary import ActiveVocabulary
 from camserver.services.dispatcher.working import Desk, claim_and_work, renew_locks
 from camserver.store import Store, jobs
+from camserver.store.clips import ClipTerms
+from camserver.store.health import HealthTerms
 from camserver.store.jobs import ClaimTerms
 
 if TYPE_CHECKING:
@@ -60,10 +65,22 @@ async def run(store: Store, objects: Objects, clock: Clock, settings: "Settings"
             group.create_task(claim_and_work(desk))
             group.create_task(renew_locks(desk))
             group.create_task(sweeper.run())
+            group.create_task(follow_health(store, clock, _health_terms(settings, interval_ms)))
+            group.create_task(follow_clips(store, clock, ClipTerms()))
     finally:
         ready.clear("dispatcher", "stopped")
         await _put_down(desk)
         await analyzer.close()
+
+
+def _health_terms(settings: "Settings", interval_ms: int) -> HealthTerms:
+    return HealthTerms(
+        default_interval_ms=interval_ms,
+        policies=health.Policies(settings.health, settings.looks),
+        events=settings.events,
+        incidents=settings.incidents,
+        notify=settings.notify,
+    )
 
 
 def _own_name() -> str:

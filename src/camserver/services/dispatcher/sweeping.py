@@ -15,7 +15,7 @@ from camserver.domain.events import EventPolicy
 from camserver.domain.jobs import JobPolicy
 from camserver.objects.keys import epoch_prefix, frame_uuid_of, is_draft
 from camserver.objects.local import Objects
-from camserver.store import Store, changes, epochs, events, frames, garbage, jobs
+from camserver.store import Store, changes, epochs, errand_orders, events, frames, garbage, jobs
 
 log = get_logger(__name__)
 
@@ -142,8 +142,9 @@ class Sweeper:
         while keys := await self.objects.list(epoch_prefix(epoch_id), PAGE, after):
             uuids = tuple({frame_uuid_of(key) for key in keys})
             kept = await self.store.read(frames.with_rows, epoch_id, uuids)
+            named = await self.store.read(errand_orders.named, epoch_id, tuple(keys))
             for key in keys:
-                if is_draft(key) or frame_uuid_of(key) not in kept:
+                if is_draft(key) or (frame_uuid_of(key) not in kept and key not in named):
                     is_deleted = await self._is_deleted(key)
                     deleted += is_deleted
                     whole = whole and is_deleted

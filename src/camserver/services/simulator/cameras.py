@@ -4,14 +4,23 @@ import asyncio
 import re
 import threading
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
 from camserver.base.clock import Clock
 from camserver.base.errors import BadInput
 from camserver.base.log import get_logger
-from camserver.media.clips import Clip, cache_name, encode_file, is_servable, read_clip
-from camserver.media.scenes import SCENES, encode_scene
+from camserver.media.clips import (
+    Clip,
+    cache_name,
+    encode_file,
+    encode_turned,
+    frozen_clip,
+    is_servable,
+    read_clip,
+)
+from camserver.media.scenes import SCENES, black_clip, encode_scene
 from camserver.services.simulator.playing import Playback
 
 log = get_logger(__name__)
@@ -51,6 +60,17 @@ class Faults:
     is_stalled: bool = False  # connections stay, nothing comes
     refuses_login: bool = False  # 401, whatever is given
     slow_sec: float = 0.0  # before each answer
+    loss: float = 0.0  # share of its packets that never arrive
+
+
+class Shows(StrEnum):
+    """What a camera shows; the stream goes on when it changes."""
+
+    USUAL = "usual"
+    BLACK = "black"  # as with the lens cap on
+    FROZEN = "frozen"  # one picture again and again
+    SMALL = "small"  # the same in half the resolution
+    TURNED = "turned"  # upside down, as after somebody got at the mounting
 
 
 class Client(Protocol):
@@ -65,13 +85,22 @@ class SimulatedCamera:
         self._cache_dir = cache_dir
         self._closing = threading.Event()
         self._playbacks: dict[str, asyncio.Task[Playback]] = {}
+        self._shows = Shows.USUAL
         self.clients: set[Client] = set()
 
     async def playback(self, stream: str) -> Playback:
         """Its stream; the first one who asks has it read, and encoded if needed."""
-        if stream not in self._playbacks:
+        opened = self._playbacks.get(stream)
+        if opened is None or (opened.done() and opened.exception() is not None):
             self._playbacks[stream] = asyncio.ensure_future(self._open(stream))
         return await asyncio.shield(self._playbacks[stream])
+
+    async def show(self, what: Shows) -> None:
+        """Shows something else from now on, without ending a connection."""
+        self._shows = what
+        for stream, opened in tuple(self._playbacks.items()):
+            playback = await asyncio.shield(opened)
+            playback.show(await asyncio.to_thread(self._read, stream))
 
     def close(self) -> None:
         """Ends what is being encoded: the program waits for its threads, and a scene may take many seconds."""
@@ -103,15 +132,33 @@ class SimulatedCamera:
         return Playback(clip)
 
     def _read(self, stream: str) -> Clip:
-        shows, width_max = self.asked.shows, WIDTH_MAX[stream]
+        usual = self._usual(stream, WIDTH_MAX[stream])
+        match self._shows:
+            case Shows.USUAL:
+                return usual
+            case Shows.SMALL:
+                return self._usual(stream, usual.size[0] // 2)
+            case Shows.BLACK:
+                return black_clip(usual.size, self._cache_dir)
+            case Shows.FROZEN:
+                return frozen_clip(usual)
+            case Shows.TURNED:
+                made = self._cache_dir / f"turned-{stream}-{self.asked.name}.mp4"
+                encode_turned(self._usual_file(stream, WIDTH_MAX[stream]), made)
+                return read_clip(made)
+
+    def _usual(self, stream: str, width_max: int) -> Clip:
+        return read_clip(self._usual_file(stream, width_max))
+
+    def _usual_file(self, stream: str, width_max: int) -> Path:
+        shows = self.asked.shows
         if shows.startswith(SCENE_PREFIX):
-            scene = shows.removeprefix(SCENE_PREFIX)
-            return read_clip(encode_scene(scene, width_max, self._cache_dir, self._closing))
+            return encode_scene(shows.removeprefix(SCENE_PREFIX), width_max, self._cache_dir, self._closing)
         path = Path(shows)
-        if stream == MAIN and is_servable(path):
-            return read_clip(path)
+        if stream == MAIN and width_max == WIDTH_MAX[MAIN] and is_servable(path):
+            return path
         made = self._cache_dir / cache_name(path, width_max)
         if not made.exists():
             log.info("encoding a video once", camera=self.asked.name, file=str(path))
             encode_file(path, width_max, made, self._closing)
-        return read_clip(made)
+        return made

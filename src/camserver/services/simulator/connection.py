@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import random
 import re
 import secrets
 from collections.abc import Mapping
@@ -53,7 +54,7 @@ class Connection:
         try:
             while (request := await read_request(self._reader)) is not None:
                 reply = await self._reply(request)
-                if reply is None:
+                if reply is None or self._writer.is_closing():
                     return
                 self._writer.write(reply)
                 await self._writer.drain()
@@ -68,6 +69,8 @@ class Connection:
             self._leave()
 
     def hear(self, packets: list[bytes], is_keyframe: bool) -> None:
+        if self._writer.is_closing():
+            return  # cut, and not gone yet
         if self._camera is None or self._camera.faults.is_stalled:
             self._waits_for_keyframe = True
             return
@@ -78,7 +81,8 @@ class Connection:
             return
         self._behind_since_sec = None
         self._waits_for_keyframe = False
-        self._writer.write(interleave(packets, self._channel))
+        loss = self._camera.faults.loss
+        self._writer.write(interleave([one for one in packets if random.random() >= loss], self._channel))
 
     def cut(self) -> None:
         self._writer.transport.abort()

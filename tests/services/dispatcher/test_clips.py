@@ -1,0 +1,73 @@
+"""The running dispatcher asks for the clips of new events, also right after an outage of the store."""
+
+import json
+
+import pytest
+
+from camserver.domain.clips import UNSENT_MS
+from camserver.store import errand_orders
+from camserver.store.errand_orders import AnswerRow, Sending
+from tests.fakes.analyzer import Seen
+from tests.services.dispatcher.stage import CutStore, Rows, Stage
+
+HUMAN = Seen("human")
+on_one_database = pytest.mark.parametrize("db_kind", ["sqlite"], indirect=True)
+
+
+async def clips(stage: Stage) -> Rows:
+    return await stage.rows("SELECT * FROM clips ORDER BY clip_id")
+
+
+async def until_clips(stage: Stage, *states: str) -> None:
+    async def reached() -> bool:
+        return [row["state"] for row in await clips(stage)] == list(states)
+
+    await stage.until(reached, f"clips {states}")
+
+
+async def deliver(stage: Stage) -> str:
+    """The worker's answer to the errand that there is; the key of its object."""
+    [errand] = await stage.rows("SELECT errand_id, errand_uuid, kind FROM errands")
+    assert errand["kind"] == "clip"
+    sending = Sending(errand["errand_id"], stage.scene.worker_key, 1)
+    now_ms = stage.clock.now_ms()
+    await stage.store.write(errand_orders.send, (sending,), now_ms)
+    key = f"e{stage.scene.epoch_id}/t1/errands/d1/{errand['errand_uuid']}.ab.mp4"
+    answer = AnswerRow(
+        errand["errand_uuid"], True, "", json.dumps({"codec": "h264"}), key, 9, "video/mp4", stage.scene.epoch_id
+    )
+    verdict = await stage.store.write(errand_orders.answered, stage.scene.tenant_id, "worker", answer, now_ms)
+    assert verdict.recorded
+    return key
+
+
+async def test_an_event_gets_its_clip(stage: Stage) -> None:
+    async with stage.dispatcher():
+        await stage.analyzed((0, HUMAN, stage.clock.now_ms()))
+        await stage.clock.advance(1_000)
+        await until_clips(stage, "asked")
+        key = await deliver(stage)
+        await stage.clock.advance(1_000)
+        await until_clips(stage, "ready")
+        # The same event goes on: there is still one.
+        await stage.analyzed((0, HUMAN, stage.clock.now_ms()))
+        await stage.pass_time(5, 1)
+    [clip] = await clips(stage)
+    assert (clip["state"], clip["object_key"]) == ("ready", key)
+
+
+@on_one_database
+async def test_a_store_that_was_away_for_a_moment_costs_no_clip(stage: Stage) -> None:
+    store = CutStore(stage.store)
+    async with stage.dispatcher(store):
+        await stage.analyzed((0, HUMAN, stage.clock.now_ms()))
+        store.is_cut = True
+        await stage.pass_time(10, 1)
+        assert await clips(stage) == []
+        store.is_cut = False
+        await stage.clock.advance(1_000)
+        await until_clips(stage, "asked")
+        await stage.pass_time(UNSENT_MS // 1000 + 1, 10)
+        await until_clips(stage, "none")
+    [clip] = await clips(stage)
+    assert clip["reason"] == "not_held"
