@@ -8,7 +8,7 @@ import click
 
 from camserver import __version__
 from camserver.base.exits import Exit
-from camserver.commands import accounts, cameras, configuration, database, serving
+from camserver.commands import accounts, cameras, configuration, database, gate, serving
 from camserver.commands.root import Chosen, Commands, find_config, json_option
 
 _EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code.value:>2}  {code.meaning}" for code in Exit)
@@ -68,5 +68,6 @@ for _command in (
     database.db,
     accounts.setup_link,
     cameras.camera,
+    gate.gate,
 ):
     main.add_command(_command)

@@ -30,10 +30,7 @@ def up(
     """
     logs.configure("up", settings.log.format, settings.log.level)
     folders.make_usable(settings.server.data_dir, "server.data_dir")
-    # The children's stderr is a pipe to us, so what is on our side of it decides how their lines look.
-    environ = {**os.environ, "CAMSERVER_LOG_FORMAT": logs.resolve_format(settings.log.format)}
-    if logs.colours_wanted():
-        environ["FORCE_COLOR"] = "1"
+    environ = children_environ(settings, demo)
     commands = [[name] for name in wanted_processes(settings)]
     if demo:
         from camserver.clients.demo_cameras import simulator_options
@@ -45,6 +42,18 @@ def up(
         for command in commands
     ]
     return asyncio.run(_supervise(children, settings, greet, demo))
+
+
+def children_environ(settings: "Settings", demo: bool) -> dict[str, str]:
+    """The variables that children get beside the user's own."""
+    # The children's stderr is a pipe to us, so what is on our side of it decides how their lines look.
+    environ = {**os.environ, "CAMSERVER_LOG_FORMAT": logs.resolve_format(settings.log.format)}
+    if logs.colours_wanted():
+        environ["FORCE_COLOR"] = "1"
+    if demo:
+        # The simulated cameras are on this machine.
+        environ["CAMSERVER_WORKER_ALLOW_LOOPBACK"] = "true"
+    return environ
 
 
 def wanted_processes(settings: "Settings") -> list[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def tool_server(settings: "Settings") -> AsyncIterator["LocalServer"]:
+async def tool_server(settings: "Settings", language: str = "en") -> AsyncIterator["LocalServer"]:
     """The API for a command-line tool: of the server that runs, or of one that lives as long as it is needed.
 
     The latter owns the store meanwhile, so a server that is started beside it waits or is refused, as beside any
@@ -25,7 +25,7 @@ async def tool_server(settings: "Settings") -> AsyncIterator["LocalServer"]:
     """
     from camserver.services.web import service
 
-    running = local_server(settings, settings.web.host, settings.web.port)
+    running = local_server(settings, settings.web.host, settings.web.port, language)
     if await running.is_there():
         yield running
         return
@@ -44,7 +44,8 @@ async def tool_server(settings: "Settings") -> AsyncIterator["LocalServer"]:
             await asyncio.sleep(0.01)
         if web.done():
             await web
-        yield local_server(settings, *sock.getsockname())
+        host, port = sock.getsockname()[:2]
+        yield local_server(settings, host, port, language)
 
 
 async def cancelled(task: asyncio.Task[None]) -> None:
@@ -52,11 +53,11 @@ async def cancelled(task: asyncio.Task[None]) -> None:
     await asyncio.wait([task])
 
 
-def local_server(settings: "Settings", host: str, port: int) -> "LocalServer":
-    """The client of a web service on this machine."""
+def local_server(settings: "Settings", host: str, port: int, language: str = "en") -> "LocalServer":
+    """The client of a web service on this machine; its messages are in `language`."""
     from camserver.clients.local_server import LocalServer
     from camserver.config.secret_files import LOCAL_ADMIN_TOKEN
 
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     shown = f"[{host}]" if ":" in host else host
-    return LocalServer(f"http://{shown}:{port}", settings.server.secrets_dir / LOCAL_ADMIN_TOKEN)
+    return LocalServer(f"http://{shown}:{port}", settings.server.secrets_dir / LOCAL_ADMIN_TOKEN, language)

@@ -138,3 +138,31 @@ async def test_no_token_means_that_no_server_ever_ran_here(tmp_path: Path) -> No
 async def test_an_answer_without_the_list_is_told(server: LocalServer, api: Api) -> None:
     with pytest.raises(Unavailable, match="is no camserver"):
         await server.cameras()
+
+
+async def test_an_errand_is_waited_for(server: LocalServer, api: Api) -> None:
+    api.body = b'{"errand_uuid": "e/1", "state": "failed", "result": {"cause": "no_route"}}'
+    errand = await server.on_errand("/api/probes", {"site": "main"})
+    assert errand["result"] == {"cause": "no_route"}
+    assert [(method, path, body) for method, path, _, body in api.asked] == [
+        ("POST", "/api/probes", {"site": "main"}),
+        ("GET", "/api/errands/e%2F1?wait_sec=20", None),
+    ]
+
+
+async def test_an_errand_that_never_ends_is_given_up(
+    server: LocalServer, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_server, "ERRAND_QUESTIONS_MAX", 3)
+    api.body = b'{"errand_uuid": "e-1", "state": "waiting"}'
+    with pytest.raises(Unavailable, match="does not end"):
+        await server.on_errand("/api/probes", {})
+    assert len(api.asked) == 4
+
+
+async def test_the_picture_of_an_errand(server: LocalServer, api: Api) -> None:
+    api.body = b"\xff\xd8 a picture"
+    assert await server.errand_picture("e-1") == b"\xff\xd8 a picture"
+    api.status, api.body = 404, b"{}"
+    with pytest.raises(NotFound):
+        await server.errand_picture("e-1")

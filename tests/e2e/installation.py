@@ -61,6 +61,7 @@ def installation(launcher: Launcher, data: Path, **more: dict[str, object]) -> I
         "web": {"port": free_port()},
         "control": {"port": free_port()},
         "analyzer": {"port": free_port()},
+        "worker": {"allow_loopback": True},
         "looks": {"polling_interval_sec": 1},
         "gate": {"rule": "threshold"},
         "log": {"format": "json"},

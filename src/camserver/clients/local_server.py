@@ -14,17 +14,22 @@ from camserver.base.errors import CamError, Conflict, Forbidden, NotFound, Rejec
 from camserver.base.secrets import Secret, scrub
 
 TIMEOUT_SEC = 30
+# How long one question about an errand waits for its end; below the time-out.
+ERRAND_WAIT_SEC = 20
+# Errands expire long before.
+ERRAND_QUESTIONS_MAX = 100
 ANSWER_MAX_BYTES = 8_000_000
 MESSAGE_MAX_CHARS = 500
 PAGES_MAX = 1_000
 
 
 class LocalServer:
-    """`address` is where web listens, such as http://127.0.0.1:8080."""
+    """`address` is where web listens, such as http://127.0.0.1:8080; `language` is what its messages are in."""
 
-    def __init__(self, address: str, token_file: Path) -> None:
+    def __init__(self, address: str, token_file: Path, language: str = "en") -> None:
         self._address = address
         self._token_file = token_file
+        self._language = language
 
     async def cameras(self) -> list[dict[str, Any]]:
         """All of them, asked for page by page."""
@@ -47,9 +52,9 @@ class LocalServer:
         url: str,
         user: str | None,
         password: Secret | None,
-        *,
-        polling_interval_sec: float | None = None,
+        **values: object,
     ) -> dict[str, Any]:
+        """`values` are further fields of the request, such as polling_interval_sec."""
         return await self._call(
             "POST",
             "/api/cameras",
@@ -57,9 +62,37 @@ class LocalServer:
                 "camera_id": camera_id,
                 "name": name,
                 "source": {"url": url, "user": user, "password": password.reveal() if password else None},
-                "polling_interval_sec": polling_interval_sec,
+                **values,
             },
         )
+
+    async def camera(self, camera_id: str) -> dict[str, Any]:
+        return await self._call("GET", f"/api/cameras/{quote(camera_id, safe='')}")
+
+    async def on_errand(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Asks for an errand and waits until it is over; what became of it."""
+        errand = await self._call("POST", path, body)
+        for _ in range(ERRAND_QUESTIONS_MAX):
+            where = f"/api/errands/{quote(str(errand.get('errand_uuid', '')), safe='')}"
+            errand = await self._call("GET", f"{where}?wait_sec={ERRAND_WAIT_SEC}")
+            if errand.get("state") not in ("waiting", "sent"):
+                return errand
+        raise Unavailable(f"the errand at {self._address} does not end")
+
+    async def errand_picture(self, errand_uuid: str) -> bytes:
+        """The JPEG that an errand brought."""
+        status, data = await self._ask("GET", f"/api/errands/{quote(errand_uuid, safe='')}/picture", None)
+        if status != 200:
+            _judge(status, _parsed(data), self._address)
+        return data
+
+    async def get(self, path: str) -> dict[str, Any]:
+        """Any answer in JSON, by its path."""
+        return await self._call("GET", path)
+
+    async def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Any other question, by its path."""
+        return await self._call("POST", path, body)
 
     async def is_there(self) -> bool:
         """Whether anything answers at the address."""
@@ -100,15 +133,18 @@ class LocalServer:
             ) from None
 
     async def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        headers = {"Authorization": f"Bearer {self._token().reveal()}"}
+        status, data = await self._ask(method, path, body)
+        return _judge(status, _parsed(data), self._address + path.partition("?")[0])
+
+    async def _ask(self, method: str, path: str, body: dict[str, Any] | None) -> tuple[int, bytes]:
+        headers = {"Authorization": f"Bearer {self._token().reveal()}", "Accept-Language": self._language}
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_SEC)
         try:
             async with (
                 aiohttp.ClientSession(timeout=timeout, headers=headers) as session,
                 session.request(method, self._address + path, json=body, allow_redirects=False) as answer,
             ):
-                content = await _bounded(answer)
-                return _judge(answer.status, content, self._address + path)
+                return answer.status, await _bounded(answer)
         except aiohttp.ClientError as error:
             raise Unavailable(
                 f"no camserver answers at {self._address} ({type(error).__name__}); start it with: camserver up"
@@ -117,14 +153,14 @@ class LocalServer:
             raise Unavailable(f"the camserver at {self._address} did not answer within {TIMEOUT_SEC} s") from error
 
 
-async def _bounded(answer: aiohttp.ClientResponse) -> dict[str, Any]:
-    """The JSON object of an answer; empty for none."""
+async def _bounded(answer: aiohttp.ClientResponse) -> bytes:
+    """The content of an answer."""
     data = await answer.content.read(ANSWER_MAX_BYTES + 1)
     while not answer.content.at_eof() and len(data) <= ANSWER_MAX_BYTES:
         data += await answer.content.read(ANSWER_MAX_BYTES + 1 - len(data))
     if len(data) > ANSWER_MAX_BYTES:
         raise Unavailable(f"the answer is longer than {ANSWER_MAX_BYTES} bytes; this is no camserver")
-    return _parsed(data)
+    return data
 
 
 def _parsed(data: bytes) -> dict[str, Any]:

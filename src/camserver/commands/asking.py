@@ -1,12 +1,15 @@
 """How a command asks the server."""
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from camserver.commands.root import Chosen
+from camserver.commands.shown import reader_language
 
 if TYPE_CHECKING:
+    from camserver.base.secrets import Secret
     from camserver.clients.local_server import LocalServer
 
 T = TypeVar("T")
@@ -17,7 +20,37 @@ def with_server(chosen: Chosen, call: Callable[["LocalServer"], Awaitable[T]]) -
     from camserver.tool_server import tool_server
 
     async def work() -> T:
-        async with tool_server(chosen.settings()) as server:
+        async with tool_server(chosen.settings(), reader_language()) as server:
             return await call(server)
 
     return asyncio.run(work())
+
+
+def with_running_server(chosen: Chosen, call: Callable[["LocalServer"], Awaitable[T]]) -> T:
+    """The same for what only a worker can do: there must be a server that runs."""
+    from camserver.base.errors import Unavailable
+    from camserver.tool_server import local_server
+
+    async def work() -> T:
+        settings = chosen.settings()
+        server = local_server(settings, settings.web.host, settings.web.port, reader_language())
+        if not await server.is_there():
+            raise Unavailable(
+                "no camserver runs here, and only its workers reach cameras; start it with: camserver up"
+            )
+        return await call(server)
+
+    return asyncio.run(work())
+
+
+def password_from_stdin(wanted: bool) -> "Secret | None":
+    """The first line of standard input; never an argument, which others on the machine can read."""
+    from camserver.base.secrets import Secret
+
+    return Secret(sys.stdin.readline().rstrip("\r\n")) if wanted else None
+
+
+def revealed(source: dict[str, Any]) -> dict[str, Any]:
+    """A source as it is sent, its password in the clear."""
+    password = source["password"]
+    return source | {"password": None if password is None else password.reveal()}

@@ -32,7 +32,13 @@ def method_of(route: GuardedRoute) -> str:
 
 
 def concrete(path: str) -> str:
-    for name, value in (("camera_id", "cam_1"), ("event_uuid", "e1"), ("frame_uuid", "f1"), ("incident_uuid", "i1")):
+    for name, value in (
+        ("camera_id", "cam_1"),
+        ("event_uuid", "e1"),
+        ("frame_uuid", "f1"),
+        ("incident_uuid", "i1"),
+        ("errand_uuid", "x1"),
+    ):
         path = path.replace(f"{{{name}}}", value)
     assert "{" not in path
     return path
@@ -204,6 +210,7 @@ async def test_every_answer_has_the_security_headers(web: RunningWeb) -> None:
         policy = reply.headers["Content-Security-Policy"]
         assert "frame-ancestors 'none'" in policy
         assert "script-src 'self'" in policy
+        assert "media-src 'self'" in policy
         assert "unsafe" not in policy
         assert reply.headers["X-Content-Type-Options"] == "nosniff"
         assert reply.headers["Referrer-Policy"] == "same-origin"

@@ -135,7 +135,8 @@ async def test_asking_for_a_link(web: RunningWeb) -> None:
     owner = await owner_with_frame(web, full_bytes=None)
     for asked, status in (
         ({"frame_uuid": "f1", "kind": "full"}, 404),
-        ({"frame_uuid": "f1", "kind": "clip"}, 400),
+        ({"frame_uuid": "f1", "kind": "clip"}, 404),
+        ({"frame_uuid": "f1", "kind": "thumb"}, 400),
         ({"frame_uuid": "f1", "ttl_sec": 0}, 400),
         ({"frame_uuid": "f1", "ttl_sec": 604_801}, 400),
         ({"frame_uuid": "../f1"}, 400),

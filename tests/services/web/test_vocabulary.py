@@ -12,6 +12,7 @@ async def test_the_words_are_named_in_both_languages(web: RunningWeb) -> None:
     assert (human["label_ja"], human["label_en"]) == ("人を検知", "Person detected")
     assert {tag["group"] for tag in found["tags"]} == {"notify_safe", "investigation_only"}
     assert all(tag["label_ja"] and tag["label_en"] for tag in found["tags"])
+    assert "Picture frozen" in [tag["label_en"] for tag in found["tags"]]  # the server's own
 
     await web.store.write(execute, "UPDATE users SET role = :role", {"role": Role.VIEWER.value})
     seen = (await owner.get("/api/vocabulary")).body

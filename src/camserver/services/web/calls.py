@@ -1,6 +1,6 @@
 """What a request handler works with: the service's resources and the one call it answers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -16,6 +16,7 @@ from camserver.services.web.feeds import Feeds
 from camserver.services.web.messages import Language, choose_language
 from camserver.services.web.passwords import Passwords
 from camserver.services.web.throttle import Devices, Throttle
+from camserver.services.web.waits import Waits
 from camserver.store import ScopedStore, Store
 from camserver.store.first_start import Home
 from camserver.store.sessions import SignedIn
@@ -37,6 +38,7 @@ class Web:
     throttle: Throttle
     devices: Devices
     feeds: Feeds
+    waits: Waits = field(default_factory=Waits)
 
 
 @dataclass(frozen=True, slots=True)

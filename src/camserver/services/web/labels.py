@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterable
 from functools import lru_cache
 
-from camserver.domain.phrases import primary_event_phrase
-from camserver.domain.vocabulary import Tag, Vocabulary, parse_vocabulary
+from camserver.domain.phrases import OWN_TAGS, camera_cause_phrase, camera_issue_phrase, primary_event_phrase
+from camserver.domain.vocabulary import NOTIFY_SAFE, Tag, Vocabulary, parse_vocabulary
 from camserver.services.web.calls import Call
 from camserver.store import vocabularies
+from camserver.store.cameras import CameraHealth
 from camserver.wire import api
 
 
@@ -23,16 +24,17 @@ def _parsed(text: str) -> Vocabulary:
 
 
 def shown_tags(vocabulary: Vocabulary, tag_ids: Iterable[str]) -> list[api.Tag]:
-    """Tags with their labels. One of an older vocabulary is shown by its id."""
+    """Tags with their labels. One of an older vocabulary is shown by its id, the server's own by their phrases."""
     return [shown_tag(vocabulary.tag(tag_id) or _unknown(vocabulary, tag_id)) for tag_id in tag_ids]
 
 
 def _unknown(vocabulary: Vocabulary, tag_id: str) -> Tag:
+    own = OWN_TAGS.get(tag_id)
     return Tag(
         id=tag_id,
-        group=vocabulary.group_of(tag_id),
-        label_ja=tag_id,
-        label_en=tag_id,
+        group=vocabulary.group_of(tag_id) if own is None else NOTIFY_SAFE,
+        label_ja=tag_id if own is None else own.ja,
+        label_en=tag_id if own is None else own.en,
         severity_default=0,
         notify_allowed=False,
         retention_hint="normal",
@@ -54,3 +56,30 @@ def shown_tag(tag: Tag) -> api.Tag:
 def shown_primary_event(primary_event: str) -> api.Label:
     phrase = primary_event_phrase(primary_event)
     return api.Label(id=primary_event, label_ja=phrase.ja, label_en=phrase.en)
+
+
+def shown_issue(kind: str) -> api.Label:
+    phrase = camera_issue_phrase(kind)
+    return api.Label(id=kind, label_ja=phrase.ja, label_en=phrase.en)
+
+
+def shown_cause(cause: str) -> api.Label | None:
+    """Why a camera does not work, in plain words; None when there is nothing to say."""
+    if not cause:
+        return None
+    phrase = camera_cause_phrase(cause)
+    return api.Label(id=cause, label_ja=phrase.ja, label_en=phrase.en)
+
+
+def shown_health(health: CameraHealth) -> api.CameraHealth:
+    return api.CameraHealth.model_validate(
+        {
+            "state": health.state,
+            "since": health.since,
+            "cause": shown_cause(health.cause),
+            "issues": [
+                {**shown_issue(issue.kind).model_dump(), "since": issue.since, "event_uuid": issue.event_uuid}
+                for issue in health.issues
+            ],
+        }
+    )

@@ -37,8 +37,10 @@ _JA_BY_REASON: Mapping[str, str] = {
     "no_incident": "このインシデントはありません。保存期間を過ぎた可能性があります。",
     "no_frame": "この画像はありません。保存期間を過ぎた可能性があります。",
     "no_frame_picture": "この種類の画像（{kind}）はありません。",
-    "case_media": "この画像は案件の証拠です。閲覧には調査の権限が必要です。",
-    "case_link": "案件の証拠の画像にはリンクを作れません。サインインしてご覧ください。",
+    "no_clip": "このイベントの動画クリップはありません。",
+    "bad_range": "動画クリップは {bytes} バイトです。その範囲は読み出せません。",
+    "case_media": "この画像または動画は案件の証拠です。閲覧には調査の権限が必要です。",
+    "case_link": "案件の証拠にはリンクを作れません。サインインしてご覧ください。",
     "link_bad": "リンクが正しくありません。リンクをもう一度受け取ってください。",
     "link_expired": "リンクの期限が切れています。新しいリンクを受け取ってください。",
     "feed_full": "接続数が上限に達しています。使っていないタブを閉じてください。",
@@ -49,6 +51,21 @@ _JA_BY_REASON: Mapping[str, str] = {
     "url_scheme": "この形式のURLは使えません。使えるのは {schemes} です。",
     "url_type": "カメラの種類とURLの形式が合っていません。",
     "url_two_credentials": "認証情報がURLと入力欄の両方にあります。どちらか一方にしてください。",
+    "sub_other_host": "ログインのあるカメラでは、メインとサブのアドレスは同じホストにしてください。",
+    "sub_other_login": "メインとサブのストリームのユーザー名とパスワードは同じにしてください。",
+    "polygon_points": "{place}: 多角形の点は3個から64個までです。",
+    "polygon_outside": "{place}: 点は画像内の位置を0から1の [x, y] で指定してください。",
+    "polygon_line": "{place}: 点が一直線上にあるため、領域になりません。",
+    "polygon_total": "マスクとゾーンの点が多すぎます。合計2048個以下にしてください。",
+    "zone_names": "同じ名前のゾーンがあります。別の名前にしてください。",
+    "errands_full": "実行中の依頼が多すぎます。終わるまで待ってからもう一度お試しください。",
+    "no_errand": "この依頼はありません。結果は1時間で消えます。もう一度実行してください。",
+    "no_errand_picture": "この依頼には画像がありません。",
+    "no_sub": "カメラ「{camera_id}」にサブストリームはありません。",
+    "no_reference": "カメラ「{camera_id}」のONVIF識別子が不明です。つながるときに一度プローブするか、"
+    "アドレスを手で変更してください。",
+    "no_ip_address": "IPアドレスを指定してください。",
+    "move_not_proven": "別のアドレスでこのカメラを確認した、10分以内のプローブがありません。もう一度探してください。",
     "source_needs_admin": "この種類のカメラを追加できるのはシステム管理者だけです。",
     "no_route": "このページはありません。",
     "wrong_method": "この操作はできません。",
@@ -64,6 +81,21 @@ _JA_BY_CODE: Mapping[str, str] = {
     "conflict": "他の操作と重なりました。もう一度お試しください。",
     "bad_input": "入力内容に誤りがあります。",
 }
+# What an errand's message says, where it is one of these; what cameras and drivers say is told as it came.
+_JA_OF_ERRANDS: Mapping[str, str] = {
+    "the worker did not answer in time": "ワーカーから時間内に応答がありませんでした。",
+    "no worker holds this camera now": "このカメラを担当しているワーカーがありません。",
+    "no worker of this site is connected now": "このサイトに接続中のワーカーがありません。",
+    "the worker is busy with other errands; try again later": "ワーカーが混み合っています。後でお試しください。",
+    "this worker does not know how to do that; install a newer version": "このワーカーは対応していません。"
+    "新しいバージョンをインストールしてください。",
+    "the worker failed at it; its log says why": "ワーカーで処理に失敗しました。原因はワーカーのログにあります。",
+    "the answer is too large to be sent": "結果が大きすぎて送信できませんでした。",
+    "this worker does not hold the camera any more; try again": "カメラの担当が変わりました。再度お試しください。",
+    "the camera is not to be processed, so it is not looked at": "「処理しない」設定のため、撮影しません。",
+    "the camera refused user or password; it is not tried again so soon, lest it lock them out": "カメラがユーザー名"
+    "またはパスワードを拒否しました。ロックを避けるため、しばらく再試行しません。",
+}
 _JA_OTHERWISE = "処理できませんでした。もう一度お試しください。"
 
 
@@ -76,6 +108,13 @@ def message_for(error: CamError, language: Language) -> str:
     except (KeyError, IndexError):
         # A detail that the text names is missing; the sentence is still better than none.
         return text
+
+
+def errand_message(message: str, result: object, language: Language) -> str:
+    """What came of an errand, in the reader's language as far as it is known in it."""
+    if isinstance(result, dict) and isinstance(said := result.get(f"said_{language}"), str) and said:
+        return said
+    return _JA_OF_ERRANDS.get(message, message) if language == "ja" else message
 
 
 def choose_language(accept_language: str) -> Language:

@@ -56,6 +56,9 @@ class Routes:
     def post(self, path: str, needs: Needs, **options: Any) -> Callable[[H], H]:
         return self._add("POST", path, needs, options)
 
+    def patch(self, path: str, needs: Needs, **options: Any) -> Callable[[H], H]:
+        return self._add("PATCH", path, needs, options)
+
     def delete(self, path: str, needs: Needs, **options: Any) -> Callable[[H], H]:
         return self._add("DELETE", path, needs, options)
 

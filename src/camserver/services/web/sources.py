@@ -4,6 +4,7 @@ No message made here holds any part of an address: a mistyped one may show its p
 """
 
 import json
+import re
 from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
@@ -12,9 +13,15 @@ from camserver.base.secrets import Secret
 from camserver.wire.api import SourceAsked
 
 # Type → its schemes.
-SCHEMES = {"rtsp": ("rtsp", "rtsps"), "http": ("http", "https"), "file": ("file",), "test": ("test",)}
-# They make a worker open files of its machine or invent pictures; not for those who only manage a site.
-LOCAL_TYPES = frozenset({"file", "test"})
+SCHEMES = {
+    "rtsp": ("rtsp", "rtsps"),
+    "http": ("http", "https"),
+    "webcam": ("webcam",),
+    "file": ("file",),
+    "test": ("test",),
+}
+# They make a worker open what is on its own machine, or invent pictures; not for those who only manage a site.
+LOCAL_TYPES = frozenset({"webcam", "file", "test"})
 _TYPE_OF = {scheme: kind for kind, schemes in SCHEMES.items() for scheme in schemes}
 _ENCODE_HINT = "write / ? # @ and : in a user name or password as %2F %3F %23 %40 %3A, or give them apart"
 
@@ -62,6 +69,18 @@ def parse_source(asked: SourceAsked) -> Source:
     return Source(kind, urlunsplit(parts._replace(netloc=_host_of(parts))), inside or apart)
 
 
+def one_login(main: Source, sub: Source | None) -> Login | None:
+    """The login of a camera's two streams, which is one."""
+    if sub is None or sub.login is None:
+        return main.login
+    if main.login is not None and main.login.plaintext() != sub.login.plaintext():
+        raise BadInput(
+            "the two streams of a camera have one login; give the same for both, or only once",
+            reason="sub_other_login",
+        )
+    return sub.login
+
+
 def shown_url(kind: str, url: str) -> str:
     """An address as it may be shown: some cameras take passwords and tokens in the query."""
     if kind in LOCAL_TYPES:
@@ -86,6 +105,12 @@ def _check_place(parts: SplitResult, kind: str) -> None:
         if parts.netloc or not parts.path.startswith("/") or ".." in parts.path.split("/"):
             raise BadInput(
                 "the address of a file must look like file:///folder/picture.jpg; change it", reason="url_form"
+            )
+        return
+    if kind == "webcam":
+        if parts.netloc or not re.fullmatch(r"/dev/video[0-9]{1,3}", parts.path):
+            raise BadInput(
+                "the address of a webcam must look like webcam:///dev/video0; change it", reason="url_form"
             )
         return
     if not parts.hostname:

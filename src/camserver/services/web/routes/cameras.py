@@ -1,20 +1,24 @@
-"""Cameras: list, add, look at, remove; and the newest picture of each."""
+"""Cameras: list, add, change, look at, remove; and the newest picture of each."""
 
+import json
 from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import Path, Query, Response
 
 from camserver.base.credentials import Sealed, seal
-from camserver.base.errors import Forbidden, NotFound
+from camserver.base.errors import BadInput, Forbidden, NotFound
+from camserver.base.secrets import Secret
 from camserver.domain.people import Permission
 from camserver.objects.keys import Kind
-from camserver.services.web import pictures
+from camserver.services.web import camera_values, pictures
 from camserver.services.web.calls import Call, TheCall
+from camserver.services.web.labels import shown_health
 from camserver.services.web.routing import Routes
-from camserver.services.web.sources import LOCAL_TYPES, Source, parse_source, shown_url
-from camserver.store import cameras
-from camserver.store.cameras import CameraSummary, LatestFrame
+from camserver.services.web.sources import LOCAL_TYPES, Login, Source, one_login, parse_source, shown_url
+from camserver.store import camera_changes, cameras
+from camserver.store.camera_changes import CameraChange
+from camserver.store.cameras import CameraSummary, LatestFrame, Stream
 from camserver.wire import api
 
 routes = Routes()
@@ -32,7 +36,7 @@ async def list_cameras(
     """Cameras in the order of their ids, each with its newest look."""
     found = await call.store.read(cameras.page, after, limit)
     return api.CameraPage(
-        cameras=[_shown(call, camera) for camera in found],
+        cameras=[shown(call, camera) for camera in found],
         next_after=found[-1].camera_id if len(found) == limit else None,
     )
 
@@ -40,29 +44,49 @@ async def list_cameras(
 @routes.post("/api/cameras", Permission.MANAGE_CAMERAS, status_code=201)
 async def add_camera(call: TheCall, asked: api.CameraAsked) -> api.Camera:
     """Adds a camera. Credentials are stored encrypted and never given out again."""
-    source = parse_source(asked.source)
-    if source.type in LOCAL_TYPES and not call.principal.may(Permission.MANAGE_SYSTEM):
-        raise Forbidden(
-            f"a camera of type {source.type} opens what is on the worker's own machine; only a system "
-            "administrator may add one",
-            reason="source_needs_admin",
-        )
+    source = permitted(call, asked.source)
+    sub = None if asked.sub is None else permitted(call, asked.sub)
     new = cameras.NewCamera(
         camera_id=asked.camera_id,
         name=asked.name.strip() or asked.camera_id,
         site=asked.site,
-        source_type=source.type,
-        url=source.url,
-        credentials=_sealed(call, asked.camera_id, source),
-        polling_interval_sec=asked.polling_interval_sec,
+        main=Stream(source.type, source.url),
+        sub=None if sub is None else Stream(sub.type, sub.url),
+        credentials=_sealed(call, asked.camera_id, one_login(source, sub)),
+        values=camera_values.overrides(asked),
+        do_not_process=asked.do_not_process,
+        network_zone=asked.network_zone,
     )
-    return _shown(call, await call.store.write(cameras.add, new, call.address, call.now_ms))
+    return shown(call, await call.store.write(cameras.add, new, call.address, call.now_ms))
 
 
 @routes.get("/api/cameras/{camera_id}", Permission.READ)
 async def get_camera(call: TheCall, camera_id: CameraId) -> api.Camera:
     """One camera."""
-    return _shown(call, await call.store.read(cameras.get, camera_id))
+    return shown(call, await call.store.read(cameras.get, camera_id))
+
+
+@routes.patch("/api/cameras/{camera_id}", Permission.MANAGE_CAMERAS)
+async def change_camera(call: TheCall, camera_id: CameraId, asked: api.CameraChange) -> api.Camera:
+    """Changes a camera. Its worker goes on with the new values at once, without giving the camera back."""
+    given = asked.model_fields_set
+    source = None if asked.source is None else permitted(call, asked.source)
+    sub = None if asked.sub is None else permitted(call, asked.sub)
+    wanted = CameraChange(
+        name=None if asked.name is None else asked.name.strip() or camera_id,
+        enabled=asked.enabled,
+        do_not_process=asked.do_not_process,
+        network_zone=asked.network_zone,
+        site=asked.site,
+        main=None if source is None else Stream(source.type, source.url),
+        sub=None if sub is None else Stream(sub.type, sub.url),
+        without_sub="sub" in given and sub is None,
+        credentials=_sealed(call, camera_id, _new_login(asked, source, sub)),
+        without_credentials="credentials" in given and asked.credentials is None,
+        values=tuple(camera_values.columns(asked).items()),
+    )
+    changed = await call.store.write(camera_changes.change, camera_id, wanted, call.address, call.now_ms)
+    return shown(call, changed)
 
 
 @routes.delete("/api/cameras/{camera_id}", Permission.MANAGE_CAMERAS, status_code=204)
@@ -94,21 +118,50 @@ async def latest_picture(call: TheCall, camera_id: CameraId) -> Response:
     return await pictures.picture_response(call, place, Kind.INFER, {"Cache-Control": "private, no-cache"})
 
 
-def _sealed(call: Call, camera_id: str, source: Source) -> Sealed | None:
-    if source.login is None:
+def permitted(call: Call, asked: api.SourceAsked) -> Source:
+    source = parse_source(asked)
+    if source.type in LOCAL_TYPES and not call.principal.may(Permission.MANAGE_SYSTEM):
+        raise Forbidden(
+            f"a camera of type {source.type} opens what is on the worker's own machine; only a system "
+            "administrator may add one",
+            reason="source_needs_admin",
+        )
+    return source
+
+
+def _new_login(asked: api.CameraChange, source: Source | None, sub: Source | None) -> Login | None:
+    """The login that a change brings, wherever it stands."""
+    inside = None
+    if source is not None:
+        inside = one_login(source, sub)
+    elif sub is not None:
+        inside = sub.login
+    if asked.credentials is None:
+        return inside
+    if inside is not None:
+        raise BadInput("user and password are given twice; give them once", reason="url_two_credentials")
+    return Login(asked.credentials.user, Secret(asked.credentials.password))
+
+
+def _sealed(call: Call, camera_id: str, login: Login | None) -> Sealed | None:
+    if login is None:
         return None
     key = call.web.secrets.credential_key_bytes()
-    return seal(key, call.principal.tenant_id, camera_id, source.login.plaintext())
+    return seal(key, call.principal.tenant_id, camera_id, login.plaintext())
 
 
-def _shown(call: Call, camera: CameraSummary) -> api.Camera:
-    source = None
-    if call.principal.may(Permission.MANAGE_CAMERAS):
-        source = api.Source(
-            type=camera.source_type,
-            url=shown_url(camera.source_type, camera.url),
-            has_credentials=camera.has_credentials,
-        )
+def _source(camera: CameraSummary, stream: Stream | None) -> api.Source | None:
+    if stream is None:
+        return None
+    return api.Source(
+        type=stream.source_type,
+        url=shown_url(stream.source_type, stream.url),
+        has_credentials=camera.has_credentials,
+    )
+
+
+def shown(call: Call, camera: CameraSummary) -> api.Camera:
+    manages = call.principal.may(Permission.MANAGE_CAMERAS)
     default_sec = call.web.settings.looks.polling_interval_sec
     return api.Camera(
         camera_id=camera.camera_id,
@@ -117,14 +170,20 @@ def _shown(call: Call, camera: CameraSummary) -> api.Camera:
         enabled=camera.enabled,
         state=camera.state,
         state_reason=camera.state_reason,
-        polling_interval_sec=default_sec if camera.polling_interval_sec is None else camera.polling_interval_sec,
-        source=source,
+        polling_interval_sec=camera.own.polling_interval_sec or default_sec,
+        source=_source(camera, camera.main) if manages else None,
+        sub=_source(camera, camera.sub) if manages else None,
+        own=camera_values.own(camera.own, camera.network_zone) if manages else None,
+        do_not_process=camera.do_not_process,
+        caps=None if camera.caps is None else json.loads(camera.caps),
+        last_probe_at=camera.last_probe_at,
         created_at=camera.created_at,
         latest=None if camera.latest is None else _look(camera.latest),
         latest_picture=(
             None if camera.latest_picture is None else api.PictureRef.model_validate(asdict(camera.latest_picture))
         ),
         open_event=None if camera.open_event is None else api.OpenEvent.model_validate(asdict(camera.open_event)),
+        health=shown_health(camera.health),
     )
 
 

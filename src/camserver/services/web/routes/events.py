@@ -8,12 +8,13 @@ from fastapi import Path, Query
 from camserver.domain.people import Permission
 from camserver.domain.vocabulary import Vocabulary
 from camserver.services.web.calls import TheCall
-from camserver.services.web.labels import active_vocabulary, shown_tags
-from camserver.services.web.routes.filters import CameraIds, Cursor, From, PrimaryEvents, SeverityMin, To
+from camserver.services.web.labels import active_vocabulary, shown_cause, shown_issue, shown_tags
+from camserver.services.web.routes.clips import shown_clip
+from camserver.services.web.routes.filters import CameraIds, Cursor, From, PrimaryEvents, SeverityMin, TagIds, To
 from camserver.services.web.routes.frames import shown_frame
 from camserver.services.web.routes.incidents import shown_incident
 from camserver.services.web.routing import Routes
-from camserver.store import event_pages, frame_pages
+from camserver.store import clips, event_pages, frame_pages
 from camserver.store.event_pages import EventFilter, EventSummary
 from camserver.wire import api
 
@@ -29,6 +30,7 @@ async def list_events(
     call: TheCall,
     camera_ids: CameraIds = [],  # noqa: B006 - read by FastAPI, which gives each call its own
     primary_events: PrimaryEvents = [],  # noqa: B006 - as above
+    tags: TagIds = [],  # noqa: B006 - as above
     severity_min: SeverityMin = 0,
     state: Literal["open", "closed"] | None = None,
     incident: Annotated[str | None, Query(pattern=api.UUID_PATTERN)] = None,
@@ -41,6 +43,7 @@ async def list_events(
     wanted = EventFilter(
         camera_ids=tuple(camera_ids),
         primary_events=tuple(primary_events),
+        tags=tuple(tags),
         severity_min=severity_min,
         state=state,
         incident_uuid=incident,
@@ -57,14 +60,16 @@ async def list_events(
 
 @routes.get("/api/events/{event_uuid}", Permission.READ)
 async def get_event(call: TheCall, event_uuid: EventUuid) -> api.EventDetail:
-    """One event with its incident and its best frame."""
+    """One event with its incident, its best frame and how its clip stands."""
     found = await call.store.read(event_pages.get, event_uuid)
+    clip = await call.store.read(clips.of_event, event_uuid)
     vocabulary = await active_vocabulary(call)
     return api.EventDetail.model_validate(
         {
             **_shown(vocabulary, found.summary),
             "incident": None if found.incident is None else shown_incident(found.incident),
             "best_frame": None if found.best_frame is None else shown_frame(vocabulary, found.best_frame),
+            "clip": None if clip is None else shown_clip(clip),
         }
     )
 
@@ -86,4 +91,9 @@ async def list_event_frames(
 
 
 def _shown(vocabulary: Vocabulary, event: EventSummary) -> dict[str, object]:
-    return {**asdict(event), "tags": shown_tags(vocabulary, event.tags)}
+    return {
+        **asdict(event),
+        "tags": shown_tags(vocabulary, event.tags),
+        "issue": shown_issue(event.subject) if event.subject else None,
+        "cause": shown_cause(event.cause),
+    }

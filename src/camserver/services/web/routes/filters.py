@@ -14,6 +14,7 @@ CameraIds = Annotated[
 PrimaryEvents = Annotated[
     list[Annotated[str, Query(max_length=32)]], Query(alias="primary_event", max_length=VALUES_MAX)
 ]
+TagIds = Annotated[list[Annotated[str, Query(max_length=64)]], Query(alias="tag", max_length=VALUES_MAX)]
 SeverityMin = Annotated[int, Query(ge=0, le=3)]
 From = Annotated[int | None, Query(alias="from", ge=0, lt=2**62, description="UTC epoch ms, included")]
 To = Annotated[int | None, Query(alias="to", ge=0, lt=2**62, description="UTC epoch ms, not included")]

@@ -10,18 +10,24 @@ from camserver.domain import links
 from camserver.domain.links import LinkKeys, Signature
 from camserver.domain.people import Permission
 from camserver.objects.keys import Kind
-from camserver.services.web import pictures
+from camserver.services.web import films, pictures
 from camserver.services.web.access import Gate
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.routing import Routes
-from camserver.store import frame_pages
+from camserver.store import clips, frame_pages
 from camserver.wire import api
 
 routes = Routes()
 
 # A search engine that is given a link must not keep what it opens.
 _HEADERS = {"Cache-Control": "private, max-age=60", "X-Robots-Tag": "noindex"}
-_OBJECTS = tuple(kind.value for kind in Kind)
+CLIP = "clip"
+_OBJECTS = (*(kind.value for kind in Kind), CLIP)
+
+_RESPONSES: dict[int | str, dict[str, object]] = {
+    **films.RESPONSES,
+    200: {"content": {"image/jpeg": {}, "video/mp4": {}}},
+}
 
 # Unbounded in form: whatever is wrong with a link is the same answer.
 Part = Annotated[str, Query(max_length=200)]
@@ -29,8 +35,14 @@ Part = Annotated[str, Query(max_length=200)]
 
 @routes.post("/api/media/link", Permission.READ)
 async def make_link(call: TheCall, asked: api.MediaLinkAsked) -> api.MediaLink:
-    """A link that opens one picture without signing in, until it expires. Pictures of cases have none."""
-    await call.store.read(frame_pages.linkable_picture, asked.frame_uuid, asked.kind)
+    """A link that opens one picture, or the clip of the frame's event, without signing in, until it expires.
+
+    What belongs to a case has none.
+    """
+    if asked.kind == CLIP:
+        await call.store.read(clips.linkable, asked.frame_uuid)
+    else:
+        await call.store.read(frame_pages.linkable_picture, asked.frame_uuid, asked.kind)
     ttl_sec = asked.ttl_sec or call.web.settings.media.link_ttl_sec
     exp_unix = call.now_ms // 1000 + ttl_sec
     signature = links.sign(_keys(call), asked.frame_uuid, asked.kind, exp_unix)
@@ -38,11 +50,13 @@ async def make_link(call: TheCall, asked: api.MediaLinkAsked) -> api.MediaLink:
     return api.MediaLink(url=url, expires_at=exp_unix * 1000)
 
 
-@routes.get("/media/frame/{frame_uuid}", Gate.PUBLIC, response_class=Response, responses=pictures.RESPONSES)
+@routes.get("/media/frame/{frame_uuid}", Gate.PUBLIC, response_class=Response, responses=_RESPONSES)
 async def open_link(call: TheCall, frame_uuid: str, exp: Part = "", sig: Part = "", kid: Part = "") -> Response:
-    """The picture of a signed link; 403 when the link is not whole, not ours or over."""
+    """The picture or clip of a signed link; 403 when the link is not whole, not ours or over."""
     # Before anything is read: without a signature nobody learns whether there is such a frame.
     kind = links.opened(_keys(call), frame_uuid, Signature(exp, sig, kid), _OBJECTS, call.now_ms)
+    if kind == CLIP:
+        return await films.clip_response(call, await call.web.store.read(clips.linked, frame_uuid), _HEADERS)
     place = await call.web.store.read(frame_pages.linked_picture, frame_uuid, kind)
     return await pictures.picture_response(call, place, Kind(kind), _HEADERS)
 

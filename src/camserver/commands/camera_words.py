@@ -1,0 +1,108 @@
+"""What `camserver camera` says, in Japanese and English; the terminal's language decides."""
+
+from collections.abc import Mapping
+
+from camserver.commands.shown import reader_language
+from camserver.domain.phrases import Phrase
+
+_WORDS: Mapping[str, Phrase] = {
+    # List
+    "added": Phrase("{camera_id} を追加しました。", "Added {camera_id}."),
+    "removed": Phrase("{camera_id} を削除しました。", "Removed {camera_id}."),
+    "remove": Phrase("{camera_id} を削除しますか", "Remove {camera_id}?"),
+    "no_cameras": Phrase(
+        "カメラはまだありません。追加するには: camserver camera add",
+        "No cameras yet; add one with: camserver camera add",
+    ),
+    "off": Phrase("無効", "OFF"),
+    # Probe
+    "the_camera": Phrase("カメラ", "The camera"),
+    "fps": Phrase("{value} fps", "{value} fps"),
+    "gop": Phrase("キーフレーム間隔 {value} 秒", "a keyframe every {value} s"),
+    "kbit": Phrase("{value} kbit/s", "{value} kbit/s"),
+    "sound": Phrase("音声あり", "with sound"),
+    "transport": Phrase("{value} で受信", "over {value}"),
+    "step": Phrase("{step} {value} ms", "{step} {value} ms"),
+    "in_all": Phrase("計 {value} ms", "{value} ms in all"),
+    "picture": Phrase("画像: {file}", "Picture: {file}"),
+    "other_device": Phrase(
+        "このアドレスの機器は以前と異なります。カメラを交換した場合は --renew を付けてプローブしてください。",
+        "Another device than before is at this address. If the camera was replaced, probe it with --renew.",
+    ),
+    "seen_at": Phrase(
+        "現在は {address} で応答しています。変更するには: camserver camera rediscover {camera_id} --apply",
+        "It answers at {address} now; move it with: camserver camera rediscover {camera_id} --apply",
+    ),
+    # Discovery
+    "no_devices": Phrase(
+        "応答したONVIF機器はありません。カメラの設定でONVIFが有効か確かめてください。",
+        "No ONVIF device answered; is ONVIF switched on in the cameras?",
+    ),
+    "no_sighting": Phrase(
+        "このカメラのONVIF識別子で応答する機器はありません。", "No device answers with this camera's ONVIF reference."
+    ),
+    "device": Phrase(
+        "{manufacturer} {model}、ファームウェア {firmware}、シリアル番号 {serial}",
+        "{manufacturer} {model}, firmware {firmware}, serial {serial}",
+    ),
+    "add_with": Phrase("追加するには: {command}", "Add it with: {command}"),
+    "moved": Phrase(
+        "{camera_id} は {address} で応答します。アドレスを変更しました。",
+        "{camera_id} answers at {address}; its address is changed to that.",
+    ),
+    "not_moved": Phrase(
+        "{camera_id} は {address} で応答します。アドレスはそのままです。変更するには --apply を付けてください。",
+        "{camera_id} answers at {address}; its address stays; change it with --apply.",
+    ),
+    "in_place": Phrase(
+        "{camera_id} は今のアドレス {address} で応答します。",
+        "{camera_id} answers at {address}; that is its address already.",
+    ),
+    # Import
+    "import_add": Phrase("追加予定", "would add"),
+    "import_added": Phrase("追加", "added"),
+    "import_same": Phrase("登録済み", "is there"),
+    "import_differs": Phrase("相違あり（変更なし）", "differs"),
+    "import_failed": Phrase("失敗", "failed"),
+    "note": Phrase("注意", "note"),
+    "import_would": Phrase("{added} 台を追加予定、その他 {others} 台。", "{added} would be added, {others} others."),
+    "import_done": Phrase("{added} 台を追加、その他 {others} 台。", "{added} added, {others} others."),
+    "import_incomplete": Phrase(
+        "{file}: 取り込めないものがあります。修正してもう一度実行してください。",
+        "{file}: not everything could be taken over; correct it and run the import again",
+    ),
+}
+STEPS: Mapping[str, Phrase] = {
+    "resolve": Phrase("名前解決", "resolve"),
+    "connect": Phrase("接続", "connect"),
+    "tls": Phrase("TLS", "tls"),
+    "describe": Phrase("情報取得", "describe"),
+    "open": Phrase("受信開始", "open"),
+    "keyframe": Phrase("キーフレーム", "keyframe"),
+    "picture": Phrase("画像取得", "picture"),
+    "decode": Phrase("デコード", "decode"),
+}
+_HEADS: Mapping[str, Phrase] = {
+    "list": Phrase(
+        "ID|名前|状態|健全性|最終画像|コーデック|サイズ|間隔", "ID|NAME|STATE|HEALTH|LAST LOOK|CODEC|SIZE|EVERY"
+    ),
+    "devices": Phrase("アドレス|名前|機種|カメラ|識別子", "ADDRESS|NAME|MODEL|CAMERA|REFERENCE"),
+    "profiles": Phrase("プロファイル|コーデック|サイズ|FPS|用途|アドレス", "PROFILE|CODEC|SIZE|FPS|USE|ADDRESS"),
+}
+
+
+def say(key: str, **facts: object) -> str:
+    return _chosen(_WORDS[key]).format(**facts)
+
+
+def step_name(name: str) -> str:
+    return _chosen(STEPS[name]) if name in STEPS else name
+
+
+def head(key: str) -> tuple[str, ...]:
+    """The headings of a table."""
+    return tuple(_chosen(_HEADS[key]).split("|"))
+
+
+def _chosen(phrase: Phrase) -> str:
+    return phrase.ja if reader_language() == "ja" else phrase.en

@@ -1,0 +1,143 @@
+"""Imports: cameras from a CSV file or from a configuration of Frigate. Run again, it adds only what is missing."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import yaml
+from pydantic import ValidationError
+
+from camserver.base.errors import CamError, Conflict, NotFound, Reject
+from camserver.domain.import_frigate import read_frigate
+from camserver.domain.imports import Imported, Problem, WantedCamera, read_csv
+from camserver.domain.people import Permission
+from camserver.domain.phrases import Phrase
+from camserver.services.web.calls import Call, TheCall
+from camserver.services.web.messages import message_for
+from camserver.services.web.routes.cameras import add_camera, permitted
+from camserver.services.web.routing import Routes
+from camserver.services.web.sources import one_login, parse_source
+from camserver.store import cameras
+from camserver.store.cameras import CameraSummary
+from camserver.wire import api, onboarding
+
+routes = Routes()
+
+
+@routes.post("/api/imports", Permission.MANAGE_CAMERAS)
+async def import_cameras(call: TheCall, asked: onboarding.ImportAsked) -> onboarding.ImportAnswer:
+    """Adds the cameras of a file. While something is wrong in it nothing is added, unless skip_bad is set."""
+    # A large file takes a while to read; the loop has others to serve.
+    imported = await asyncio.to_thread(_read, asked)
+    problems = list(imported.problems)
+    wanted: list[tuple[WantedCamera, api.CameraAsked]] = []
+    for camera in imported.cameras:
+        made = _camera_asked(call, camera, asked.site)
+        if isinstance(made, Problem):
+            problems.append(made)
+        else:
+            wanted.append((camera, made))
+    only_look = asked.dry_run or (bool(problems) and not asked.skip_bad)
+    done = [await _done(call, camera, request, only_look) for camera, request in wanted]
+    return onboarding.ImportAnswer(cameras=done, problems=_shown(call, problems), notes=_shown(call, imported.notes))
+
+
+def _read(asked: onboarding.ImportAsked) -> Imported:
+    if asked.format == "csv":
+        return read_csv(asked.text)
+    try:
+        document = yaml.safe_load(asked.text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line, column = (None, None) if mark is None else (mark.line + 1, str(mark.column + 1))
+        where = "file" if line is None else f"line {line}, column {column}"
+        said = Phrase("YAMLとして読めません。", "This can't be read as YAML.")
+        return Imported((), (Problem(where, said, line, column),))
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return Imported((), (Problem("file", Phrase("YAMLとして読めません。", "This can't be read as YAML.")),))
+    return read_frigate(document, asked.environment)
+
+
+def _camera_asked(call: Call, camera: WantedCamera, site: str) -> api.CameraAsked | Problem:
+    """The request that adding it by hand would be, checked as that is."""
+    body: dict[str, object] = {
+        "camera_id": camera.camera_id,
+        "name": camera.name,
+        "site": camera.site or site,
+        "source": {"url": camera.url, "user": camera.user, "password": camera.password},
+        **camera.values,
+    }
+    if camera.sub_url is not None:
+        body["sub"] = {"url": camera.sub_url}
+    try:
+        made = api.CameraAsked.model_validate(body)
+        source = permitted(call, made.source)
+        one_login(source, None if made.sub is None else permitted(call, made.sub))
+        return made
+    except ValidationError as error:
+        # Names of fields only: the values may hold a password.
+        fields = sorted({".".join(map(str, one["loc"])) for one in error.errors(include_input=False)})
+        named = ", ".join(fields)
+        return Problem(camera.where, Phrase(f"値が正しくありません: {named}", f"These values are wrong: {named}"))
+    except CamError as error:
+        return Problem(camera.where, Phrase(message_for(error, "ja"), message_for(error, "en")))
+
+
+async def _done(
+    call: Call, camera: WantedCamera, asked: api.CameraAsked, only_look: bool
+) -> onboarding.ImportedCamera:
+    there = await _existing(call, camera.camera_id)
+    if there is not None:
+        differing = _differing(there, asked)
+        message = ", ".join(differing)
+        return _imported(camera, "differs" if differing else "same", message)
+    if only_look:
+        return _imported(camera, "add", "")
+    try:
+        await add_camera(call, asked)
+    except (Reject, Conflict) as error:
+        return _imported(camera, "failed", message_for(error, call.language))
+    return _imported(camera, "added", "")
+
+
+async def _existing(call: Call, camera_id: str) -> CameraSummary | None:
+    try:
+        return await call.store.read(cameras.get, camera_id)
+    except NotFound:
+        return None
+
+
+def _differing(there: CameraSummary, asked: api.CameraAsked) -> list[str]:
+    """In what a camera is not as the file has it. Passwords are not compared: they are sealed."""
+    source, sub = _plain(asked.source), None if asked.sub is None else _plain(asked.sub)
+    pairs: Mapping[str, tuple[object, object]] = {
+        "name": (there.name, asked.name),
+        "site": (there.site, asked.site),
+        "url": (there.main.url, source),
+        "sub_url": (None if there.sub is None else there.sub.url, sub),
+        "polling_interval_sec": (there.own.polling_interval_sec, asked.polling_interval_sec),
+        "transport": (there.own.transport, asked.transport),
+        "rotation": (there.own.rotation, asked.rotation),
+    }
+    return [name for name, (is_there, is_asked) in pairs.items() if is_there != is_asked]
+
+
+def _plain(asked: api.SourceAsked) -> str:
+    return parse_source(asked).url
+
+
+def _imported(camera: WantedCamera, action: str, message: str) -> onboarding.ImportedCamera:
+    return onboarding.ImportedCamera.model_validate(
+        {"camera_id": camera.camera_id, "where": camera.where, "action": action, "message": message}
+    )
+
+
+def _shown(call: Call, problems: Sequence[Problem]) -> list[onboarding.ImportProblem]:
+    return [
+        onboarding.ImportProblem(
+            where=problem.where,
+            line=problem.line,
+            column=problem.column,
+            message=problem.said.ja if call.language == "ja" else problem.said.en,
+        )
+        for problem in problems
+    ]

@@ -1,0 +1,166 @@
+"""Errands through the API: who may ask for what, waiting for the answer, and the picture it brought."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import camserver
+from camserver.domain.people import Role
+from camserver.objects.keys import errand_key
+from camserver.services.web.messages import _JA_OF_ERRANDS, errand_message
+from camserver.services.web.waits import Waits
+from camserver.store import Tx, errand_orders, errands
+from camserver.store.epochs import open_epoch
+from camserver.store.errand_orders import AnswerRow, Sending
+from camserver.store.errands import NewErrand
+from camserver.store.workers import Registered, register
+from tests.services.web.rig import Browser, RunningWeb
+from tests.services.web.test_access import CAMERA, set_role
+from tests.store.stage import registration
+
+JPEG = b"\xff\xd8 an answer \xff\xd9"
+
+
+async def owner_with_camera(web: RunningWeb) -> Browser:
+    owner = await web.owner()
+    assert (await owner.post("/api/cameras", CAMERA)).status == 201
+    return owner
+
+
+async def tenant(tx: Tx) -> int:
+    row = await tx.one("SELECT min(tenant_id) AS tenant_id FROM tenants")
+    assert row is not None
+    return int(row["tenant_id"])
+
+
+async def answer(web: RunningWeb, errand_uuid: str, **changes: object) -> None:
+    """As control does it for a worker that was sent."""
+    now_ms = web.clock.now_ms()
+    tenant_id = await web.store.read(tenant)
+    epoch_id = await web.store.write(open_epoch, "test", now_ms)
+    worker: Registered = await web.store.write(
+        register, tenant_id, registration("worker-1", "main", epoch_id), now_ms
+    )
+    errand_id = await web.store.read(errand_id_of, errand_uuid)
+    await web.store.write(errand_orders.send, (Sending(errand_id, worker.worker_key, 1),), now_ms)
+    key = errand_key(epoch_id, tenant_id, now_ms, errand_uuid, "image/jpeg")
+    await web.objects.put(key, JPEG)
+    row = AnswerRow(errand_uuid, True, "", '{"captured_at": 5}', key, len(JPEG), "image/jpeg", epoch_id)
+    done = await web.store.write(
+        errand_orders.answered,
+        tenant_id,
+        "worker-1",
+        replace(row, **changes),  # type: ignore[arg-type]  # the names are its own
+        now_ms,
+    )
+    assert done.recorded
+
+
+async def errand_id_of(tx: Tx, errand_uuid: str) -> int:
+    row = await tx.one("SELECT errand_id FROM errands WHERE errand_uuid = :errand_uuid", errand_uuid=errand_uuid)
+    assert row is not None
+    return int(row["errand_id"])
+
+
+async def test_a_viewer_asks_for_a_look_and_gets_the_picture(web: RunningWeb) -> None:
+    viewer = await owner_with_camera(web)
+    await web.store.write(set_role, Role.VIEWER.value)
+    asked = await viewer.post("/api/cameras/cam_1/look", None)
+    assert (asked.status, asked.body["state"], asked.body["camera_id"]) == (202, "waiting", "cam_1")
+    address = f"/api/errands/{asked.body['errand_uuid']}"
+    assert (await viewer.get(address + "/picture")).status == 404
+    await answer(web, asked.body["errand_uuid"])
+    done = await viewer.get(address)
+    assert (done.body["state"], done.body["result"], done.body["has_picture"]) == ("done", {"captured_at": 5}, True)
+    picture = await viewer.get(address + "/picture")
+    assert (picture.status, picture.content, picture.headers["Content-Type"]) == (200, JPEG, "image/jpeg")
+    assert picture.headers["Cache-Control"] == "private, no-store"
+
+
+async def test_who_waits_is_answered_when_it_is_over(web: RunningWeb) -> None:
+    owner = await owner_with_camera(web)
+    uuid = (await owner.post("/api/cameras/cam_1/look", None)).body["errand_uuid"]
+    sleeping = web.clock.sleeping
+    waiting = asyncio.create_task(owner.get(f"/api/errands/{uuid}?wait_sec=25"))
+    await web.clock.until_sleeping(sleeping + 1)
+    await answer(web, uuid, ok=False, message="401", object_key=None, object_type="", epoch_id=None)
+    await web.clock.advance(1_000)
+    reply = await waiting
+    assert (reply.body["state"], reply.body["message"], reply.body["has_picture"]) == ("failed", "401", False)
+
+
+async def test_waiting_ends_with_its_time_and_an_errand_with_its_own(web: RunningWeb) -> None:
+    owner = await owner_with_camera(web)
+    uuid = (await owner.post("/api/cameras/cam_1/look", None)).body["errand_uuid"]
+    sleeping = web.clock.sleeping
+    waiting = asyncio.create_task(owner.get(f"/api/errands/{uuid}?wait_sec=0.2"))
+    await web.clock.until_sleeping(sleeping + 1)
+    await web.clock.advance(1_000)
+    assert (await waiting).body["state"] == "waiting"
+    await web.clock.advance(60_000)
+    reply = await owner.get(f"/api/errands/{uuid}?wait_sec=25")
+    assert (reply.body["state"], reply.body["message"]) == ("expired", "no worker holds this camera now")
+    japanese = await web.browser().get(f"/api/errands/{uuid}", {**web.local_admin, "Accept-Language": "ja"})
+    assert japanese.body["message"] == "このカメラを担当しているワーカーがありません。"
+
+
+def test_messages_that_workers_and_the_store_give_are_known_in_japanese() -> None:
+    """Read from the sources, so that one that is changed there is noticed here."""
+    folder = Path(camserver.__file__).parent
+    sources = [*(folder / "services/worker").glob("errand*.py"), folder / "services/worker/camera.py"]
+    text = " ".join(source.read_text() for source in [*sources, folder / "store/errands.py"])
+    for message in _JA_OF_ERRANDS:
+        assert f'"{message}"' in text, message
+        assert errand_message(message, None, "ja") != message
+        assert errand_message(message, None, "en") == message
+    assert errand_message("x", {"said_ja": "はい"}, "ja") == "はい"
+    assert errand_message("x", {"said_ja": ""}, "ja") == "x"
+
+
+def test_who_finds_no_room_to_wait_is_not_kept() -> None:
+    waits = Waits(waits_max=1)
+    with waits.one_more() as first, waits.one_more() as second:
+        assert (first, second) == (True, False)
+    with waits.one_more() as again:
+        assert again
+
+
+@pytest.mark.parametrize("wait_sec", ["-1", "26", "nan", "inf", "x"])
+async def test_waiting_is_bounded(web: RunningWeb, wait_sec: str) -> None:
+    owner = await owner_with_camera(web)
+    assert (await owner.get(f"/api/errands/x?wait_sec={wait_sec}")).status == 400
+
+
+async def test_what_managers_ask_is_not_for_viewers(web: RunningWeb) -> None:
+    owner = await owner_with_camera(web)
+    explain = await owner.post("/api/cameras/cam_1/explain", None)
+    assert (explain.status, explain.body["kind"]) == (202, "explain")
+    uuid = explain.body["errand_uuid"]
+    await answer(web, uuid)
+    assert (await owner.get(f"/api/errands/{uuid}/picture")).status == 200
+    await web.store.write(set_role, Role.VIEWER.value)
+    assert (await owner.post("/api/cameras/cam_1/explain", None)).status == 403
+    assert (await owner.get(f"/api/errands/{uuid}")).status == 403
+    assert (await owner.get(f"/api/errands/{uuid}/picture")).status == 403
+
+
+async def test_there_is_no_errand_of_nobody(web: RunningWeb) -> None:
+    owner = await owner_with_camera(web)
+    for reply in (
+        await owner.post("/api/cameras/cam_9/look", None),
+        await owner.get("/api/errands/0199aa00-0000"),
+        await owner.get("/api/errands/0199aa00-0000/picture"),
+    ):
+        assert reply.status == 404
+
+
+async def test_the_message_of_too_many_says_so(web: RunningWeb) -> None:
+    owner = await owner_with_camera(web)
+    tenant_id, now_ms = await web.store.read(tenant), web.clock.now_ms()
+    for number in range(errands.UNFINISHED_MAX):
+        errand = NewErrand(f"e{number}", "discover", "{}", now_ms + 60_000)
+        await web.store.write(errands.add, tenant_id, 1, None, errand, now_ms)
+    reply = await owner.post("/api/cameras/cam_1/look", None)
+    assert (reply.status, reply.body["details"]["reason"]) == (503, "errands_full")
