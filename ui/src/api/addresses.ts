@@ -6,6 +6,10 @@ export function framePicture(frameUuid: string, kind: PictureKind): string {
   return `/api/frames/${encodeURIComponent(frameUuid)}/picture?kind=${kind}`;
 }
 
+export function eventClip(eventUuid: string): string {
+  return `/api/events/${encodeURIComponent(eventUuid)}/clip`;
+}
+
 export function feedAddress(after: number | null, page: Pick<Location, "protocol" | "host"> = location): string {
   const scheme = page.protocol === "https:" ? "wss:" : "ws:";
   return `${scheme}//${page.host}/api/feed${after === null ? "" : `?after=${after}`}`;

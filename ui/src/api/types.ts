@@ -5,6 +5,9 @@ import type { components, operations } from "./schema";
 type Schemas = components["schemas"];
 
 export type Camera = Schemas["Camera"];
+export type CameraIssue = Schemas["CameraIssue"];
+export type Clip = Schemas["Clip"];
+export type Label = Schemas["Label"];
 export type Event = Schemas["Event"];
 export type EventDetail = Schemas["EventDetail"];
 export type EventPage = Schemas["EventPage"];

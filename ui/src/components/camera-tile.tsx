@@ -1,9 +1,9 @@
-import { CirclePause, Hourglass, VideoOff } from "lucide-react";
+import { CirclePause, Hourglass, TriangleAlert, Unplug, VideoOff } from "lucide-react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { framePicture } from "@/api/addresses";
 import type { Camera } from "@/api/types";
-import { isWell, type Standing, standingOf } from "@/display/camera-standing";
+import { isSeen, type Standing, standingOf } from "@/display/camera-standing";
 import { shortMoment } from "@/display/times";
 import { useNow } from "@/hooks/use-now";
 import { usePhrases } from "@/hooks/use-phrases";
@@ -18,7 +18,8 @@ export function CameraTile({ camera }: { camera: Camera }) {
   const standing = standingOf(camera, useNow());
   const picture = camera.latest_picture;
   const { open_event } = camera;
-  const target = open_event ? `/events/${open_event.event_uuid}` : `/events?camera=${camera.camera_id}`;
+  const eventUuid = open_event?.event_uuid ?? camera.health.issues[0]?.event_uuid;
+  const target = eventUuid ? `/events/${eventUuid}` : `/events?camera=${camera.camera_id}`;
   return (
     <article
       aria-label={camera.name}
@@ -32,9 +33,10 @@ export function CameraTile({ camera }: { camera: Camera }) {
           src={picture ? framePicture(picture.frame_uuid, "infer") : null}
           alt={t("camera.picture", { name: camera.name })}
           none={standing.kind === "waiting" ? t("camera.waiting") : t("camera.noPicture")}
-          troubled={!isWell(standing)}
+          troubled={!isSeen(standing)}
         />
-        {!isWell(standing) && <Trouble standing={standing} />}
+        {!isSeen(standing) && <Trouble standing={standing} />}
+        {standing.kind === "issue" && <Issues issues={standing.issues} />}
       </div>
       <div className="flex min-h-16 items-center gap-3 px-3 py-2">
         <div className="min-w-0 flex-1">
@@ -70,10 +72,33 @@ function Ongoing({ event }: { event: NonNullable<Camera["open_event"]> }) {
   );
 }
 
-const ICONS = { failed: VideoOff, silent: VideoOff, off: CirclePause, waiting: Hourglass, good: Hourglass };
+function Issues({ issues }: { issues: Camera["health"]["issues"] }) {
+  const { tagLabel } = usePhrases();
+  return (
+    <ul className="absolute inset-x-0 bottom-0 grid gap-1 bg-black/70 px-3 py-2 text-sm text-white">
+      {issues.map((issue) => (
+        <li key={issue.id} className="flex items-center gap-2">
+          <TriangleAlert aria-hidden="true" className="size-4 shrink-0" />
+          {tagLabel(issue)}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const ICONS = {
+  failed: VideoOff,
+  silent: VideoOff,
+  unattended: Unplug,
+  off: CirclePause,
+  issue: TriangleAlert,
+  waiting: Hourglass,
+  good: Hourglass,
+};
 
 function Trouble({ standing }: { standing: Standing }) {
   const { t, i18n } = useTranslation();
+  const { tagLabel } = usePhrases();
   const now = useNow();
   const Icon = ICONS[standing.kind];
   const lines = troubleLines(standing);
@@ -91,11 +116,15 @@ function Trouble({ standing }: { standing: Standing }) {
   function troubleLines(of: Standing): string[] {
     if (of.kind === "off") return [t("camera.off")];
     if (of.kind === "silent") return [t("camera.silent"), t("camera.since", { time: moment(of.since) })];
+    if (of.kind === "unattended") {
+      return [t("camera.unattended"), ...(of.since === null ? [] : [t("camera.since", { time: moment(of.since) })])];
+    }
     if (of.kind !== "failed") return [];
+    const since = of.since === null ? t("camera.never") : t("camera.since", { time: moment(of.since) });
+    if (of.cause) return [t("camera.failed"), tagLabel(of.cause), since];
     const reason = i18n.exists(`camera.reason.${of.reason}`)
       ? t(`camera.reason.${of.reason}` as "camera.reason.error")
       : of.reason;
-    const since = of.since === null ? t("camera.never") : t("camera.since", { time: moment(of.since) });
     return [t("camera.failed"), reason, since];
   }
 

@@ -16,9 +16,9 @@ const TAGS_SHOWN = 3;
 /** One event in a grid: picture, what, where, when. `small` is a line below another heading, for a narrow column. */
 export function EventCard({ event, small = false }: { event: Event; small?: boolean }) {
   const { t, i18n } = useTranslation();
-  const { eventPhrase, tagLabel } = usePhrases();
+  const { eventTitle, tagLabel } = usePhrases();
   const now = useNow();
-  const phrase = eventPhrase(event.primary_event);
+  const phrase = eventTitle(event);
   const Heading = small ? "h3" : "h2";
   const began = dateAndTime(event.start_at, i18n.language);
   return (
@@ -60,7 +60,8 @@ export function EventCard({ event, small = false }: { event: Event; small?: bool
             </>
           )}
         </p>
-        {!small && event.tags.length > 0 && (
+        {event.cause && <p className="truncate text-quiet text-xs">{tagLabel(event.cause)}</p>}
+        {!small && !event.issue && event.tags.length > 0 && (
           <p className="truncate text-quiet text-xs">{event.tags.slice(0, TAGS_SHOWN).map(tagLabel).join(" · ")}</p>
         )}
       </div>

@@ -1,12 +1,14 @@
-// What a wall tile says about its camera.
+// What a wall tile says about its camera. Whether a camera works is the server's rule; this only words it.
 
-import type { Camera } from "@/api/types";
+import type { Camera, CameraIssue, Label } from "@/api/types";
 
 export type Standing =
   | { kind: "good" }
   | { kind: "waiting" } // nothing was seen yet
   | { kind: "off" } // switched off by somebody
-  | { kind: "failed"; reason: string; since: number | null } // looks fail, or nobody looks
+  | { kind: "failed"; cause: Label | null; reason: string; since: number | null } // no pictures come, and why
+  | { kind: "unattended"; since: number | null } // the camera may be well, but no worker looks at it
+  | { kind: "issue"; issues: CameraIssue[] } // pictures come, but not those that should
   | { kind: "silent"; since: number }; // looks should come and don't
 
 /** A camera whose newest look is older than this many intervals is not being looked at. */
@@ -16,17 +18,32 @@ const NOT_LOOKED_AT = new Set(["PAUSED", "ORPHANED", "TERMINATED"]);
 
 export function standingOf(camera: Camera, nowMs: number): Standing {
   if (!camera.enabled) return { kind: "off" };
-  const { latest } = camera;
+  const { latest, health } = camera;
   const lastGood = camera.latest_picture?.captured_at ?? null;
-  if (latest && latest.status !== "ok") {
-    return { kind: "failed", reason: latest.error_code ?? latest.status, since: lastGood };
+  if (health.cause?.id === "unattended") return { kind: "unattended", since: health.since };
+  // A single look that failed is no outage; with no picture to show, its cause is.
+  if (health.state === "down" || (health.cause && lastGood === null)) {
+    return { kind: "failed", cause: health.cause, reason: "error", since: lastGood };
   }
-  if (NOT_LOOKED_AT.has(camera.state)) {
-    return { kind: "failed", reason: camera.state_reason || camera.state.toLowerCase(), since: lastGood };
+  if (health.issues.length > 0) return { kind: "issue", issues: health.issues };
+  if (!latest) {
+    if (!NOT_LOOKED_AT.has(camera.state)) return { kind: "waiting" };
+    return {
+      kind: "failed",
+      cause: null,
+      // "code: what the worker said"; only the code has words in every language.
+      reason: camera.state_reason.split(":", 1)[0] || camera.state.toLowerCase(),
+      since: lastGood,
+    };
   }
-  if (!latest) return { kind: "waiting" };
+  if (health.state === "unknown" && latest.status !== "ok") {
+    return { kind: "failed", cause: null, reason: latest.error_code ?? latest.status, since: lastGood };
+  }
   const patienceMs = Math.max(SILENT_MIN_MS, camera.polling_interval_sec * 1000 * SILENT_AFTER_INTERVALS);
   return nowMs - latest.captured_at > patienceMs ? { kind: "silent", since: latest.captured_at } : { kind: "good" };
 }
 
 export const isWell = (standing: Standing) => standing.kind === "good" || standing.kind === "waiting";
+
+/** Whether there is a picture worth looking at. */
+export const isSeen = (standing: Standing) => isWell(standing) || standing.kind === "issue";

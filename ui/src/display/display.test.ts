@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { camera, frame, look, NOW } from "@/test/samples";
+import { COVERED, camera, frame, health, look, NOW, WRONG_PASSWORD } from "@/test/samples";
 import { ageOf } from "./age";
 import { aspectOf, placeBox } from "./boxes";
 import { isWell, standingOf } from "./camera-standing";
@@ -87,8 +87,16 @@ describe("a camera's standing", () => {
     ["works", {}, "good"],
     ["is switched off", { enabled: false }, "off"],
     ["was not looked at yet", { latest: null, latest_picture: null }, "waiting"],
-    ["is paused", { state: "PAUSED", state_reason: "unauthorized" }, "failed"],
-    ["fails", { latest: look({ status: "error", error_code: "no_video" }) }, "failed"],
+    ["never got going", { latest: null, latest_picture: null, state: "PAUSED", state_reason: "no_ack" }, "failed"],
+    ["failed a single look", { latest: look({ status: "error", error_code: "no_video" }) }, "good"],
+    ["is down", { health: health({ state: "down", cause: WRONG_PASSWORD }) }, "failed"],
+    ["has no picture yet and fails", { latest_picture: null, health: health({ cause: WRONG_PASSWORD }) }, "failed"],
+    [
+      "nobody looks at",
+      { health: health({ state: "unknown", cause: { ...WRONG_PASSWORD, id: "unattended" } }) },
+      "unattended",
+    ],
+    ["is covered", { health: health({ issues: [{ ...COVERED, since: 1, event_uuid: "e9" }] }) }, "issue"],
     ["was not heard of", { latest: look({ captured_at: NOW - 31_000 }) }, "silent"],
     ["is looked at rarely", { polling_interval_sec: 60, latest: look({ captured_at: NOW - 100_000 }) }, "good"],
   ] as const)("that %s", (_, given, kind) => {
@@ -99,8 +107,9 @@ describe("a camera's standing", () => {
     const broken = camera({
       latest: look({ status: "timeout" }),
       latest_picture: { frame_uuid: "f0", captured_at: 7 },
+      health: health({ state: "down", cause: WRONG_PASSWORD }),
     });
-    expect(standingOf(broken, NOW)).toEqual({ kind: "failed", reason: "timeout", since: 7 });
+    expect(standingOf(broken, NOW)).toEqual({ kind: "failed", cause: WRONG_PASSWORD, reason: "error", since: 7 });
     expect(isWell(standingOf(broken, NOW))).toBe(false);
   });
 });
@@ -117,6 +126,10 @@ describe("the filter of events", () => {
       state: "open",
     });
     expect(readFilter(writeFilter(address, "camera", ""))).toEqual({ severity: "2", state: "open" });
+  });
+
+  it("asks for an issue of cameras by its tag", () => {
+    expect(askedFilter({ kind: "camera.offline" })).toEqual({ tag: ["camera.offline"] });
   });
 
   it("is asked as the server knows it", () => {

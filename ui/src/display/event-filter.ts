@@ -3,6 +3,8 @@
 import type { EventFilter } from "@/api/types";
 import { startOfDay, startOfNextDay } from "./times";
 
+/** Tags of the things that may be wrong with a camera itself. */
+export const ISSUE_TAGS = ["camera.offline", "camera.occluded", "camera.moved", "camera.frozen"];
 export const FILTER_NAMES = ["camera", "kind", "severity", "state", "from", "to"] as const;
 export type FilterName = (typeof FILTER_NAMES)[number];
 export type ChosenFilter = Partial<Record<FilterName, string>>;
@@ -28,7 +30,9 @@ export function writeFilter(address: URLSearchParams, name: FilterName, value: s
 export function askedFilter(chosen: ChosenFilter): EventFilter {
   const asked: EventFilter = {};
   if (chosen.camera) asked.camera_id = [chosen.camera];
-  if (chosen.kind) asked.primary_event = [chosen.kind];
+  // A kind of camera issue is asked for by its tag.
+  if (chosen.kind?.includes(".")) asked.tag = [chosen.kind];
+  else if (chosen.kind) asked.primary_event = [chosen.kind];
   const severity = Number(chosen.severity);
   if ([1, 2, 3].includes(severity)) asked.severity_min = severity;
   if (chosen.state === "open" || chosen.state === "closed") asked.state = chosen.state;

@@ -8,10 +8,12 @@ import type { EventDetail, Frame, Tag } from "@/api/types";
 import { Age } from "@/components/age";
 import { BoxedPicture } from "@/components/boxed-picture";
 import { EmptyState } from "@/components/empty-state";
+import { EventClip } from "@/components/event-clip";
 import { FrameStrip } from "@/components/frame-strip";
 import { OngoingBadge } from "@/components/ongoing-badge";
 import { ProblemNotice, StaleNotice } from "@/components/problem-notice";
 import { SeverityBadge } from "@/components/severity-badge";
+import { Still } from "@/components/still";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { Card } from "@/components/ui/card";
@@ -25,10 +27,10 @@ import { usePhrases } from "@/hooks/use-phrases";
 export function EventPage() {
   const { uuid = "" } = useParams();
   const { t } = useTranslation();
-  const { eventPhrase } = usePhrases();
+  const { eventTitle } = usePhrases();
   const query = useEvent(uuid);
   const event = query.data;
-  usePageTitle(event ? `${eventPhrase(event.primary_event)} · ${event.camera_name}` : t("event.title"));
+  usePageTitle(event ? `${eventTitle(event)} · ${event.camera_name}` : t("event.title"));
   const retry = () => void query.refetch();
   if (query.error && asProblem(query.error).status === 404) return <NoEvent />;
   return (
@@ -46,7 +48,8 @@ export function EventPage() {
 }
 
 function EventView({ event }: { event: EventDetail }) {
-  const { eventPhrase } = usePhrases();
+  const { t } = useTranslation();
+  const { eventTitle } = usePhrases();
   const [address, setAddress] = useSearchParams();
   const query = useEventFrames(event.event_uuid);
   const frames = query.data?.pages.flatMap((page) => page.frames) ?? [];
@@ -57,13 +60,16 @@ function EventView({ event }: { event: EventDetail }) {
   return (
     <>
       <div className="mb-4 flex flex-wrap items-center gap-2">
-        <h1 className="mr-1 font-semibold text-xl">{eventPhrase(event.primary_event)}</h1>
+        <h1 className="mr-1 font-semibold text-xl">{eventTitle(event)}</h1>
         <SeverityBadge severity={event.severity_max} />
         {event.state === "open" && <OngoingBadge />}
       </div>
       <div className="grid gap-5 lg:grid-cols-[minmax(0,1fr)_20rem]">
         <div className="grid min-w-0 content-start gap-3">
-          {chosen ? <Picture event={event} frame={chosen} frames={frames} onChoose={choose} /> : <PictureSkeleton />}
+          {chosen && <Picture event={event} frame={chosen} frames={frames} onChoose={choose} />}
+          {!chosen && query.isPending && <PictureSkeleton />}
+          {/* A camera may fail before it ever gave a picture. */}
+          {!chosen && !query.isPending && <Still src={null} alt="" none={t("event.noPicture")} />}
           {query.error && <ProblemNotice error={query.error} onRetry={() => void query.refetch()} />}
           <FrameStrip
             frames={frames}
@@ -72,6 +78,7 @@ function EventView({ event }: { event: EventDetail }) {
             hasMore={query.hasNextPage && !query.isFetching}
             onMore={more}
           />
+          <EventClip event={event} />
         </div>
         <aside className="grid content-start gap-4">
           <Facts event={event} />
@@ -91,12 +98,12 @@ interface PictureProps {
 
 function Picture({ event, frame, frames, onChoose }: PictureProps) {
   const { t, i18n } = useTranslation();
-  const { eventPhrase } = usePhrases();
+  const { eventTitle } = usePhrases();
   const [boxes, setBoxes] = useState(() => readKept("boxes") !== "off");
   const place = frames.findIndex((one) => one.frame_uuid === frame.frame_uuid);
   const beside = (by: number) => (place < 0 ? undefined : frames[place + by]);
   const time = dateAndTime(frame.captured_at, i18n.language);
-  const alt = t("event.picture", { camera: event.camera_name, phrase: eventPhrase(event.primary_event), time });
+  const alt = t("event.picture", { camera: event.camera_name, phrase: eventTitle(event), time });
   return (
     <>
       <BoxedPicture frame={frame} alt={alt} boxes={boxes} />
@@ -152,6 +159,7 @@ function Step({ label, to, onChoose, Icon }: StepProps) {
 
 function Facts({ event }: { event: EventDetail }) {
   const { t, i18n } = useTranslation();
+  const { tagLabel } = usePhrases();
   const language = i18n.language;
   return (
     <Card className="p-4">
@@ -172,8 +180,9 @@ function Facts({ event }: { event: EventDetail }) {
           <Fact name={t("event.ended")}>{dateAndTime(event.end_at, language)}</Fact>
         )}
         <Fact name={t("event.duration")}>{durationText(event.last_seen_at - event.start_at)}</Fact>
-        <Fact name={t("event.confidenceName")}>{Math.round(event.confidence_max * 100)}%</Fact>
-        <Fact name={t("event.frameCount")}>{event.frame_count}</Fact>
+        {event.cause && <Fact name={t("event.cause")}>{tagLabel(event.cause)}</Fact>}
+        {!event.issue && <Fact name={t("event.confidenceName")}>{Math.round(event.confidence_max * 100)}%</Fact>}
+        <Fact name={t(event.issue ? "event.looksCount" : "event.frameCount")}>{event.frame_count}</Fact>
       </dl>
     </Card>
   );

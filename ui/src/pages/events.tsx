@@ -8,7 +8,14 @@ import { EventCard, EventCardSkeleton } from "@/components/event-card";
 import { ProblemNotice, StaleNotice } from "@/components/problem-notice";
 import { Button } from "@/components/ui/button";
 import { DateField, SelectField } from "@/components/ui/field";
-import { askedFilter, type ChosenFilter, type FilterName, readFilter, writeFilter } from "@/display/event-filter";
+import {
+  askedFilter,
+  type ChosenFilter,
+  type FilterName,
+  ISSUE_TAGS,
+  readFilter,
+  writeFilter,
+} from "@/display/event-filter";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { usePhrases } from "@/hooks/use-phrases";
 import { useSeen } from "@/hooks/use-seen";
@@ -86,7 +93,7 @@ interface FiltersProps {
 
 function Filters({ chosen, onChoose, onClear }: FiltersProps) {
   const { t } = useTranslation();
-  const { primaryEvents, eventPhrase } = usePhrases();
+  const { primaryEvents, tags, eventPhrase, tagLabel } = usePhrases();
   const cameras = useCameras().data?.pages.flatMap((page) => page.cameras) ?? [];
   const kinds = primaryEvents.filter((one) => one.id !== "none");
   const bind = (name: FilterName) => ({
@@ -115,6 +122,13 @@ function Filters({ chosen, onChoose, onClear }: FiltersProps) {
             {eventPhrase(kind.id)}
           </option>
         ))}
+        {tags
+          .filter((tag) => ISSUE_TAGS.includes(tag.id))
+          .map((tag) => (
+            <option key={tag.id} value={tag.id}>
+              {tagLabel(tag)}
+            </option>
+          ))}
       </SelectField>
       <SelectField label={t("events.severity")} {...bind("severity")} className="lg:w-40">
         <option value="">{t("events.any")}</option>

@@ -2,7 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it, vi } from "vitest";
 import { renderAt } from "@/test/render";
-import { camera, event, frame, look, SESSION, VOCABULARY } from "@/test/samples";
+import { COVERED, camera, event, frame, health, look, SESSION, VOCABULARY, WRONG_PASSWORD } from "@/test/samples";
 import { failing, serve } from "@/test/server";
 import { tokenOf } from "./setup";
 import { safeTarget } from "./sign-in";
@@ -96,6 +96,13 @@ describe("the wall", () => {
         name: "Gate",
         latest: look({ status: "error", error_code: "unauthorized" }),
         latest_picture: null,
+        health: health({ state: "down", cause: WRONG_PASSWORD }),
+      }),
+      camera({
+        camera_id: "yard",
+        name: "Yard",
+        latest: look({ captured_at: now }),
+        health: health({ issues: [{ ...COVERED, since: now, event_uuid: "e9" }] }),
       }),
     ];
     serve({ ...SIGNED_IN, ...NO_EVENTS, "GET /api/cameras": { cameras, next_after: null } });
@@ -111,6 +118,9 @@ describe("the wall", () => {
     const gate = screen.getByRole("article", { name: "Gate" });
     expect(gate).toHaveTextContent("It refuses user name or password");
     expect(gate).toHaveTextContent("no picture so far");
+    const yard = screen.getByRole("article", { name: "Yard" });
+    expect(yard).toHaveTextContent("Camera covered, or completely dark");
+    expect(within(yard).getByRole("link")).toHaveAttribute("href", "/events/e9");
   });
 
   it("says what failed, and tries again when asked", async () => {

@@ -18,9 +18,31 @@ export function camera(given: Partial<Camera> = {}): Camera {
     latest: look(),
     latest_picture: { frame_uuid: "f1", captured_at: NOW - 3000 },
     open_event: null,
+    health: health(),
+    sub: null,
+    own: null,
+    do_not_process: false,
+    caps: null,
+    last_probe_at: null,
     ...given,
   };
 }
+
+export function health(given: Partial<Camera["health"]> = {}): Camera["health"] {
+  return { state: "up", since: NOW - 86_400_000, cause: null, issues: [], ...given };
+}
+
+export const WRONG_PASSWORD = {
+  id: "unauthorized",
+  label_ja: "ユーザー名またはパスワードが違います",
+  label_en: "It refuses user name or password",
+};
+
+export const COVERED = {
+  id: "covered",
+  label_ja: "カメラが覆われているか、真っ暗です",
+  label_en: "Camera covered, or completely dark",
+};
 
 export function look(given: Partial<NonNullable<Camera["latest"]>> = {}): NonNullable<Camera["latest"]> {
   return {
@@ -54,6 +76,8 @@ export function event(given: Partial<Event> = {}): Event {
     frame_count: 2,
     retention_class: "normal",
     best_frame_uuid: "f1",
+    issue: null,
+    cause: null,
     tags: [],
     ...given,
   };

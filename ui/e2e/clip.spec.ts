@@ -1,0 +1,31 @@
+import { expect, test } from "@playwright/test";
+import { addCamera, expectAccessible, needed, newPerson, setUp, WORDS } from "./person";
+
+const PHRASE = "人を検知";
+
+test("an event's clip comes by itself and plays", async ({ browser }) => {
+  const { page, complaints } = await newPerson(browser, "ja-JP");
+  await setUp(page, "ja");
+  await addCamera(page, "street", "通り Street", needed("CAMSERVER_CAMERA"));
+  await page.goto("/events");
+  await page.getByRole("link", { name: PHRASE }).first().click();
+  await expect(page.getByRole("heading", { level: 1, name: PHRASE })).toBeVisible();
+
+  // Nobody touches the page: first the clip is on its way, then it is there.
+  const video = page.getByLabel(/通り Street の動画クリップ/);
+  await expect(video.or(page.getByText(WORDS.ja.clip.asked))).toBeVisible();
+  await expect(video).toBeVisible();
+  await expect.poll(() => video.evaluate((one: HTMLVideoElement) => one.readyState)).toBeGreaterThan(0);
+  expect(await video.evaluate((one: HTMLVideoElement) => one.duration)).toBeGreaterThan(2);
+  await video.evaluate((one: HTMLVideoElement) => one.play());
+  await expect.poll(() => video.evaluate((one: HTMLVideoElement) => one.currentTime)).toBeGreaterThan(0);
+  // To a place that was not loaded yet.
+  await video.evaluate((one: HTMLVideoElement) => {
+    one.pause();
+    one.currentTime = one.duration - 0.5;
+  });
+  await expect.poll(() => video.evaluate((one: HTMLVideoElement) => one.seeking)).toBe(false);
+  await expect(page.getByRole("alert")).toHaveCount(0);
+  await expectAccessible(page, "ja");
+  expect(complaints).toEqual([]);
+});
