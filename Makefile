@@ -13,6 +13,9 @@ TESTS_LAST := $(wildcard tests/store) $(wildcard tests/services) $(wildcard test
 TESTS_ALL := $(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py)
 TESTS := $(TESTS_FIRST) $(filter-out $(TESTS_FIRST) $(TESTS_LAST) %/__pycache__,$(TESTS_ALL)) $(TESTS_LAST)
 
+# Test files that run at the same time; 0 runs one after the other, with output as it comes.
+TEST_PROCESSES ?= 2
+
 # What is type-checked beside the product: what the tests and figures stand on.
 TYPED := src/camserver $(wildcard tools) $(wildcard tests/rig) $(wildcard tests/fakes) $(wildcard bench/*.py)
 
@@ -31,7 +34,7 @@ run: setup ui ## Set up and start camserver with the demo cameras on this machin
 	@exec $(BIN)/camserver up --demo
 
 test: setup-dev packages check ui-test ## Set up, check, and run every test (quick ones first)
-	@$(BIN)/python -m pytest $(TESTS) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(TESTS) $(PYTEST_ARGS)
 
 check: setup-dev ## Check format, lint, types and import contracts
 	$(BIN)/ruff format --check .

@@ -1,16 +1,20 @@
-"""The whole product under faults for a long time: the crash test's storm, on each database in turn.
+"""The whole product under faults for a long time, in two scenes.
 
-    make soak                                    ten minutes
-    QUICK=1 make soak                            about a minute, on SQLite only
-    make soak BENCH_ARGS="--seconds 3600 --database postgres --seed 7"
+    make soak                                    40 minutes
+    QUICK=1 make soak                            about two minutes
+    SOAK_SEC=7200 make soak BENCH_ARGS="--scene cameras"
+    make soak BENCH_ARGS="--scene storm --seconds 3600 --database postgres --seed 7"
 
-The time is that of the rounds; starting, healing and checking come on top. Nothing is measured. It ends with exit
-code 1 when anything acknowledged was lost or doubled, when owners interleaved or when the feed has a hole; the folder
-with all logs (and the SQLite file) is kept then.
+*storm* is the crash test: processes are killed, on each database in turn (ten minutes). *cameras* is 50 simulated
+RTSP cameras, some of which misbehave at any moment, on SQLite (30 minutes; SOAK_SEC says otherwise). The time is that
+of the scene; starting, healing and checking come on top. Nothing is measured, but memory, descriptors and threads
+must stay flat with the cameras. It ends with exit code 1 when anything acknowledged was lost or doubled, when owners
+interleaved, when the feed has a hole or something grew; the folder with all logs (and the SQLite file) is kept then.
 """
 
 import argparse
 import asyncio
+import os
 import random
 import shutil
 import sys
@@ -21,12 +25,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench._report import QUICK, say
+from bench._soak_cameras import CamerasReport, CamerasSoak
 from tests.chaos.house import House
 from tests.chaos.plan import TARGETS, Round, rounds
 from tests.chaos.storm import Report, Storm
 from tests.rig.databases import DatabaseServer, mariadb_server, postgres_server
 
 SECONDS = 25 if QUICK else 600
+CAMERAS_SEC = int(os.environ.get("SOAK_SEC", "40" if QUICK else "1800"))
+CAMERAS = 50
 KINDS = ["sqlite"] if QUICK else list(TARGETS)
 # However fast a machine is, logs and tables stay within what is read at the end.
 ROUNDS_MAX = 2_000
@@ -36,24 +43,50 @@ SERVERS = {"postgres": postgres_server, "mariadb": mariadb_server}
 def main() -> None:
     asked = _arguments()
     seed = random.randrange(10**6) if asked.seed is None else asked.seed
-    kinds = KINDS if asked.database is None else [asked.database]
-    say(f"soak: {asked.seconds} s over {', '.join(kinds)}, seed {seed}")
-    reports = {kind: run(kind, seed, asked.seconds / len(kinds)) for kind in kinds}
-    say("")
-    for kind, report in reports.items():
-        say(f"{kind}: {report.summary()}")
-        for violation in report.violations:
-            say(f"  VIOLATION {violation}")
-    failed = any(report.violations for report in reports.values())
+    failed = False
+    if asked.scene in ("storm", "both"):
+        failed |= storm(KINDS if asked.database is None else [asked.database], seed, asked.seconds or SECONDS)
+    if asked.scene in ("cameras", "both"):
+        failed |= cameras(asked.cameras, seed, asked.seconds or CAMERAS_SEC)
     say(f"soak: {'FAILED' if failed else 'nothing was lost, doubled or torn'} (seed {seed})")
     sys.exit(1 if failed else 0)
 
 
+def storm(kinds: list[str], seed: int, seconds: float) -> bool:
+    """Whether it failed."""
+    say(f"soak: storm, {seconds} s over {', '.join(kinds)}, seed {seed}")
+    reports = {kind: run(kind, seed, seconds / len(kinds)) for kind in kinds}
+    say("")
+    return any([_told(kind, report) for kind, report in reports.items()])
+
+
+def cameras(count: int, seed: int, seconds: float) -> bool:
+    """Whether it failed."""
+    say(f"soak: {count} cameras, {seconds} s, seed {seed}")
+    folder = Path(tempfile.mkdtemp(prefix="camserver-soak-cameras-"))
+    report = asyncio.run(CamerasSoak(folder, count, seconds, seed, say).run())
+    if report.violations:
+        say(f"cameras: logs are kept in {folder}")
+    else:
+        shutil.rmtree(folder)
+    return _told("cameras", report)
+
+
+def _told(name: str, report: Report | CamerasReport) -> bool:
+    """Says what happened; whether anything is wrong."""
+    say(f"{name}: {report.summary()}")
+    for violation in report.violations:
+        say(f"  VIOLATION {violation}")
+    return bool(report.violations)
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=SECONDS, help=f"how long, in total (default {SECONDS})")
-    parser.add_argument("--database", choices=list(TARGETS), help="only this one")
-    parser.add_argument("--seed", type=int, help="repeats a storm (default: a new one)")
+    parser.add_argument("--scene", choices=("storm", "cameras", "both"), default="both", help="what to play")
+    parser.add_argument("--seconds", type=int, help=f"how long a scene takes (default {SECONDS} and {CAMERAS_SEC})")
+    parser.add_argument("--cameras", type=int, default=CAMERAS, help=f"how many cameras (default {CAMERAS})")
+    parser.add_argument("--database", choices=list(TARGETS), help="of the storm, only this one")
+    parser.add_argument("--seed", type=int, help="repeats what happened (default: a new one)")
     return parser.parse_args()
 
 

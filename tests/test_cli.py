@@ -37,6 +37,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(root, "SYSTEM_CONFIG", tmp_path / "etc" / "camserver.toml")
     for name in [name for name in os.environ if name.startswith("CAMSERVER_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")  # messages are in the terminal's language
 
 
 def run(*arguments: str, stdin: str | None = None) -> Result:
@@ -59,7 +60,8 @@ def test_the_commands_are_these() -> None:
     assert {" ".join(path) for path in ALL} == {
         *("up", "server", "worker", "control", "dispatcher", "web", "analyzer", "version", "setup-link", "simulate"),
         *("config", "config show", "config check", "db", "db upgrade", "db check", "db status"),
-        *("camera", "camera add", "camera list", "camera remove"),
+        *("camera", "camera add", "camera list", "camera remove", "camera probe", "camera test"),
+        *("camera discover", "camera rediscover", "camera import", "gate", "gate explain"),
     }
 
 
@@ -275,13 +277,14 @@ def test_camera_add_never_takes_a_password_as_an_argument(asked: Asked) -> None:
     result = run("camera", "add", "yard", "rtsp://192.0.2.1/a", *options, stdin="pass word\n")
     assert result.output == "Added yard.\n"
     source = {"url": "rtsp://192.0.2.1/a", "user": "u", "password": "pass word"}
-    wanted = {"camera_id": "yard", "name": "yard", "source": source, "polling_interval_sec": 5.0}
+    wanted = {"camera_id": "yard", "name": "yard", "source": source, "site": "main", "polling_interval_sec": 5.0}
     assert asked.calls == [("POST", "/api/cameras", wanted)]
 
 
 def test_camera_list(asked: Asked) -> None:
     asked.answer = {"cameras": [{"camera_id": "a", "name": "入口"}, {"camera_id": "b"}]}
-    assert run("camera", "list").output == "a  入口\nb  \n"
+    lines = run("camera", "list").output.splitlines()
+    assert [line.split()[0] for line in lines] == ["ID", "a", "b"]
     assert json.loads(run("camera", "list", "--json").output) == asked.answer["cameras"]
 
 

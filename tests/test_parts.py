@@ -86,6 +86,14 @@ def a_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return model
 
 
+def test_only_the_demo_lets_cameras_be_on_this_machine(tmp_path: Path) -> None:
+    settings = load(None, {}, tmp_path)
+    for demo in (False, True):
+        environ = processes.children_environ(settings, demo)
+        ours = {name: value for name, value in environ.items() if name.startswith("CAMSERVER_WORKER")}
+        assert load(None, ours, tmp_path).worker.allow_loopback is demo
+
+
 def test_up_runs_the_analyzer_when_there_is_a_model(a_model: Path, settings: Settings) -> None:
     assert processes.wanted_processes(settings) == list(PROCESSES)
     a_model.unlink()

@@ -217,12 +217,26 @@ def test_a_killed_fetch_is_repaired(sample: Sample) -> None:
     assert not (sample.assets / "fetching").exists()
 
 
+@pytest.mark.parametrize(
+    ("line", "is_for_tests"),
+    [("tests_only = true", True), ('machine = "a machine that nobody has"', False)],
+)
+def test_what_is_not_needed_is_not_fetched(sample: Sample, line: str, is_for_tests: bool) -> None:
+    listed = sample.root / "assets.toml"
+    listed.write_text(listed.read_text().replace('purpose = "the model"', f'purpose = "the model"\n{line}'))
+    assert sample.set_up().returncode == 0
+    assert not (sample.assets / "model.tflite").exists()
+    assert sample.set_up("--dev").returncode == 0
+    assert (sample.assets / "model.tflite").exists() is is_for_tests
+
+
 def test_the_list_names_packages_and_hashes_and_no_addresses() -> None:
     text = (ROOT / "assets.toml").read_text()
     assert "://" not in text
     for entry in tomllib.loads(text)["asset"]:
         assert re.fullmatch(r"[0-9a-f]{64}", entry["sha256"])
-        assert re.fullmatch(r"[a-z0-9-]+@\d+\.\d+\.\d+", entry.get("npm", "")) or (
+        npm = r"(@[a-z0-9.-]+/)?[a-z0-9-]+@\d+\.\d+\.\d+(-[a-z0-9.]+)?"
+        assert re.fullmatch(npm, entry.get("npm", "")) or (
             re.fullmatch(r"[a-z0-9-]+==[\d.]+", entry["pypi"]) and re.fullmatch("[0-9a-f]{64}", entry["pypi_sha256"])
         )
 

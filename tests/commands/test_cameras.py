@@ -1,0 +1,409 @@
+"""`camserver camera` as a person at a terminal meets it, on answers that a server would give."""
+
+import json
+import string
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from camserver import cli
+from camserver.base.exits import Exit
+from camserver.clients.local_server import LocalServer
+from camserver.commands import camera_words
+from camserver.commands.shown import age, columns_of, reader_language, table
+from tests.rig.pictures import jpeg
+
+NOW_MS = 1_700_000_000_000
+STREAM = {
+    "codec": "hevc", "width": 2560, "height": 1440, "fps": 25.0, "gop_sec": 2.0, "kbit_per_sec": 4100,
+    "has_audio": True, "transport": "tcp",
+}  # fmt: skip
+STEPS = [{"name": "resolve", "took_ms": 1}, {"name": "connect", "took_ms": 9}]
+GOOD = {"cause": "", "said_ja": "", "said_en": "", "steps": STEPS, "stream": STREAM, "stream_kind": "main"}
+BAD = {"cause": "wrong_password", "said_ja": "パスワードが違います。", "said_en": "Wrong password.", "steps": STEPS}
+
+
+class Api:
+    """The answers of a server, by method and path; what it was asked."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Any] = {}
+        self.asked: list[tuple[str, Any]] = []
+        self.is_there = True
+
+    def call(self, method: str, path: str, body: Any) -> dict[str, Any]:
+        self.asked.append((f"{method} {path}", body))
+        key = f"{method} {path.partition('?')[0]}"
+        answer = self.answers[key]
+        made: dict[str, Any] = answer.pop(0) if isinstance(answer, list) else answer
+        return made
+
+    def errand(self, path: str, **changes: Any) -> None:
+        """A path whose errand ends so."""
+        ended = {"errand_uuid": "e-1", "camera_id": None, "state": "done", "message": "", "result": GOOD}
+        self.answers[f"POST {path}"] = {"errand_uuid": "e-1", "state": "waiting"}
+        self.answers.setdefault("GET /api/errands/e-1", []).extend(
+            [{"errand_uuid": "e-1", "state": "sent"}, {**ended, "has_picture": False, **changes}]
+        )
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Api:
+    made = Api()
+
+    async def call(self: LocalServer, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        return made.call(method, path, body)
+
+    async def ask(self: LocalServer, method: str, path: str, body: Any) -> tuple[int, bytes]:
+        made.asked.append((f"{method} {path}", body))
+        return 200, jpeg(scene=0, size=(64, 48))
+
+    async def is_there(self: LocalServer) -> bool:
+        return made.is_there
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.setattr(LocalServer, "_call", call)
+    monkeypatch.setattr(LocalServer, "_ask", ask)
+    monkeypatch.setattr(LocalServer, "is_there", is_there)
+    return made
+
+
+def run(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(cli.main, ["camera", *arguments], input=stdin)
+
+
+# -- add and list
+
+
+def test_everything_a_camera_can_be_added_with(api: Api) -> None:
+    api.answers["POST /api/cameras"] = {"camera_id": "yard"}
+    options = ["--sub", "rtsp://h/2", "--transport", "udp", "--rotation", "90", "--device", "nvr", "--site", "north"]
+    result = run("add", "yard", "rtsp://h/1", *options, "--tls-pin", "AB:" * 31 + "CD", "--json")
+    assert json.loads(result.output) == {"camera_id": "yard"}
+    [(_, body)] = api.asked
+    assert body == {
+        "camera_id": "yard",
+        "name": "yard",
+        "source": {"url": "rtsp://h/1", "user": None, "password": None},
+        "site": "north",
+        "sub": {"url": "rtsp://h/2"},
+        "transport": "udp",
+        "rotation": 90,
+        "device": "nvr",
+        "tls_pin": "ab" * 31 + "cd",
+    }
+
+
+def test_the_list_shows_state_age_codec_and_interval(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: NOW_MS / 1000)
+    good = {
+        "camera_id": "a", "name": "入口カメラ", "enabled": True, "state": "ACTIVE", "state_reason": "",
+        "polling_interval_sec": 5.0, "caps": {"codec": "h264", "res": "1920x1080"},
+        "latest": {"captured_at": NOW_MS - 12_000, "status": "ok"},
+        "health": {"state": "up", "since": 1, "cause": None, "issues": []},
+    }  # fmt: skip
+    bad = good | {
+        "camera_id": "b", "name": "yard", "state": "PAUSED", "state_reason": "unauthorized", "caps": None,
+        "latest": {"captured_at": NOW_MS - 7_300_000, "status": "error", "error_code": "unauthorized"},
+        "health": {"state": "down", "since": 1, "cause": {"label_en": "wrong password", "label_ja": "認証エラー"},
+                   "issues": []},
+    }  # fmt: skip
+    off = good | {"camera_id": "c", "enabled": False, "latest": None}
+    api.answers["GET /api/cameras"] = {"cameras": [good, bad, off]}
+    lines = run("list").output.splitlines()
+    assert lines[0].split() == ["ID", "NAME", "STATE", "HEALTH", "LAST", "LOOK", "CODEC", "SIZE", "EVERY"]
+    assert lines[1].split() == ["a", "入口カメラ", "ACTIVE", "up", "12", "s", "h264", "1920x1080", "5", "s"]
+    assert "PAUSED (unauthorized)" in lines[2]
+    assert "down (wrong password)" in lines[2]
+    assert "2 h unauthorized" in lines[2]
+    assert " OFF " in lines[3]
+    # Columns line up although one name is twice as wide as it is long.
+    assert len({columns_of(line[: line.index("5 s")]) for line in lines[1:]}) == 1
+
+
+def test_no_cameras_are_said_apart(api: Api) -> None:
+    api.answers["GET /api/cameras"] = {"cameras": []}
+    result = run("list")
+    assert result.stdout == ""
+    assert "camera add" in result.stderr
+
+
+def test_removing_as_json(api: Api) -> None:
+    api.answers["DELETE /api/cameras/a"] = {}
+    assert json.loads(run("remove", "a", "--yes", "--json").output) == {"removed": "a"}
+
+
+# -- probe and test
+
+
+def test_a_probe_says_what_the_camera_sends_and_keeps_its_picture(api: Api, tmp_path: Path) -> None:
+    api.errand("/api/probes", has_picture=True)
+    options = ["--user", "viewer", "--password-stdin", "--picture", "shown.jpg"]
+    result = run("probe", "rtsp://192.0.2.1/a", *options, stdin="pass word\n")
+    assert result.exit_code == 0, result.output
+    assert "H.265 2560x1440, 25 fps, a keyframe every 2 s, 4100 kbit/s, with sound, over TCP" in result.output
+    assert "connect 9 ms; 10 ms in all" in result.output
+    assert "Picture: shown.jpg" in result.output
+    assert (tmp_path / "shown.jpg").read_bytes().startswith(b"\xff\xd8")
+    path, body = api.asked[0]
+    assert path == "POST /api/probes"
+    assert body["source"] == {"url": "rtsp://192.0.2.1/a", "user": "viewer", "password": "pass word"}
+    assert "pass word" not in result.output
+
+
+def test_a_picture_without_a_name_goes_to_a_new_file(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    api.errand("/api/probes", has_picture=True)
+    assert run("probe", "rtsp://192.0.2.1/a").exit_code == 0
+    (picture,) = tmp_path.glob("camserver-probe-*.jpg")
+    assert picture.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("locale", "words"), [("C.UTF-8", "Wrong password."), ("ja_JP.UTF-8", "パスワードが違います。")]
+)
+def test_what_is_wrong_is_said_in_the_terminals_language(
+    api: Api, monkeypatch: pytest.MonkeyPatch, locale: str, words: str
+) -> None:
+    monkeypatch.setenv("LC_ALL", locale)
+    api.errand("/api/probes", state="failed", result=BAD)
+    result = run("probe", "rtsp://192.0.2.1/a")
+    assert result.exit_code == Exit.CHECK_FAILED
+    assert words in result.stderr
+
+
+def test_a_failed_probe_as_json_is_whole_and_has_its_exit_code(api: Api) -> None:
+    api.errand("/api/probes", state="failed", result=BAD)
+    result = run("probe", "rtsp://192.0.2.1/a", "--json")
+    assert result.exit_code == Exit.CHECK_FAILED
+    said = json.loads(result.output)
+    assert said["ok"] is False
+    assert said["probes"][0]["result"]["cause"] == "wrong_password"
+
+
+def test_a_camera_is_probed_with_both_streams(api: Api) -> None:
+    api.answers["GET /api/cameras/yard"] = {"camera_id": "yard", "sub": {"url": "rtsp://h/2"}}
+    api.errand("/api/cameras/yard/probe", camera_id="yard")
+    api.errand("/api/cameras/yard/probe", camera_id="yard", result=GOOD | {"stream_kind": "sub"})
+    result = run("probe", "yard", "--seconds", "2")
+    assert "yard (main): H.265" in result.output
+    assert "yard (sub): H.265" in result.output
+    bodies = [body for path, body in api.asked if path.startswith("POST")]
+    assert bodies == [{"stream": "main", "measure_sec": 2.0}, {"stream": "sub", "measure_sec": 2.0}]
+
+
+def test_a_test_measures_nothing_but_time(api: Api) -> None:
+    api.answers["GET /api/cameras/yard"] = {"camera_id": "yard", "sub": None}
+    api.errand("/api/cameras/yard/probe", camera_id="yard")
+    assert "10 ms in all" in run("test", "yard").output
+    assert [body for path, body in api.asked if path.startswith("POST")] == [{"stream": "main", "measure_sec": 0}]
+
+
+def test_a_camera_that_answers_elsewhere_is_offered_to_be_moved(api: Api) -> None:
+    api.answers["GET /api/cameras/yard"] = {"camera_id": "yard", "sub": None}
+    result = BAD | {"cause": "no_answer", "seen_at": "192.0.2.33"}
+    api.errand("/api/cameras/yard/probe", camera_id="yard", state="failed", result=result)
+    shown = run("test", "yard")
+    assert shown.exit_code == Exit.CHECK_FAILED
+    assert "It answers at 192.0.2.33 now" in shown.output
+    assert "camserver camera rediscover yard --apply" in shown.output
+
+
+def test_another_device_at_the_address_is_told(api: Api) -> None:
+    api.answers["GET /api/cameras/yard"] = {"camera_id": "yard", "sub": None}
+    api.errand("/api/cameras/yard/probe", camera_id="yard", result=GOOD | {"other_reference": "urn:uuid:2"})
+    assert "--renew" in run("probe", "yard").output
+    api.errand("/api/cameras/yard/probe", camera_id="yard")
+    assert "--renew" not in run("probe", "yard", "--renew").output
+    assert [body.get("renew") for path, body in api.asked if path.startswith("POST")] == [None, True]
+
+
+def test_a_cameras_login_is_its_own(api: Api) -> None:
+    assert run("probe", "yard", "--user", "x").exit_code == Exit.USAGE
+    assert run("probe", "yard", "--here").exit_code == Exit.USAGE
+
+
+def test_without_a_server_it_says_what_to_do(api: Api) -> None:
+    api.is_there = False
+    result = run("probe", "rtsp://192.0.2.1/a")
+    assert result.exit_code == Exit.SERVER_AWAY
+    assert "camserver up" in result.stderr
+
+
+def test_an_address_can_be_tried_from_here(api: Api, tmp_path: Path) -> None:
+    api.is_there = False
+    (tmp_path / "a.jpg").write_bytes(jpeg(scene=0, size=(320, 240)))
+    result = run("probe", f"file://{tmp_path}/a.jpg", "--here", "--picture", "out.jpg")
+    assert result.exit_code == 0, result.output
+    assert "JPEG 320x240" in result.output
+    assert (tmp_path / "out.jpg").exists()
+    refused = run("probe", "rtsp://viewer:secret-word@127.0.0.1:1/a", "--here")
+    assert refused.exit_code == Exit.CHECK_FAILED
+    assert "closed" in refused.stderr
+    assert "secret-word" not in refused.output + refused.stderr
+
+
+# -- discover and rediscover
+
+
+DEVICE = {
+    "reference": "urn:uuid:1", "address": "192.0.2.10", "service_url": "http://192.0.2.10/x", "name": "Entrance",
+    "hardware": "DS-1", "location": "", "mac": "",
+}  # fmt: skip
+
+
+def test_devices_are_listed_with_the_cameras_they_are(api: Api) -> None:
+    other = DEVICE | {"reference": "urn:uuid:2", "address": "192.0.2.11", "name": ""}
+    api.errand("/api/discovery", result={"devices": [DEVICE, other]})
+    api.answers["GET /api/cameras"] = {
+        "cameras": [
+            {"camera_id": "gate", "source": {"url": "rtsp://192.0.2.99/1"}, "caps": {"onvif": DEVICE}},
+            {"camera_id": "yard", "source": {"url": "rtsp://192.0.2.11:8554/1"}, "caps": None},
+        ]
+    }  # fmt: skip
+    lines = run("discover", "--host", "192.0.2.11").output.splitlines()
+    assert lines[1].split() == ["192.0.2.10", "Entrance", "DS-1", "gate", "urn:uuid:1"]
+    assert lines[2].split() == ["192.0.2.11", "-", "DS-1", "yard", "urn:uuid:2"]
+    assert api.asked[0][1] == {"site": "main", "hosts": ["192.0.2.11"], "wait_sec": 4.0}
+
+
+def test_the_streams_of_a_device_with_how_to_add_it(api: Api) -> None:
+    def profile(token: str, width: int) -> dict[str, Any]:
+        return {"token": token, "name": "", "codec": "H264", "width": width, "height": 9, "fps": 15.0,
+                "stream_url": f"rtsp://192.0.2.10/{token}"}  # fmt: skip
+
+    device = {"manufacturer": "ACME", "model": "X", "firmware": "1", "serial": "2"}
+    result = {
+        "device": device,
+        "profiles": [profile("big", 1920), profile("small", 640)],
+        "main": "big",
+        "sub": "small",
+    }
+    api.errand("/api/discovery", result=result)
+    api.answers["GET /api/cameras"] = {"cameras": []}
+    shown = run("discover", "--device", "192.0.2.10", "--user", "u", "--password-stdin", stdin="pw\n")
+    assert "camera add ID 'rtsp://192.0.2.10/big' --sub 'rtsp://192.0.2.10/small'" in shown.output
+    assert api.asked[0][1]["device"] == {"url": "192.0.2.10", "user": "u", "password": "pw"}
+
+
+def test_a_camera_that_moved_is_shown_and_only_changed_when_asked(api: Api) -> None:
+    api.answers["GET /api/cameras/yard"] = {"camera_id": "yard", "source": {"url": "rtsp://192.0.2.9/1"}}
+    api.errand("/api/cameras/yard/rediscover", result={"devices": [DEVICE]})
+    assert "192.0.2.10; its address stays" in run("rediscover", "yard").output
+    api.errand("/api/cameras/yard/rediscover", result={"devices": [DEVICE]})
+    api.errand("/api/cameras/yard/probe")
+    api.answers["POST /api/cameras/yard/move"] = {}
+    assert "its address is changed" in run("rediscover", "yard", "--apply").output
+    assert api.asked[-1] == ("POST /api/cameras/yard/move", {"errand_uuid": "e-1"})
+
+
+def test_a_camera_that_is_not_proven_to_be_there_does_not_move(api: Api) -> None:
+    api.answers["GET /api/cameras/yard"] = {"camera_id": "yard", "source": {"url": "rtsp://192.0.2.9/1"}}
+    api.errand("/api/cameras/yard/rediscover", result={"devices": [DEVICE]})
+    api.errand("/api/cameras/yard/probe", state="failed", result=BAD)
+    result = run("rediscover", "yard", "--apply")
+    assert result.exit_code == Exit.CHECK_FAILED
+    assert not [path for path, _ in api.asked if path.endswith("/move")]
+
+
+def test_a_camera_that_nobody_sees(api: Api) -> None:
+    api.errand("/api/cameras/yard/rediscover", result={"devices": []})
+    result = run("rediscover", "yard")
+    assert result.exit_code == Exit.CHECK_FAILED
+    assert "reference" in result.stderr
+
+
+# -- import
+
+
+def imported(action: str = "added", problems: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    camera = {"camera_id": "cam_1", "where": "line 2", "action": action, "message": ""}
+    return {"cameras": [camera], "problems": problems or [], "notes": [{"where": "x", "message": "a note"}]}
+
+
+@pytest.mark.parametrize(
+    "encode", [str.encode, lambda text: text.encode("cp932"), lambda text: text.encode("utf-8-sig")]
+)
+def test_a_list_is_sent_whatever_spreadsheet_wrote_it(
+    api: Api, tmp_path: Path, encode: Callable[[str], bytes]
+) -> None:
+    text = "camera_id,name,url\ncam_1,入口,rtsp://h/1\n"
+    (tmp_path / "a.csv").write_bytes(encode(text))
+    api.answers["POST /api/imports"] = imported()
+    result = run("import", "a.csv", "--skip-bad")
+    assert result.exit_code == 0
+    assert "added cam_1 (line 2)" in result.output
+    assert "a note" in result.stderr
+    expected = {"format": "csv", "text": text, "site": "main", "dry_run": False, "skip_bad": True}
+    assert api.asked == [("POST /api/imports", expected)]
+
+
+def test_frigate_gets_only_the_variables_it_names(api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRIGATE_RTSP_PASSWORD", "pw")
+    monkeypatch.setenv("FRIGATE_OTHER", "x")
+    (tmp_path / "config.yml").write_text("cameras: {a: '{FRIGATE_RTSP_PASSWORD} {FRIGATE_UNSET}'}")
+    api.answers["POST /api/imports"] = imported("add")
+    assert "would add cam_1" in run("import", "config.yml", "--dry-run").output
+    assert api.asked[0][1]["environment"] == {"FRIGATE_RTSP_PASSWORD": "pw"}
+
+
+def test_what_is_wrong_with_a_file_is_shown_by_place(api: Api, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("camera_id,url\n")
+    problem = {"where": "line 3, column url", "line": 3, "column": "url", "message": "It is empty."}
+    api.answers["POST /api/imports"] = imported("add", [problem])
+    result = run("import", "a.csv")
+    assert result.exit_code == Exit.CHECK_FAILED
+    assert "line 3, column url: It is empty." in result.stderr
+    as_json = run("import", "a.csv", "--json")
+    assert as_json.exit_code == Exit.CHECK_FAILED
+    assert json.loads(as_json.output)["problems"] == [problem]
+
+
+def test_files_that_are_none(api: Api, tmp_path: Path) -> None:
+    (tmp_path / "a.bin").write_bytes(b"\x00")
+    assert run("import", "a.bin").exit_code == Exit.USAGE
+    (tmp_path / "a.csv").write_bytes(b"\xff\xff\x81")
+    assert run("import", "a.csv").exit_code == Exit.REFUSED
+    (tmp_path / "b.csv").write_bytes(b"x" * 1_000_000)
+    assert run("import", "b.csv").exit_code == Exit.REFUSED
+
+
+# -- how things are shown
+
+
+def test_the_words_name_the_same_facts_in_both_languages() -> None:
+    def named(text: str) -> set[str]:
+        return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+    for key, phrase in camera_words._WORDS.items():
+        assert phrase.ja
+        assert named(phrase.ja) == named(phrase.en), key
+    for phrase in camera_words._HEADS.values():
+        assert phrase.ja.count("|") == phrase.en.count("|")
+
+
+def test_a_japanese_terminal_gets_japanese(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "ja_JP.UTF-8")
+    api.answers["GET /api/cameras/yard"] = {"camera_id": "yard", "sub": None}
+    api.errand("/api/cameras/yard/probe", camera_id="yard")
+    shown = run("probe", "yard").output
+    assert "キーフレーム間隔 2 秒, 4100 kbit/s, 音声あり, TCP で受信" in shown
+    assert "接続 9 ms; 計 10 ms" in shown
+
+
+def test_tables_ages_and_languages() -> None:
+    assert table(("A", "B"), [("入口", "x"), ("yard", "y")]) == "A     B\n入口  x\nyard  y"
+    assert columns_of("か\u3099") == 2
+    shown = [age(NOW_MS - seconds * 1000, NOW_MS) for seconds in (0, 119, 120, 7_199, 7_200, 172_800)]
+    assert shown == ["0 s", "119 s", "2 min", "119 min", "2 h", "2 d"]
+    assert age(None, NOW_MS) == "-"
+    assert age(NOW_MS + 5_000, NOW_MS) == "0 s"
+    assert reader_language({}) == "en"
+    assert reader_language({"LANG": "ja_JP.UTF-8"}) == "ja"
+    assert reader_language({"LANG": "ja_JP.UTF-8", "LC_ALL": "C"}) == "en"
