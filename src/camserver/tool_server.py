@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from camserver.base import folders, ports
 from camserver.base import log as logs
 from camserver.base.clock import StoreClock
+from camserver.base.hosts import in_address, reached_at
 from camserver.base.ready import Ready
 from camserver.parts import Resources, add_store
 
@@ -58,6 +59,5 @@ def local_server(settings: "Settings", host: str, port: int, language: str = "en
     from camserver.clients.local_server import LocalServer
     from camserver.config.secret_files import LOCAL_ADMIN_TOKEN
 
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    shown = f"[{host}]" if ":" in host else host
-    return LocalServer(f"http://{shown}:{port}", settings.server.secrets_dir / LOCAL_ADMIN_TOKEN, language)
+    url = f"http://{in_address(reached_at(host))}:{port}"
+    return LocalServer(url, settings.server.secrets_dir / LOCAL_ADMIN_TOKEN, language)

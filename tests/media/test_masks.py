@@ -7,8 +7,9 @@ from PIL import Image
 
 from camserver.domain.polygons import Polygon
 from camserver.media.jpeg_picture import JpegPicture
-from camserver.media.masks import blacken, raster
+from camserver.media.masks import blacken
 from camserver.media.pictures import Picture
+from camserver.media.polygon_pixels import drawn
 from camserver.media.video_picture import VideoPicture
 
 LEFT_HALF: Polygon = ((0.0, 0.0), (0.5, 0.0), (0.5, 1.0), (0.0, 1.0))
@@ -32,19 +33,19 @@ def pixels(data: bytes) -> np.ndarray:
 
 
 def test_polygons_cover_what_they_enclose() -> None:
-    covered = raster((LEFT_HALF,), SIZE)
+    covered = drawn((LEFT_HALF,), SIZE[1], SIZE[0])
     assert covered.shape == (48, 64)
     assert covered[:, :32].all()
     assert not covered[:, 33:].any()
-    both = raster((LEFT_HALF, TRIANGLE), SIZE)
+    both = drawn((LEFT_HALF, TRIANGLE), SIZE[1], SIZE[0])
     assert both[0].all()
     assert not both[-1, 40:].any()
 
 
 def test_the_whole_picture_can_be_covered() -> None:
     everything: Polygon = ((0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0))
-    assert raster((everything,), SIZE).all()
-    assert raster((everything,), (63, 47)).all()
+    assert drawn((everything,), SIZE[1], SIZE[0]).all()
+    assert drawn((everything,), 47, 63).all()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from camserver.media.watched import Watch, drawn, watched_cells, watched_pixels
+from camserver.media.polygon_pixels import drawn
+from camserver.media.watched import Watch, watched_cells, watched_pixels
 
 LEFT_HALF = ((0.0, 0.0), (0.5, 0.0), (0.5, 1.0), (0.0, 1.0))
 TOP_HALF = ((0.0, 0.0), (1.0, 0.0), (1.0, 0.5), (0.0, 0.5))

@@ -1,4 +1,4 @@
-"""Whether a folder can be worked in, found out before anything relies on it."""
+"""Folders: whether one can be worked in, found out before it is relied on; names that outlive a power cut."""
 
 import errno
 import os
@@ -29,6 +29,15 @@ def make_usable(folder: Path, setting: str) -> None:
             f"the data folder {folder} has {free_bytes // 1_000_000} MB of free disk space, and camserver needs at "
             f"least {FREE_MIN_BYTES // 1_000_000} MB to start; free some, or {choose}"
         )
+
+
+def sync(folder: Path) -> None:
+    """Makes the names in a folder durable: of files that were made, renamed or removed there."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _cause(error: OSError) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
+from camserver.base.hosts import in_address, reached_at
 from camserver.base.secrets import Secret
 from camserver.config.database_url import DatabaseUrl
 from camserver.config.fields import Chosen, derived, section, setting
@@ -43,8 +44,7 @@ def _address(service: str) -> Callable[[Chosen], str]:
 
     def derive(chosen: Chosen) -> str:
         host = str(chosen[f"{service}.host"])
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-        return f"http://{f'[{host}]' if ':' in host else host}:{chosen[f'{service}.port']}"
+        return f"http://{in_address(reached_at(host))}:{chosen[f'{service}.port']}"
 
     return derive
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from camserver.domain.gate import FIRST_DIFF_RATIO, FIRST_LUMA_DELTA, Measured
 from camserver.media.contrast import Compared, Scene, compare, grid_of
-from camserver.media.watched import EVERYWHERE, Bools, Watch, watched_cells, watched_pixels
+from camserver.media.polygon_pixels import Bools
+from camserver.media.watched import EVERYWHERE, Watch, watched_cells, watched_pixels
 
 Gray: TypeAlias = NDArray[np.uint8]  # rows x columns, full range
 

@@ -5,34 +5,21 @@ everything made of the picture: it happens before anything else (decision 9). Wo
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 from av.video.frame import VideoFrame
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from camserver.base.errors import Bug
 from camserver.domain.polygons import Polygon
 from camserver.media.jpeg_picture import JpegPicture
 from camserver.media.pictures import Picture
+from camserver.media.polygon_pixels import drawn
 from camserver.media.video_picture import VideoPicture, with_planes
 
 # Of limited-range video; full-range video shows it as a black that is not quite the deepest.
 BLACK_LUMA, NO_COLOUR = 16, 128
-
-
-@lru_cache(maxsize=256)
-def raster(polygons: tuple[Polygon, ...], size: tuple[int, int]) -> NDArray[np.bool_]:
-    """Which pixels of a picture of that size the polygons cover, their edges included. Not to be written to."""
-    canvas = Image.new("1", size)
-    draw = ImageDraw.Draw(canvas)
-    for polygon in polygons:
-        # The edge between two pixels belongs to both: rather one pixel too many than one too few.
-        draw.polygon([(x * size[0] - 0.5, y * size[1] - 0.5) for x, y in polygon], fill=1, outline=1)
-    covered = np.asarray(canvas, np.bool_).copy()
-    covered.setflags(write=False)
-    return covered
 
 
 def blacken(picture: Picture, polygons: Sequence[Polygon]) -> Picture:
@@ -52,7 +39,7 @@ def blacken_frame(frame: VideoFrame, polygons: tuple[Polygon, ...]) -> VideoFram
 
     def paint(planes: list[NDArray[np.uint8]]) -> list[NDArray[np.uint8]]:
         luma, *colours = planes
-        covered = raster(polygons, (luma.shape[1], luma.shape[0]))
+        covered = drawn(polygons, *luma.shape)
         luma[covered] = BLACK_LUMA
         # Colour has a quarter of the pixels: one that is covered in part has none.
         quarter = covered[0::2, 0::2] | covered[1::2, 0::2] | covered[0::2, 1::2] | covered[1::2, 1::2]
@@ -64,7 +51,7 @@ def blacken_frame(frame: VideoFrame, polygons: tuple[Polygon, ...]) -> VideoFram
 
 
 def _blacken_image(image: Image.Image, polygons: tuple[Polygon, ...]) -> Image.Image:
-    covered = Image.fromarray(raster(polygons, image.size))
+    covered = Image.fromarray(drawn(polygons, image.height, image.width))
     masked = image.copy()
     masked.paste((0, 0, 0), (0, 0), covered)
     return masked

@@ -5,18 +5,12 @@ Polygons are shares of the picture as it is shown, so they fit any size of it.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from camserver.domain.polygons import Polygon
-
-Bools: TypeAlias = NDArray[np.bool_]
-
-# Pictures of a size are drawn once. A worker's cameras fit; beyond them the oldest is drawn again.
-CACHED_MAX = 512
+from camserver.media.polygon_pixels import CACHED_MAX, Bools, drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +46,3 @@ def watched_cells(watch: Watch, height: int, width: int, rows: int, columns: int
         return None
     picture = Image.fromarray(pixels.astype(np.uint8) * np.uint8(255))
     return np.asarray(picture.resize((columns, rows), Image.Resampling.BOX)) >= 128
-
-
-def drawn(polygons: tuple[Polygon, ...], height: int, width: int) -> Bools:
-    """True inside any of the polygons."""
-    picture = Image.new("L", (width, height))
-    draw = ImageDraw.Draw(picture)
-    for polygon in polygons:
-        # A polygon ends between pixels: its edge at 1.0 is the right edge of the last one.
-        draw.polygon([(x * width - 0.5, y * height - 0.5) for x, y in polygon], fill=1)
-    return np.asarray(picture, dtype=np.bool_)

@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, ParamSpec, Protocol, TypeVar
 
+from camserver.base import folders
 from camserver.base.errors import BadInput, NotFound, Unavailable
 from camserver.objects.keys import DRAFT_MARK
 
@@ -96,7 +97,7 @@ class LocalObjects:
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(path)
-            _sync_folder(path.parent)
+            folders.sync(path.parent)
         except OSError as error:
             draft.unlink(missing_ok=True)
             raise _unavailable(self.root, error) from error
@@ -116,7 +117,7 @@ class LocalObjects:
         missing = [folder, *(p for p in folder.parents if not p.is_dir() and p.is_relative_to(self.root))]
         folder.mkdir(parents=True, exist_ok=True)
         for made in missing:
-            _sync_folder(made.parent)
+            folders.sync(made.parent)
 
     def _get(self, key: str) -> bytes:
         return self._read(key, 0, -1)
@@ -171,14 +172,6 @@ def _walk(root: Path, folder_key: str, after: str) -> Iterator[str]:
                 yield from _walk(root, key, after)
         elif key > after:
             yield key
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _remove_if_empty(folder: Path) -> bool:

@@ -27,6 +27,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Connection
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from camserver.base import folders
 from camserver.base.errors import StoreTooNew, StoreTooOld, StoreUnavailable, UpgradeFailed
 from camserver.base.secrets import scrub
 from camserver.store import sqlite_schema
@@ -199,11 +200,7 @@ def _upgrade_sqlite(path: Path) -> None:
     if path.exists():
         _fold_log_in(path)
     draft.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    folders.sync(path.parent)
 
 
 def _fold_log_in(path: Path) -> None:

@@ -4,8 +4,8 @@ Which, and what becomes of them, is in store/clips.py. Any number of dispatchers
 """
 
 from camserver.base.clock import Clock
-from camserver.base.errors import Retry
 from camserver.base.log import get_logger
+from camserver.services.dispatcher.turns import take_turns
 from camserver.store import Store, clips
 from camserver.store.clips import ClipTerms
 
@@ -19,19 +19,7 @@ ROUNDS_MAX = 20
 
 async def follow_clips(store: Store, clock: Clock, terms: ClipTerms) -> None:
     """Until cancelled. A store that is away is waited for; events that began long before are not asked about."""
-    due_boot_ms = 0
-    while True:
-        started_boot_ms = clock.boot_ms()
-        if started_boot_ms >= due_boot_ms:
-            due_boot_ms = started_boot_ms + EVERY_MS
-            try:
-                await _turn(store, clock, terms)
-            except Retry as error:
-                log.warning("clips_put_off", why=error.message)
-            except Exception:
-                # What is broken here must not keep the analysis from going on.
-                log.exception("clips_broke")
-        await clock.sleep(EVERY_MS / 1000)
+    await take_turns(clock, EVERY_MS, "clips", lambda: _turn(store, clock, terms))
 
 
 async def _turn(store: Store, clock: Clock, terms: ClipTerms) -> None:

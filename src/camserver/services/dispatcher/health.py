@@ -4,8 +4,8 @@ What is decided is in domain/health.py, how it is written in store/health.py. An
 """
 
 from camserver.base.clock import Clock
-from camserver.base.errors import Retry
 from camserver.base.log import get_logger
+from camserver.services.dispatcher.turns import take_turns
 from camserver.store import Store
 from camserver.store.health import HealthTerms, sweep
 
@@ -18,19 +18,7 @@ ROUNDS_MAX = 50
 
 async def follow_health(store: Store, clock: Clock, terms: HealthTerms) -> None:
     """Sweeps until cancelled. A store that is away is waited for: the looks wait in it."""
-    due_boot_ms = 0
-    while True:
-        started_boot_ms = clock.boot_ms()
-        if started_boot_ms >= due_boot_ms:
-            due_boot_ms = started_boot_ms + EVERY_MS
-            try:
-                await _turn(store, clock, terms)
-            except Retry as error:
-                log.warning("health_put_off", why=error.message)
-            except Exception:
-                # What is broken here must not keep the analysis from going on.
-                log.exception("health_broke")
-        await clock.sleep(1.0)
+    await take_turns(clock, EVERY_MS, "health", lambda: _turn(store, clock, terms))
 
 
 async def _turn(store: Store, clock: Clock, terms: HealthTerms) -> None:

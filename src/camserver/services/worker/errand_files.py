@@ -10,6 +10,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from camserver.base import folders
 from camserver.base.errors import BadInput
 from camserver.base.log import get_logger
 from camserver.wire.errands import unpack
@@ -70,7 +71,7 @@ class ErrandFiles:
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(path)
-            _sync_folder(self._folder)
+            folders.sync(self._folder)
         except OSError:
             draft.unlink(missing_ok=True)
             raise
@@ -114,11 +115,3 @@ class ErrandFiles:
             del sizes[oldest]
             log.warning("no room for answers to errands: the oldest is dropped", errand_id=oldest.errand_id)
             self.remove(oldest)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

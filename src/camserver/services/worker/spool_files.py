@@ -16,6 +16,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from camserver.base import folders
 from camserver.base.errors import BadInput, DataOwned, DataUnusable
 from camserver.base.log import get_logger
 from camserver.wire.looks import LookUpload, pack, unpack
@@ -238,15 +239,7 @@ def make_durable_folder(folder: Path) -> None:
     missing = missing[: next(number for number, one in enumerate(missing) if one.exists())]
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for one in reversed(missing):
-        _sync_folder(one.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+        folders.sync(one.parent)
 
 
 def _write_durably(path: Path, data: bytes) -> None:
