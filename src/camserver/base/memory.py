@@ -12,9 +12,12 @@ log = get_logger(__name__)
 
 # glibc's malloc.h. The largest size that it takes from its heaps, which is also the largest that may be set, and how
 # much may lie free at the end of one.
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 FROM_HEAP_MAX_BYTES = 32 * 1024 * 1024
 FREE_MAX_BYTES = 64 * 1024 * 1024
+# Threads share so many heaps. By default each of many threads gets one of its own, and over hours every one of them
+# grows to the most its threads ever needed at once.
+HEAPS_MAX = 2
 
 
 def keep_freed() -> bool:
@@ -22,7 +25,14 @@ def keep_freed() -> bool:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return False
-    kept = bool(mallopt(_M_MMAP_THRESHOLD, FROM_HEAP_MAX_BYTES) and mallopt(_M_TRIM_THRESHOLD, FREE_MAX_BYTES))
+    kept = all(
+        mallopt(option, value)
+        for option, value in (
+            (_M_MMAP_THRESHOLD, FROM_HEAP_MAX_BYTES),
+            (_M_TRIM_THRESHOLD, FREE_MAX_BYTES),
+            (_M_ARENA_MAX, HEAPS_MAX),
+        )
+    )
     if not kept:
         log.info("the C library does not let its memory be tuned")
     return kept
