@@ -2,11 +2,12 @@ import io
 
 import numpy as np
 import pytest
+from av.video.frame import VideoFrame
 from PIL import Image
 
 from camserver.base.errors import BadInput
 from camserver.media.shots import VideoShot
-from camserver.media.video_picture import decode
+from camserver.media.video_picture import VideoPicture, decode
 from tests.media.video import H264, encoded, flat, packet
 
 
@@ -37,6 +38,16 @@ def test_sizes() -> None:
     assert size == (640, 360)
     with Image.open(io.BytesIO(jpeg)) as small, Image.open(io.BytesIO(picture.full())) as full:
         assert (small.size, full.size) == ((640, 360), (1280, 720))
+
+
+@pytest.mark.parametrize("size", [(1920, 1080), (1280, 720), (722, 406)])
+def test_the_luma_is_the_same_whether_the_small_picture_was_made_before_or_not(size: tuple[int, int]) -> None:
+    width, height = size
+    pixels = np.random.default_rng(1).integers(16, 236, (height * 3 // 2, width), np.uint8)
+    frame = VideoFrame.from_ndarray(pixels, format="yuv420p")
+    before, picture = VideoPicture(frame).gray(320), VideoPicture(frame)
+    picture.small(640)
+    assert np.abs(picture.gray(320).astype(int) - before).max() <= 2
 
 
 @pytest.mark.parametrize("size", [(322, 182), (426, 242), (640, 358)])

@@ -16,12 +16,15 @@ NALS_MAX = 64
 AVC_IDR, AVC_SEI, AVC_SPS, AVC_PPS, AVC_DELIMITER = 5, 6, 7, 8, 9
 AVC_PICTURE = frozenset(range(1, 6))
 AVC_SETS = frozenset({AVC_SPS, AVC_PPS})
+# What says whether a unit is a keyframe or a recovery point, or holds parameter sets.
+AVC_TELLING = AVC_SETS | {AVC_IDR, AVC_SEI}
 # H.265 (ITU-T H.265 table 7-1)
 HEVC_VPS, HEVC_SPS, HEVC_PPS = 32, 33, 34
 HEVC_PICTURE = frozenset(range(32))
 HEVC_KEY = frozenset(range(16, 22))
 HEVC_SETS = frozenset({HEVC_VPS, HEVC_SPS, HEVC_PPS})
-_RECOVERY_POINT = 6
+HEVC_TELLING = HEVC_SETS | HEVC_KEY
+RECOVERY_POINT = 6  # a kind of SEI
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,10 @@ class UnitKind:
     is_recovery: bool
     sets: bytes  # its parameter sets in Annex B; empty when it does not hold all of them
     has_picture: bool = True
+
+
+# What most units are: a picture that builds on others.
+PLAIN = UnitKind(is_keyframe=False, is_recovery=False, sets=b"")
 
 
 def avc_type(nal_first: int) -> int:
@@ -46,17 +53,15 @@ def kind_of(codec: str, nals: Sequence[bytes]) -> UnitKind:
     """What the unit of these NAL units (without start codes) is."""
     if codec == "hevc":
         types = [hevc_type(nal[0]) for nal in nals if nal]
-        has_picture = any(one in HEVC_PICTURE for one in types)
-        return UnitKind(any(one in HEVC_KEY for one in types), False, _sets(nals, types, HEVC_SETS), has_picture)
+        has_picture = not HEVC_PICTURE.isdisjoint(types)
+        return UnitKind(not HEVC_KEY.isdisjoint(types), False, _sets(nals, types, HEVC_SETS), has_picture)
     types = [avc_type(nal[0]) for nal in nals if nal]
     sets = _sets(nals, types, AVC_SETS)
-    has_picture = any(one in AVC_PICTURE for one in types)
+    has_picture = not AVC_PICTURE.isdisjoint(types)
     if AVC_IDR in types:
         return UnitKind(True, False, sets)
-    pictures_left = min(
-        (left for nal in nals if nal and avc_type(nal[0]) == AVC_SEI for left in [recovery_point(nal)] if left >= 0),
-        default=-1,
-    )
+    points = [recovery_point(nal) for nal in nals if nal and avc_type(nal[0]) == AVC_SEI]
+    pictures_left = min((left for left in points if left >= 0), default=-1)
     # An open group begins with a whole picture that says so by a recovery point at once.
     return UnitKind(has_picture and pictures_left == 0, has_picture and pictures_left > 0, sets, has_picture)
 
@@ -95,7 +100,7 @@ def recovery_point(sei: bytes) -> int:
     while at + 2 <= len(payload):
         kind, at = _count(payload, at)
         size, at = _count(payload, at)
-        if kind == _RECOVERY_POINT and at < len(payload):
+        if kind == RECOVERY_POINT and at < len(payload):
             return _exp_golomb(payload[at : at + 8])
         at += size
         if payload[at : at + 1] == b"\x80":
@@ -111,7 +116,7 @@ def first_slice_begins(codec: str, nal: Sequence[int]) -> bool:
 
 
 def _sets(nals: Sequence[bytes], types: Sequence[int], wanted: frozenset[int]) -> bytes:
-    if not wanted <= set(types):
+    if not wanted.issubset(types):
         return b""
     return joined(nal for nal in nals if nal and _type(nal, wanted) in wanted)
 

@@ -86,9 +86,9 @@ def develop(
     with_contrast: bool,
 ) -> Developed:
     """Makes the infer picture and measures. The infer picture is never enlarged: that adds nothing."""
+    infer_size, infer_jpeg = picture.small(infer_width)
     gray = picture.gray(diff_width)
     measured, reference = measure(gray, before, pixel_delta, with_contrast)
-    infer_size, infer_jpeg = picture.small(infer_width)
     return Developed(
         full_size=picture.size,
         infer_size=infer_size,

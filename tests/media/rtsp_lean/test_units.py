@@ -1,5 +1,6 @@
 import struct
 from collections.abc import Sequence
+from itertools import cycle
 
 import pytest
 from hypothesis import given
@@ -7,7 +8,8 @@ from hypothesis import strategies as st
 
 from camserver.media.rtsp_lean import units as units_module
 from camserver.media.rtsp_lean.messages import Unfit
-from camserver.media.rtsp_lean.units import Unit, Units
+from camserver.media.rtsp_lean.units import RUN_MIN, Unit, Units
+from camserver.media.rtsp_lean.wire import Wire
 from camserver.services.simulator.rtp import Packer
 
 START = b"\0\0\0\1"
@@ -33,6 +35,33 @@ def put_together(packets: Sequence[bytes], codec: str = "h264", payload_type: in
     for packet in packets:
         units.push(bytearray(packet), 0, len(packet))
     return list(units.done)
+
+
+def received(packets: Sequence[bytes], others: set[int], sizes: Sequence[int], codec: str = "h264") -> list[Unit]:
+    """The same over a connection, behind some of them a packet of another channel, read in pieces of these sizes."""
+    sent = b"".join(
+        interleaved(0, packet) + (interleaved(1, b"sound" * 4) if number in others else b"")
+        for number, packet in enumerate(packets)
+    )
+    wire, units, sizes_again = Wire(), Units(codec, 96), cycle(sizes)
+
+    def take(buffer: bytearray, channel: int, start: int, stop: int, end: int) -> int:
+        if channel != 0:
+            return stop
+        units.push(buffer, start, stop)
+        return units.push_more(buffer, channel, stop, end)
+
+    while sent:
+        units.detach()
+        room = wire.room()
+        count = min(len(room), len(sent), next(sizes_again))
+        room[:count], sent = sent[:count], sent[count:]
+        wire.read(count, take)
+    return list(units.done)
+
+
+def interleaved(channel: int, packet: bytes) -> bytes:
+    return struct.pack("!BBH", 0x24, channel, len(packet)) + packet
 
 
 def packed(pictures: Sequence[Sequence[bytes]], first_time: int = 1000, step: int = 3000) -> list[list[bytes]]:
@@ -87,6 +116,37 @@ def test_a_lost_packet_spoils_no_picture_that_is_given(data: st.DataObject) -> N
     for number in numbers:
         # Whatever it builds on was given before it.
         assert set(range(number - number % 4, number)) <= set(numbers)
+
+
+long_picture = st.builds(
+    lambda some, sizes: [*some, *(key(size, 1 + number) for number, size in enumerate(sizes))],
+    st.lists(st.sampled_from([SPS, PPS, AT_ONCE]), max_size=2),
+    st.lists(st.integers(1, 40_000), min_size=1, max_size=3),
+)
+
+
+@given(
+    st.lists(long_picture | picture, min_size=1, max_size=6),
+    st.sets(st.integers(1, 60), max_size=2),
+    st.sets(st.integers(0, 60), max_size=3),
+    st.lists(st.sampled_from([1500, 5000, 20_000, 200_000]), min_size=1, max_size=4),
+)
+def test_in_runs_the_same_comes_out_as_packet_by_packet(
+    pictures: list[list[bytes]], lost: set[int], others: set[int], sizes: list[int]
+) -> None:
+    packets = [one for number, one in enumerate(flat(packed(pictures))) if number not in lost]
+    assert received(packets, others, sizes) == put_together(packets)
+
+
+@pytest.mark.parametrize("changed_byte", [1, 3, 12, 13])
+def test_a_packet_that_differs_ends_a_run(changed_byte: int) -> None:
+    """Its mark, its number, how it is packed or what it is a piece of."""
+    packets = flat(packed([[SPS, PPS, key(40_000)], [key(5)], [other()]]))
+    number = 4 + 2 * RUN_MIN
+    odd = bytearray(packets[number])
+    odd[changed_byte] ^= 0x82 if changed_byte == 1 else 0x40
+    packets[number] = bytes(odd)
+    assert received(packets, set(), [200_000]) == put_together(packets)
 
 
 def test_kinds_of_pictures() -> None:
@@ -208,6 +268,18 @@ def test_hevc() -> None:
     assert [one.data for one in made] == [annex_b(VPS, HSPS, HPPS, IDR + b"x" * 5), annex_b(TRAIL + b"yy")]
     assert [one.is_keyframe for one in made] == [True, False]
     assert made[0].sets == annex_b(VPS, HSPS, HPPS)
+
+
+def test_hevc_in_runs() -> None:
+    body = bytes(range(256)) * 100
+    cuts = [body[begin : begin + 1000] for begin in range(0, len(body), 1000)]
+    heads = [0x80 | 19, *[19] * (len(cuts) - 2), 0x40 | 19]
+    packets = [
+        struct.pack("!BBHII", 0x80, (head == heads[-1]) << 7 | 96, number, 0, 7) + b"\x62\x01" + bytes([head]) + cut
+        for number, (head, cut) in enumerate(zip(heads, cuts, strict=True))
+    ]
+    assert [one.data for one in received(packets, {9}, [200_000], "hevc")] == [annex_b(IDR[:2] + body)]
+    assert received([*packets[:9], *packets[10:]], set(), [200_000], "hevc") == []
 
 
 def test_hevc_with_a_hole_in_its_keyframe_gives_nothing() -> None:

@@ -15,8 +15,9 @@ def fed(data: bytes, cuts: list[int]) -> tuple[list[tuple[int, bytes]], list[Rep
     """What comes out when the bytes arrive cut at these places."""
     wire, packets, replies = Wire(), [], []
 
-    def take(buffer: bytearray, channel: int, start: int, stop: int) -> None:
+    def take(buffer: bytearray, channel: int, start: int, stop: int, end: int) -> int:
         packets.append((channel, bytes(buffer[start:stop])))
+        return stop
 
     edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
     for begin, end in pairwise(edges):

@@ -98,6 +98,10 @@ class Reading:
         self._heard_sec = time.monotonic()
         log.debug("camera is open", codec=track.codec, reader="lean")
 
+    @property
+    def can_wait(self) -> bool:
+        return not self._session.is_over_udp
+
     def filenos(self) -> tuple[int, ...]:
         return self._session.filenos()
 

@@ -96,6 +96,10 @@ class Session:
         self._sock.setblocking(False)
         return track
 
+    @property
+    def is_over_udp(self) -> bool:
+        return self._udp is not None
+
     def filenos(self) -> tuple[int, ...]:
         return (self._sock.fileno(), *(self._udp.filenos() if self._udp else ()))
 
@@ -110,8 +114,9 @@ class Session:
             self._has_received = True
             self._go_through(0)
         for _ in range(READS_MAX):
+            room = self._room()
             try:
-                count = self._sock.recv_into(self._wire.room())
+                count = self._sock.recv_into(room)
             except (BlockingIOError, ssl.SSLWantReadError):
                 break
             if count == 0:
@@ -120,7 +125,8 @@ class Session:
                 raise ConnectionResetError("the camera ended the connection")
             self._go_through(count)
             # A secured socket holds back what it has decrypted, and nothing tells of that.
-            if not isinstance(self._sock, ssl.SSLSocket) or not self._sock.pending():
+            is_secure = isinstance(self._sock, ssl.SSLSocket) and self._sock.pending() > 0
+            if count < len(room) and not is_secure:
                 break
         return [done.popleft() for _ in range(len(done))]
 
@@ -145,6 +151,11 @@ class Session:
             self._udp.close()
         self._sock.close()
 
+    def _room(self) -> memoryview:
+        if self._units is not None:
+            self._units.detach()
+        return self._wire.room()
+
     def _go_through(self, count: int) -> None:
         """Replies to signs of life only matter when they refuse."""
         reply = self._wire.read(count, self._take)
@@ -152,9 +163,11 @@ class Session:
             self._hear(reply)
             reply = self._wire.read(0, self._take)
 
-    def _take(self, buffer: bytearray, channel: int, start: int, stop: int) -> None:
-        if channel == self._channel and self._units is not None:
-            self._units.push(buffer, start, stop)
+    def _take(self, buffer: bytearray, channel: int, start: int, stop: int, end: int) -> int:
+        if channel != self._channel or self._units is None:
+            return stop
+        self._units.push(buffer, start, stop)
+        return self._units.push_more(buffer, channel, stop, end)
 
     def _hear(self, reply: Reply) -> None:
         """A reply to a sign of life."""
@@ -209,7 +222,7 @@ class Session:
             if left_sec <= 0:
                 raise TimeoutError
             self._sock.settimeout(left_sec)
-            count = self._sock.recv_into(self._wire.room())
+            count = self._sock.recv_into(self._room())
             if count == 0:
                 raise ConnectionResetError("the camera ended the connection")
 

@@ -3,6 +3,9 @@
 A picture ends with a marked packet, or where the next one has another time; cameras that mark every slice are found
 out and only their times believed. After a hole nothing is given until the next picture that stands alone: what builds
 on a lost one shows wrong things.
+
+Most packets are pieces in the middle of a large NAL unit. They are taken in runs, and the bytes of a picture are
+copied once, when it is complete: with many cameras that is most of what reading them costs.
 """
 
 import struct
@@ -22,6 +25,13 @@ WAITING_MAX = 600
 # Times that go back this often within as many pictures are pictures out of order (B-frames), and no clock that jumps.
 BACK_STEPS, BACK_WITHIN = 3, 64
 _HEADER = struct.Struct("!BBHII")
+# The same behind its channel and length, and what begins a piece: two bytes in H.264, three in H.265.
+_MORE_AVC, _MORE_HEVC = struct.Struct("!HHHHI4xBB"), struct.Struct("!HHHHI4xBxB")
+# Shorter runs are not worth it.
+RUN_MIN = 4
+_DOLLAR = 0x24
+# The last byte of a packet's number, as it counts up.
+_NUMBERS = bytes(range(256))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +54,20 @@ class Units:
         self.done: deque[Unit] = deque()
         self.holes = 0
         self._picture_types = nal_units.HEVC_PICTURE if self._is_hevc else nal_units.AVC_PICTURE
-        self._data = bytearray()  # the picture that is being put together
-        self._heads: list[tuple[int, int]] = []  # type and place in `_data` of each NAL unit, start code included
+        self._telling_types = nal_units.HEVC_TELLING if self._is_hevc else nal_units.AVC_TELLING
+        self._more = _MORE_HEVC if self._is_hevc else _MORE_AVC
+        # Where a packet says that it is a piece of a NAL unit.
+        self._kind_bits, self._piece_kind = (0x7E, 49 << 1) if self._is_hevc else (0x1F, 28)
+        # Which of those bytes must be the same in a run of packets. The rest follows from them: the channel from the
+        # payload's type; the time, for pieces that begin no NAL unit and have the next number.
+        self._equal_places = (0, 2, 3, 4, 5, *range(16, self._more.size - 1))
+        # The picture that is being put together, in parts; some still lie in the buffer that they came in.
+        self._parts: list[bytes | memoryview] = []
+        self._detached = 0  # how many of them do not
+        self._size_bytes = 0
+        self._heads: list[tuple[int, int]] = []  # type and place in it of each NAL unit, start code included
         self._has_picture = False
+        self._is_telling = False  # something in it says what it is; most are pictures that build on others
         self._is_damaged = False
         self._in_pieces = False
         self._next_seq: int | None = None
@@ -63,7 +84,7 @@ class Units:
         self._is_reordered = False
 
     def push(self, buffer: bytearray, start: int, stop: int) -> None:
-        """An RTP packet. Unfit when it can't be for this reader."""
+        """An RTP packet, which stays as it is until `detach`. Unfit when it can't be for this reader."""
         if stop - start < 13:
             return
         first, second, seq, timestamp, _ = _HEADER.unpack_from(buffer, start)
@@ -82,13 +103,74 @@ class Units:
             self._timestamp = timestamp
         if at >= stop:
             return
+        self._put(buffer, at, stop)
+        if second & 0x80:
+            self._end_by_mark()
+
+    def push_more(self, buffer: bytearray, channel: int, at: int, end: int) -> int:
+        """Takes the packets of a connection from `at` on, each behind its channel and length, as long as they are
+        whole and simply further pieces of the last one's picture. Where the first other one begins: for `push`.
+        """
+        head_bytes, unpack = self._more.size, self._more.unpack_from
+        kind_bits, piece_kind, timestamp = self._kind_bits, self._piece_kind, self._timestamp
+        # Version 2 and nothing before or behind the payload; marked or not.
+        mark, plain = _DOLLAR << 8 | channel, 0x8000 | self._payload_type
+        while self._heads and end - at > head_bytes:
+            its_mark, size, flags, seq, its_timestamp, kind, piece = unpack(buffer, at)
+            if its_mark != mark or its_timestamp != timestamp or seq != self._next_seq:
+                break
+            stop = at + 4 + size
+            if stop > end or size <= head_bytes - 4 or flags & 0xFF7F != plain or kind & kind_bits != piece_kind:
+                break
+            if not piece & 0xC0 and self._in_pieces and (count := self._run(buffer, at, end, size + 4)):
+                at += count * (size + 4)
+                continue
+            self._next_seq = seq + 1 & 0xFFFF
+            self._put(buffer, at + 16, stop)
+            at = stop
+            if flags & 0x80:
+                self._end_by_mark()
+        return at
+
+    def _run(self, buffer: bytearray, at: int, end: int, step: int) -> int:
+        """Takes a run of packets of one size that are pieces in the middle of a NAL unit; how many they are, or 0.
+
+        What stands in the same place of all of them is looked at together: columns, and not packet by packet.
+        """
+        head_bytes, seq = self._more.size, self._next_seq or 0
+        if self._is_damaged or self._size_bytes > UNIT_MAX_BYTES or end - at < RUN_MIN * step:
+            return 0
+        kinds = buffer[at + head_bytes - 1 : end : step]
+        count = len(kinds) - len(kinds.lstrip(kinds[:1]))
+        count = min(count, (end - at) // step, 256 - (seq & 0xFF))
+        stop = at + count * step
+        if count < RUN_MIN or buffer[at + 7 : stop : step] != _NUMBERS[seq & 0xFF : (seq & 0xFF) + count]:
+            return 0
+        for place in self._equal_places:
+            if buffer[at + place : stop : step].count(buffer[at + place]) != count:
+                return 0
+        view = memoryview(buffer)
+        self._parts += [view[begin : begin + step - head_bytes] for begin in range(at + head_bytes, stop, step)]
+        self._size_bytes += count * (step - head_bytes)
+        self._next_seq = seq + count & 0xFFFF
+        return count
+
+    def detach(self) -> None:
+        """Before the buffer of earlier packets is used again: what is still needed of it is copied."""
+        if len(self._parts) > self._detached:
+            self._parts[self._detached :] = [b"".join(self._parts[self._detached :])]
+            self._detached += 1
+
+    def _put(self, buffer: bytearray, at: int, stop: int) -> None:
         if self._is_hevc:
             self._push_hevc(buffer, at, stop)
         else:
             self._push_avc(buffer, at, stop)
+
+    def _end_by_mark(self) -> None:
         # Parameter sets in a packet of their own are marked by some; they belong to the picture that follows.
-        if second & 0x80 and self._trusts_marks and self._has_picture:
-            self._marked_timestamp = timestamp
+        if self._trusts_marks and self._has_picture:
+            self._marked_timestamp = self._timestamp
             self._finish()
 
     def _push_avc(self, buffer: bytearray, at: int, stop: int) -> None:
@@ -147,19 +229,22 @@ class Units:
             if not self._heads and self._timestamp == self._marked_timestamp and self._trusts_marks:
                 self._doubt_marks(head, buffer, at)
             self._has_picture = True
+        if kind in self._telling_types and (head or kind != nal_units.AVC_SEI or not says_nothing(buffer, at, stop)):
+            self._is_telling = True
         if self._in_pieces:
             self._is_damaged = True  # the one before has no end
             self._in_pieces = False
-        self._heads.append((kind, len(self._data)))
-        self._data += START_CODE
-        self._data += head
-        self._data += memoryview(buffer)[at:stop]
+        self._heads.append((kind, self._size_bytes))
+        self._parts.append(START_CODE + head)
+        self._parts.append(memoryview(buffer)[at:stop])
+        self._size_bytes += len(START_CODE) + len(head) + stop - at
 
     def _go_on(self, buffer: bytearray, at: int, stop: int) -> None:
-        if not self._in_pieces or len(self._data) > UNIT_MAX_BYTES:
+        if not self._in_pieces or self._size_bytes > UNIT_MAX_BYTES:
             self._is_damaged = True
             return
-        self._data += memoryview(buffer)[at:stop]
+        self._parts.append(memoryview(buffer)[at:stop])
+        self._size_bytes += stop - at
 
     def _doubt_marks(self, head: bytes, buffer: bytearray, at: int) -> None:
         """A further slice of a picture that was marked as ended: its marks mean nothing."""
@@ -182,16 +267,17 @@ class Units:
                 self._waits = True
             else:
                 self._give()
-        elif self._heads and self._timestamp is not None and not self._is_damaged and len(self._data) < 65_536:
+        elif self._heads and self._timestamp is not None and not self._is_damaged and self._size_bytes < 65_536:
             # Parameter sets with a time of their own: they stay in front of the next picture.
             return
-        self._data = bytearray()
+        self._parts = []
+        self._detached = self._size_bytes = 0
         self._heads = []
-        self._has_picture = self._is_damaged = self._in_pieces = False
+        self._has_picture = self._is_telling = self._is_damaged = self._in_pieces = False
 
     def _give(self) -> None:
-        data = bytes(self._data)
-        kind = nal_units.kind_of(self._codec, self._leading(data))
+        data = b"".join(self._parts)
+        kind = self._kind(data) if self._is_telling else nal_units.PLAIN
         if self._waits and not (kind.is_keyframe or kind.is_recovery) and self._waiting < WAITING_MAX:
             self._waiting += 1
             return
@@ -200,14 +286,19 @@ class Units:
         self._watch_order(time)
         self.done.append(Unit(data, time, not self._is_reordered, kind.is_keyframe, kind.is_recovery, kind.sets))
 
-    def _leading(self, data: bytes) -> list[bytes]:
-        """Its NAL units, of those with picture data only the first bytes: they are large."""
-        nals = []
-        for number, (kind, place) in enumerate(self._heads[: nal_units.NALS_MAX]):
-            begin = place + len(START_CODE)
-            end = self._heads[number + 1][1] if number + 1 < len(self._heads) else len(data)
-            nals.append(data[begin : begin + 2] if kind in self._picture_types else data[begin:end])
-        return nals
+    def _kind(self, data: bytes) -> nal_units.UnitKind:
+        """Of its NAL units with picture data only the first bytes are looked at: they are large."""
+        heads = self._heads[: nal_units.NALS_MAX]
+        ends = [place for _, place in self._heads[1 : len(heads) + 1]]
+        if len(ends) < len(heads):
+            ends.append(len(data))
+        return nal_units.kind_of(
+            self._codec,
+            [
+                data[place + 4 : place + 6] if kind in self._picture_types else data[place + 4 : end]
+                for (kind, place), end in zip(heads, ends, strict=True)
+            ],
+        )
 
     def _time(self) -> int:
         wrapped = self._timestamp or 0
@@ -224,3 +315,8 @@ class Units:
             if time < self._last_time and sum(self._backs) >= BACK_STEPS:
                 self._is_reordered = True
         self._last_time = time
+
+
+def says_nothing(buffer: bytearray, at: int, stop: int) -> bool:
+    """Whether an SEI is surely no recovery point. Many cameras send another one with every picture."""
+    return buffer.find(nal_units.RECOVERY_POINT, at + 1, stop) < 0

@@ -5,6 +5,7 @@ passed over up to a bound.
 """
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from camserver.base.log import get_logger
 from camserver.media.rtsp_lean.messages import BODY_MAX_BYTES, HEAD_MAX_BYTES, BrokenTalk, Reply, parse_message
@@ -15,6 +16,10 @@ log = get_logger(__name__)
 BUFFER_BYTES = 192 * 1024
 GARBAGE_MAX_BYTES = 1_000_000
 _DOLLAR = 0x24
+
+# Takes a packet (buffer, channel, start, stop) and perhaps some of those that follow it up to an end; says where the
+# next one begins.
+OnPacket: TypeAlias = Callable[[bytearray, int, int, int, int], int]
 
 assert BUFFER_BYTES > HEAD_MAX_BYTES + BODY_MAX_BYTES + 65_540
 
@@ -37,8 +42,8 @@ class Wire:
             self._begin, self._end = 0, kept
         return self._view[self._end :]
 
-    def read(self, count: int, on_packet: Callable[[bytearray, int, int, int], None]) -> Reply | None:
-        """After `count` bytes were read: gives whole packets (buffer, channel, start, stop), up to a reply.
+    def read(self, count: int, on_packet: OnPacket) -> Reply | None:
+        """After `count` bytes were read: gives whole packets, up to a reply.
 
         A reply ends it, so that whoever asked can act; call again with 0 for what follows it.
         """
@@ -50,8 +55,7 @@ class Wire:
                     stop = at + 4 + (buffer[at + 2] << 8 | buffer[at + 3])
                     if stop > end:
                         return None
-                    on_packet(buffer, buffer[at + 1], at + 4, stop)
-                    at = stop
+                    at = on_packet(buffer, buffer[at + 1], at + 4, stop, end)
                 elif 65 <= buffer[at] <= 90:
                     message = parse_message(buffer[at:end])
                     if message is None:
