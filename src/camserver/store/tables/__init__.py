@@ -1,0 +1,113 @@
+"""The schema, a module for each subject.
+
+Conventions
+- Time is BIGINT UTC epoch milliseconds, written by a store clock, never by the database's NOW().
+- Inside keys are BIGINT (`camera_key`, `frame_id`); public ids are strings: `camera_id` unique in its tenant,
+  UUIDv7 elsewhere (`frame_uuid`).
+- `tenant_id` is on every table that holds a tenant's data: tenants are the shard key. Exceptions belong to the
+  installation: schema_versions, epochs, setup_links, duties, analyzers.
+- Booleans are SMALLINT 0/1: the same literal works on the three databases.
+- Strings compare byte by byte (MariaDB: utf8mb4_bin), as on the other two.
+- JSON columns are read and written as text.
+- Fractions are DOUBLE: MariaDB's FLOAT keeps six digits, and a score read back must equal the one written.
+- Foreign keys guard the tables people edit. Tables written per look (frames, tags, jobs, changes) have none: each
+  would cost a look-up a row, their writers hold the parent in the same transaction, and `camserver db check`
+  counts orphans.
+
+`migrations/` makes this schema; a test compares a migrated database with it on all three databases.
+"""
+
+from camserver.store.tables.archive import archive_days, drive_objects
+from camserver.store.tables.cameras import (
+    camera_auth,
+    camera_health,
+    camera_overrides,
+    camera_state,
+    camera_streams,
+    cameras,
+)
+from camserver.store.tables.cases import case_items, case_notes, cases
+from camserver.store.tables.columns import metadata
+from camserver.store.tables.deliveries import (
+    cooldowns,
+    deliveries,
+    notifications,
+    notify_rules,
+    push_subscriptions,
+    receiver_hours,
+    receivers,
+    snoozes,
+)
+from camserver.store.tables.events import clips, event_tags, events, incident_reviews, incidents
+from camserver.store.tables.looks import frame_gaps, frame_tags, frames, inference_jobs
+from camserver.store.tables.people import (
+    audit_log,
+    change_counters,
+    schema_versions,
+    sessions,
+    settings,
+    setup_links,
+    sites,
+    tenants,
+    users,
+)
+from camserver.store.tables.reviews import llm_days, llm_reviews
+from camserver.store.tables.statistics import camera_usage, daily_summaries, hourly_stats
+from camserver.store.tables.upkeep import analyzers, changes, duties, garbage, sweep_reports
+from camserver.store.tables.workers import camera_leases, camera_sessions, epochs, errands, workers
+
+__all__ = [
+    "analyzers",
+    "archive_days",
+    "audit_log",
+    "camera_auth",
+    "camera_health",
+    "camera_leases",
+    "camera_overrides",
+    "camera_sessions",
+    "camera_state",
+    "camera_streams",
+    "camera_usage",
+    "cameras",
+    "case_items",
+    "case_notes",
+    "cases",
+    "change_counters",
+    "changes",
+    "clips",
+    "cooldowns",
+    "daily_summaries",
+    "deliveries",
+    "drive_objects",
+    "duties",
+    "epochs",
+    "errands",
+    "event_tags",
+    "events",
+    "frame_gaps",
+    "frame_tags",
+    "frames",
+    "garbage",
+    "hourly_stats",
+    "incident_reviews",
+    "incidents",
+    "inference_jobs",
+    "llm_days",
+    "llm_reviews",
+    "metadata",
+    "notifications",
+    "notify_rules",
+    "push_subscriptions",
+    "receiver_hours",
+    "receivers",
+    "schema_versions",
+    "sessions",
+    "settings",
+    "setup_links",
+    "sites",
+    "snoozes",
+    "sweep_reports",
+    "tenants",
+    "users",
+    "workers",
+]

@@ -1,0 +1,123 @@
+"""Whose it is: tenants, sites, people, settings, vocabularies."""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    UniqueConstraint,
+    text,
+)
+
+from camserver.store.tables.columns import Json, Key, count, flag, key, number, parent, table, word
+
+tenants = table(
+    "tenants",
+    key("tenant_id"),
+    word("tenant_uuid", 36, unique=True),
+    word("name", 128, unique=True),
+    number("created_at"),
+)
+
+# The change feed's counter, apart from `tenants` because every transaction that changes something locks it last.
+change_counters = table(
+    "change_counters",
+    Column("tenant_id", Key, ForeignKey("tenants.tenant_id"), primary_key=True, autoincrement=False),
+    number("last_seq", server_default=text("0")),
+)
+
+sites = table(
+    "sites",
+    key("site_id"),
+    parent("tenant_id", "tenants.tenant_id"),
+    word("site_uuid", 36, unique=True),
+    word("name", 128),
+    word("timezone", 64, server_default="UTC"),  # an IANA name, for local times in messages and reports
+    number("created_at"),
+    UniqueConstraint("tenant_id", "name"),
+)
+
+users = table(
+    "users",
+    key("user_id"),
+    parent("tenant_id", "tenants.tenant_id"),
+    word("user_uuid", 36, unique=True),
+    word("login", 128, unique=True),  # lower case; unique over all tenants, so signing in needs no tenant
+    word("display_name", 128, server_default=""),
+    word("role", 16),
+    word("password_hash", 255, nullable=True),  # argon2id; NULL = can't sign in with a password
+    word("language", 8, server_default="ja"),
+    flag("disabled"),
+    count("failed_logins"),
+    number("locked_until", nullable=True),
+    number("password_changed_at", nullable=True),
+    number("created_at"),
+)
+
+# Signed-in browsers. Only a hash of the cookie's token is kept, so a stolen database signs nobody in.
+sessions = table(
+    "sessions",
+    key("session_id"),
+    parent("tenant_id", "tenants.tenant_id"),
+    Column("user_id", BigInteger, ForeignKey("users.user_id", ondelete="CASCADE"), nullable=False),
+    word("token_hash", 64, unique=True),
+    word("csrf_token", 64),
+    number("created_at"),
+    number("expires_at"),
+    number("last_seen_at"),
+    word("address", 64, server_default=""),
+    word("user_agent", 255, server_default=""),
+    Index("ix_sessions_expires_at", "expires_at"),
+    Index("ix_sessions_user_id", "user_id"),
+)
+
+# One-time links that make the first admin: hashed, one hour, single use.
+setup_links = table(
+    "setup_links",
+    key("link_id"),
+    word("token_hash", 64, unique=True),
+    number("created_at"),
+    number("expires_at"),
+    number("used_at", nullable=True),
+)
+
+# Append-only: nothing updates or deletes a row but retention.
+audit_log = table(
+    "audit_log",
+    key("entry_id"),
+    number("tenant_id"),
+    number("at"),
+    word("actor_kind", 16),  # user, worker, system
+    word("actor_id", 64),
+    word("action", 64),
+    word("object_kind", 32, server_default=""),
+    word("object_id", 64, server_default=""),
+    Column("details", Json, nullable=True),
+    word("address", 64, server_default=""),
+    Index("ix_audit_log_tenant_id_at", "tenant_id", "at", "entry_id"),
+    Index("ix_audit_log_object", "tenant_id", "object_kind", "object_id", "entry_id"),
+)
+
+# Values changed at run time. tenant_id 0 holds the installation's.
+settings = table(
+    "settings",
+    number("tenant_id"),
+    word("name", 64),
+    Column("value", Json, nullable=False),
+    number("updated_at"),
+    PrimaryKeyConstraint("tenant_id", "name"),
+    by_key=True,
+)
+
+# Vocabularies ("schema" in the seeds). `active_slot` is 1 for the active one and NULL for the others: UNIQUE keeps
+# it to one on all three databases.
+schema_versions = table(
+    "schema_versions",
+    word("schema_version", 64, primary_key=True),
+    Column("document", Json, nullable=False),
+    Column("active_slot", SmallInteger, nullable=True, unique=True),
+    number("created_at"),
+    number("activated_at", nullable=True),
+)
