@@ -2,14 +2,16 @@
 
 import asyncio
 import gzip
+import itertools
+import json
 import socket
-from collections.abc import AsyncIterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Iterable
+from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 from aiohttp import web
 
-from camserver.clients.analyzer import AnalyzerClient, AnalyzerError, iso_utc
+from camserver.clients.analyzer import AnalyzerClient, AnalyzerError, Question, iso_utc
 from camserver.domain.analysis import Analysis
 from camserver.domain.jobs import ErrorKind
 from tests.domain.build import T0, shipped_document, shipped_vocabulary
@@ -46,7 +48,7 @@ async def hasty(analyzer: FakeAnalyzer, client: AnalyzerClient) -> AsyncIterator
 
 
 async def ask(client: AnalyzerClient, picture: bytes = HUMAN) -> Analysis:
-    return await client.analyze(CAMERA_ID, T0, REQUEST_ID, picture, VOCABULARY)
+    return await client.analyze(Question(CAMERA_ID, T0, REQUEST_ID, picture), VOCABULARY)
 
 
 async def failure(client: AnalyzerClient, picture: bytes = HUMAN) -> AnalyzerError:
@@ -246,6 +248,49 @@ async def test_health_is_an_answer_or_an_error(analyzer: FakeAnalyzer, client: A
         await client.check_health()
 
 
+async def test_the_picture_before_and_hints_go_along(analyzer: FakeAnalyzer, client: AnalyzerClient) -> None:
+    hints = {"time_band": "night", "network_zone": "vpn"}
+    analysis = await client.analyze(Question(CAMERA_ID, T0, REQUEST_ID, HUMAN, HUMAN, hints), VOCABULARY)
+    assert analysis.severity == 2, "somebody at night"
+    await ask(client)
+    with_all, without = analyzer.analyses()
+    assert (with_all.has_prev_image, with_all.hints) == (True, hints)
+    assert (without.has_prev_image, without.hints) == (False, {})
+    assert with_all.image_bytes == without.image_bytes == len(HUMAN)
+
+
+async def test_a_large_body_is_sent_whole(analyzer: FakeAnalyzer, client: AnalyzerClient) -> None:
+    large = jpeg_of_bytes(3_000_000)
+    await client.analyze(Question(CAMERA_ID, T0, REQUEST_ID, large, large), VOCABULARY)
+    assert analyzer.analyses()[0].image_bytes == len(large)
+
+
+async def test_capabilities_are_understood_or_refused(analyzer: FakeAnalyzer, client: AnalyzerClient) -> None:
+    able = await client.capabilities()
+    assert (able.api_version, able.runtime, able.model.name) == ("v1", "fake", "fake")
+    for fault in (Fault.malformed(), Fault.huge(2_000_000), Fault.redirect("http://127.0.0.1:1/")):
+        analyzer.heal()
+        analyzer.add_fault(Rule(fault, path="/v1/capabilities"))
+        with pytest.raises(AnalyzerError) as failed:
+            await client.capabilities()
+        assert failed.value.kind is ErrorKind.BROKEN_ANSWER
+
+
+@pytest.mark.parametrize("status", [200, 204, 301, 400, 404, 409, 429])
+async def test_any_sign_of_life_is_health(analyzer: FakeAnalyzer, client: AnalyzerClient, status: int) -> None:
+    analyzer.add_fault(Rule(Fault.answer_status(status), path="/healthz"))
+    await client.check_health()
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+async def test_one_that_says_it_is_unwell_is_unwell(
+    analyzer: FakeAnalyzer, client: AnalyzerClient, status: int
+) -> None:
+    analyzer.add_fault(Rule(Fault.answer_status(status), path="/healthz"))
+    with pytest.raises(AnalyzerError):
+        await client.check_health()
+
+
 # What the fake has no words for: a server of bare bytes.
 
 
@@ -262,7 +307,8 @@ class BareServer:
         return web.Response(body=self.body, status=self.status, headers=self.headers)
 
 
-async def asked_of(server: BareServer) -> AnalyzerError:
+@asynccontextmanager
+async def bare_client(server: BareServer) -> AsyncIterator[AnalyzerClient]:
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.handle)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
@@ -271,15 +317,20 @@ async def asked_of(server: BareServer) -> AnalyzerError:
     await web.SockSite(runner, sock).start()
     client = client_of(f"http://{LOOPBACK}:{port_of(sock)}")
     try:
-        return await failure(client)
+        yield client
     finally:
         await client.close()
         await runner.cleanup()
 
 
+async def asked_of(server: BareServer) -> AnalyzerError:
+    async with bare_client(server) as client:
+        return await failure(client)
+
+
 async def test_a_packed_answer_is_neither_asked_for_nor_unpacked() -> None:
     bomb = gzip.compress(b" " * 100_000_000)
-    server = BareServer(bomb, headers={"Content-Encoding": "gzip"})
+    server = BareServer(bomb, headers={"Content-Encoding": "gzip", "Content-Type": "application/json"})
     error = await asked_of(server)
     assert error.kind is ErrorKind.BROKEN_ANSWER
     assert "not JSON" in error.message, "it was not found to be too long: nobody unpacked it"
@@ -328,6 +379,117 @@ async def test_a_slow_body_is_bounded_by_the_same_time_out() -> None:
     await client.close()
     server.close()
     assert error.kind is ErrorKind.TIMEOUT
+
+
+GOOD = json.dumps(
+    {
+        "schema_version": VOCABULARY.version,
+        "camera_id": CAMERA_ID,
+        "captured_at": iso_utc(T0),
+        "analyzed": True,
+        "detected": True,
+        "primary_event": "human",
+        "tags": ["count.single"],
+        "severity": 0,
+        "unknown_flag": False,
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("text/html", GOOD.encode()),
+        ("text/plain; charset=utf-8", b"A person walks by."),
+        ("application/octet-stream", GOOD.encode()),
+        ("application/json; charset=utf-16", GOOD.encode("utf-16")),
+        ("application/json; charset=shift_jis", GOOD.encode("shift_jis")),
+        ("application/json", GOOD.encode("utf-16")),
+        ("application/json", GOOD.encode("utf-32")),
+        ("application/json", b"\xef\xbb\xbf" + GOOD.encode()),
+        ("application/json", b"I see a person: " + GOOD.encode()),
+        ("application/json", GOOD.encode() + b" That is all."),
+        ("application/json", b"```json\n" + GOOD.encode() + b"\n```"),
+        ("application/json", b""),
+    ],
+    ids=["page", "prose", "bytes", "utf-16", "shift_jis", "utf-16 in secret", "utf-32", "mark", "before", "after",
+         "fenced", "nothing"],
+)  # fmt: skip
+async def test_what_is_not_json_in_utf_8_is_refused(content_type: str, body: bytes) -> None:
+    error = await asked_of(BareServer(body, headers={"Content-Type": content_type}))
+    assert error.kind is ErrorKind.BROKEN_ANSWER
+    assert "not JSON" in error.message or "not in UTF-8" in error.message
+
+
+@pytest.mark.parametrize(
+    "content_type", ["application/json", "Application/JSON; Charset=UTF-8", "application/x+json"]
+)
+async def test_json_by_any_of_its_names_is_read(content_type: str) -> None:
+    async with bare_client(BareServer(GOOD.encode(), headers={"Content-Type": content_type})) as client:
+        assert (await ask(client)).primary_event == "human"
+
+
+async def answered_by(pieces: Iterable[bytes], timeout_sec: float = PATIENT_SEC) -> AnalyzerError:
+    """What the client makes of an answer sent piece by piece, for ever if it does not end."""
+    stopped = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        try:
+            for piece in pieces:
+                if stopped.is_set():
+                    break
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0)
+            await stopped.wait()
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, LOOPBACK, 0)
+    client = client_of(f"http://{LOOPBACK}:{server.sockets[0].getsockname()[1]}", timeout_sec)
+    try:
+        return await failure(client)
+    finally:
+        stopped.set()
+        await client.close()
+        server.close()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+async def test_an_answer_in_pieces_without_end_is_given_up() -> None:
+    endless = itertools.chain(
+        [HEAD + b"Transfer-Encoding: chunked\r\n\r\n"], itertools.repeat(b"1000\r\n" + b" " * 4096 + b"\r\n")
+    )
+    error = await answered_by(endless)
+    assert error.kind is ErrorKind.BROKEN_ANSWER
+    assert "longer than 1000000 bytes" in error.message
+
+
+async def test_a_head_without_end_is_given_up() -> None:
+    endless = itertools.chain([HEAD], itertools.repeat(b"X-More: " + b"x" * 4000 + b"\r\n"))
+    error = await answered_by(endless, HASTY_SEC)
+    assert error.kind in (ErrorKind.BROKEN_ANSWER, ErrorKind.TIMEOUT)
+
+
+async def test_a_line_of_the_head_without_end_is_given_up() -> None:
+    endless = itertools.chain([HEAD, b"X-Long: "], itertools.repeat(b"x" * 65_536))
+    assert (await answered_by(endless, HASTY_SEC)).kind in (ErrorKind.BROKEN_ANSWER, ErrorKind.TIMEOUT)
+
+
+async def test_an_answer_that_drips_is_bounded_by_the_same_time_out() -> None:
+    """A byte now and then is no progress that counts."""
+    drops = itertools.chain([HEAD + b"Content-Length: 900000\r\n\r\n"], itertools.repeat(b" ", 20))
+    assert (await answered_by(drops, HASTY_SEC)).kind is ErrorKind.TIMEOUT
+
+
+async def test_a_length_that_is_a_lie_is_a_broken_connection_or_answer() -> None:
+    error = await answered_by([HEAD + b"Content-Length: -5\r\n\r\n{}"], HASTY_SEC)
+    assert error.kind in (ErrorKind.BROKEN_ANSWER, ErrorKind.CONNECTION, ErrorKind.TIMEOUT)
 
 
 async def test_something_that_does_not_speak_http_is_a_broken_answer() -> None:

@@ -20,6 +20,7 @@ from camserver.wire.analyzer import (
 )
 from tests.domain.build import T0, shipped_vocabulary
 from tests.fakes.analyzer import BREAKS
+from tests.wire.liars import Lie, lies, truths, twice_told
 
 VOCABULARY = shipped_vocabulary()
 CAMERA_ID, REQUEST_ID = "cam_2f_19", "0198c0de-0000-7000-8000-000000000001"
@@ -313,3 +314,44 @@ def test_what_is_kept_of_an_answer_fits_every_database() -> None:
         "processing_ms": 13,
         "warnings": ["暗い", "emoji 🙂", "line\nbreak"],
     }
+
+
+# Liars.
+
+FIXED = {name: WHOLE[name] for name in ("schema_version", "camera_id", "captured_at", "request_id")}
+
+
+@given(truths(VOCABULARY, FIXED))
+def test_whoever_tells_the_truth_is_understood(document: dict[str, Any]) -> None:
+    analysis = parse(document)
+    assert set(analysis.tags) == set(document["tags"])
+    assert len(analysis.boxes) == len(document.get("bboxes", ()))
+    json.loads(result_json(analysis))
+
+
+@given(lies(VOCABULARY, FIXED))
+def test_every_liar_is_refused_by_the_name_of_the_lie(lie: Lie) -> None:
+    message = why_not(lie.document)
+    assert lie.about in message
+    assert len(message) < 1000
+
+
+@given(twice_told(VOCABULARY, FIXED))
+def test_whoever_says_two_things_says_none(told: tuple[str, bytes]) -> None:
+    name, body = told
+    with pytest.raises(BrokenAnswer, match="twice") as refused:
+        parse_body(body)
+    assert name in refused.value.message
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "utf-8-sig", "shift_jis"])
+def test_another_encoding_than_utf_8_is_refused(encoding: str) -> None:
+    body = json.dumps(with_values(warnings=["暗い"]), ensure_ascii=False).encode(encoding)
+    with pytest.raises(BrokenAnswer, match="not JSON"):
+        parse_body(body)
+
+
+def test_detected_without_an_event_opens_none_and_is_no_lie() -> None:
+    """Decision 18 names it: only a primary event, or something unknown, opens an event."""
+    for detected in (True, False):
+        assert parse(with_values(primary_event="none", detected=detected)).detected is detected

@@ -1,5 +1,9 @@
 """Asks an analyzer, and trusts nothing it says: bounded answers, no redirects, every error of a known kind."""
 
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from io import BytesIO
@@ -11,7 +15,15 @@ from camserver.base.errors import CamError
 from camserver.domain.analysis import Analysis
 from camserver.domain.jobs import ErrorKind, kind_of_status
 from camserver.domain.vocabulary import Vocabulary
-from camserver.wire.analyzer import ANSWER_BYTES_MAX, IMAGE_BYTES_MAX, BrokenAnswer, parse_answer
+from camserver.wire.analyzer import (
+    ANSWER_BYTES_MAX,
+    IMAGE_BYTES_MAX,
+    BrokenAnswer,
+    CapabilitiesAnswer,
+    check_content_type,
+    parse_answer,
+    parse_capabilities,
+)
 
 ERROR_CHARS_MAX = 200
 # A machine that is switched off never refuses a connection. Told apart from an answer that takes too long, because
@@ -19,6 +31,22 @@ ERROR_CHARS_MAX = 200
 CONNECT_TIMEOUT_SEC = 3.0
 # Above the most jobs a dispatcher has in flight: waiting for a free connection would look like a dead analyzer.
 CONNECTIONS_MAX = 1100
+# A health check that fails like this tells that it is away; any other answer is a sign of life.
+UNWELL = frozenset({ErrorKind.CONNECTION, ErrorKind.UNAVAILABLE, ErrorKind.TIMEOUT, ErrorKind.SERVER_ERROR})
+# Longer bodies are written piece by piece, so that the event loop is not held up.
+WHOLE_BODY_BYTES_MAX = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One picture and what the analyzer is told about it."""
+
+    camera_id: str
+    captured_at: int  # UTC epoch ms
+    request_id: str
+    picture: bytes
+    previous: bytes | None = None  # the camera's picture before it
+    hints: Mapping[str, object] | None = None
 
 
 class AnalyzerError(CamError):
@@ -60,23 +88,24 @@ class AnalyzerClient:
     async def close(self) -> None:
         await self._session.close()
 
-    async def analyze(
-        self, camera_id: str, captured_at_ms: int, request_id: str, picture: bytes, vocabulary: Vocabulary
-    ) -> Analysis:
-        if len(picture) > IMAGE_BYTES_MAX:
+    async def analyze(self, question: Question, vocabulary: Vocabulary) -> Analysis:
+        if len(question.picture) > IMAGE_BYTES_MAX:
             raise AnalyzerError(
                 ErrorKind.BAD_REQUEST,
-                f"the picture has {len(picture)} bytes; the contract allows {IMAGE_BYTES_MAX}",
+                f"the picture has {len(question.picture)} bytes; the contract allows {IMAGE_BYTES_MAX}",
             )
-        form = aiohttp.FormData()
-        form.add_field("camera_id", camera_id)
-        form.add_field("captured_at", iso_utc(captured_at_ms))
-        form.add_field("schema_version", vocabulary.version)
-        form.add_field("request_id", request_id)
-        form.add_field("infer_image", BytesIO(picture), filename="infer.jpg", content_type="image/jpeg")
-        body = await self._request("POST", "/v1/analyze", self._analyze_timeout, data=form)
+        boundary = secrets.token_hex(16)
+        form = b"".join(form_parts(question, vocabulary.version, boundary))
+        body = await self._request(
+            "POST",
+            "/v1/analyze",
+            self._analyze_timeout,
+            data=form if len(form) <= WHOLE_BODY_BYTES_MAX else BytesIO(form),
+            content_type=f"multipart/form-data; boundary={boundary}",
+            is_read=True,
+        )
         try:
-            return parse_answer(body, camera_id, captured_at_ms, request_id, vocabulary)
+            return parse_answer(body, question.camera_id, question.captured_at, question.request_id, vocabulary)
         except BrokenAnswer as error:
             raise AnalyzerError(ErrorKind.BROKEN_ANSWER, error.message) from None
 
@@ -84,7 +113,11 @@ class AnalyzerClient:
         """Sends a vocabulary. One that is refused is a mismatch that stays: it says nothing about any picture."""
         try:
             await self._request(
-                "PUT", "/v1/schema", self._schema_timeout, json={"schema_version": version, "schema": document}
+                "PUT",
+                "/v1/schema",
+                self._schema_timeout,
+                data=json.dumps({"schema_version": version, "schema": document}).encode(),
+                content_type="application/json",
             )
         except AnalyzerError as error:
             if error.kind is not ErrorKind.BAD_REQUEST:
@@ -94,7 +127,20 @@ class AnalyzerClient:
             ) from None
 
     async def check_health(self) -> None:
-        await self._request("GET", "/healthz", self._health_timeout)
+        """Whether it answers at all and does not say that it is unwell. What the answer holds is not looked at."""
+        try:
+            await self._request("GET", "/healthz", self._health_timeout)
+        except AnalyzerError as error:
+            if error.kind in UNWELL:
+                raise
+
+    async def capabilities(self) -> CapabilitiesAnswer:
+        """What it says about itself."""
+        body = await self._request("GET", "/v1/capabilities", self._schema_timeout, is_read=True)
+        try:
+            return parse_capabilities(body)
+        except BrokenAnswer as error:
+            raise AnalyzerError(ErrorKind.BROKEN_ANSWER, error.message) from None
 
     async def _request(
         self,
@@ -102,17 +148,24 @@ class AnalyzerClient:
         path: str,
         limit: aiohttp.ClientTimeout,
         *,
-        data: aiohttp.FormData | None = None,
-        json: object = None,
+        data: bytes | BytesIO | None = None,
+        content_type: str | None = None,
+        is_read: bool = False,
     ) -> bytes:
+        """The body of a 200. `is_read`: somebody looks into it, so it must be what the contract says."""
+        headers = {} if content_type is None else {"Content-Type": content_type}
         try:
             async with self._session.request(
-                method, self._url + path, data=data, json=json, timeout=limit, allow_redirects=False
+                method, self._url + path, data=data, headers=headers, timeout=limit, allow_redirects=False
             ) as answer:
                 body = await _bounded(answer)
                 if answer.status != 200:
                     raise _failed(answer, body)
+                if is_read:
+                    check_content_type(answer.headers.get("Content-Type", ""))
                 return body
+        except BrokenAnswer as error:
+            raise AnalyzerError(ErrorKind.BROKEN_ANSWER, error.message) from None
         except aiohttp.ConnectionTimeoutError:
             raise AnalyzerError(
                 ErrorKind.CONNECTION, f"{method} {path} at {self.host}: no connection within {limit.connect:g} s"
@@ -131,15 +184,39 @@ class AnalyzerClient:
             ) from None
 
 
+def form_parts(question: Question, schema_version: str, boundary: str) -> Iterator[bytes]:
+    """The parts of the request's body. The boundary is random, so no picture and no text holds it."""
+    fields = {
+        "camera_id": question.camera_id,
+        "captured_at": iso_utc(question.captured_at),
+        "schema_version": schema_version,
+        "request_id": question.request_id,
+    }
+    if question.hints:
+        fields["hints_json"] = json.dumps(question.hints)
+    for name, text in fields.items():
+        yield f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{text}\r\n'.encode()
+    pictures = {"infer_image": question.picture, "prev_infer_image": question.previous}
+    for name, picture in pictures.items():
+        if picture is not None:
+            yield (
+                f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}.jpg"\r\n'
+                "Content-Type: image/jpeg\r\n\r\n"
+            ).encode()
+            yield picture
+            yield b"\r\n"
+    yield f"--{boundary}--\r\n".encode()
+
+
 async def _bounded(answer: aiohttp.ClientResponse) -> bytes:
-    body = bytearray()
-    async for chunk in answer.content.iter_chunked(65_536):
-        body += chunk
+    body = await answer.content.readany()
+    while not answer.content.at_eof():
+        body += await answer.content.readany()
         if len(body) > ANSWER_BYTES_MAX:
             raise AnalyzerError(
                 ErrorKind.BROKEN_ANSWER, f"the analyzer's answer is longer than {ANSWER_BYTES_MAX} bytes"
             )
-    return bytes(body)
+    return body
 
 
 def _timeout(total_sec: float) -> aiohttp.ClientTimeout:

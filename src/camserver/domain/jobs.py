@@ -41,7 +41,9 @@ class JobPolicy:
     backlog_age_sec: int = setting(
         120, "A camera whose oldest waiting job is older than this is served newest first.", min=1, max=86_400
     )
-    batch: int = setting(16, "Most jobs claimed at once by a dispatcher.", min=1, max=1000)
+    batch: int = setting(
+        16, "Most jobs claimed at once by a dispatcher, and most questions it has at one analyzer.", min=1, max=1000
+    )
     breaker_failures: int = setting(
         3,
         "Failures in a row to reach the analyzer after which no job is claimed for a while.",
@@ -150,6 +152,23 @@ def after_error(
     return Delay(available_at=now_ms + pause_ms, refund=refund)
 
 
+# Why jobs were given up on purpose, as it is written with them.
+_SKIPPED = {"too_old": "older than ", "too_many": "more than "}
+REASONS = (*(kind.value for kind in ErrorKind), *_SKIPPED)
+
+
+def reason_prefix(reason: str) -> str:
+    """What the error of a job begins with that failed, or was skipped, for this of REASONS."""
+    return _SKIPPED.get(reason, reason)
+
+
+def reason_of(error: str | None) -> str | None:
+    """Which of REASONS a job's error tells of."""
+    if error is None:
+        return None
+    return next((reason for reason in REASONS if error.startswith(reason_prefix(reason))), None)
+
+
 def backoff_ms(attempt: int, jitter: float, base_sec: float, cap_sec: float) -> int:
     """A pause that doubles with each attempt up to the cap, spread over its upper half by `jitter` 0..1."""
     # 2**60 s is past any cap; the bound keeps the power itself small.
@@ -178,6 +197,10 @@ def _retry_after_ms(retry_after_sec: float | None, policy: JobPolicy) -> int | N
     return round(min(retry_after_sec, policy.retry_after_cap_sec) * 1000)
 
 
+# Slow answers alone never bring it below this; slowness has many reasons, a refusal one.
+SLOW_LIMIT_MIN = 4
+
+
 class BreakerState(StrEnum):
     CLOSED = "closed"
     OPEN = "open"
@@ -192,9 +215,9 @@ class Breaker:
         OPEN ── its time is up: one trial is taken ──> HALF_OPEN
         HALF_OPEN ── any answer ──> CLOSED, one at a time ;  ── away again ──> OPEN, for twice as long
 
-    While closed, an overloaded or slow analyzer halves how many are claimed at once, and each success adds
-    one. One that is overloaded even by one at a time is left alone for a growing while. An immutable value:
-    each report gives the next one.
+    While closed, an overloaded analyzer or one that fails halves how many are asked at once; as many successes as are
+    asked at once add one, or take one away when the answers are slow. One that is overloaded even by one at a time is
+    left alone for a growing while. An immutable value: each report gives the next one.
     """
 
     policy: JobPolicy
@@ -203,6 +226,7 @@ class Breaker:
     failures: int = 0  # in a row, while closed
     opened: int = 0  # times in a row it opened, or was too much by one, without a success between
     resume_at: int = 0  # ms; before it nothing is claimed
+    successes: int = 0  # since the limit last moved
 
     @classmethod
     def new(cls, policy: JobPolicy) -> "Breaker":
@@ -225,11 +249,17 @@ class Breaker:
             self, state=BreakerState.HALF_OPEN, resume_at=now_ms + round(self.policy.breaker_probe_sec * 1000)
         )
 
-    def succeeded(self) -> "Breaker":
-        """After an answer the analyzer gave in good order, whatever it said."""
+    def succeeded(self, is_slow: bool = False) -> "Breaker":
+        """After an answer the analyzer gave in good order, whatever it said. `is_slow`: they take ever longer."""
         if self.state is not BreakerState.CLOSED:
             return Breaker(policy=self.policy, limit=1)
-        return replace(self, failures=0, opened=0, limit=min(self.limit + 1, self.policy.batch))
+        if self.limit == self.policy.batch and not (is_slow or self.failures or self.opened):
+            return self
+        if self.successes + 1 < self.limit:
+            return replace(self, failures=0, opened=0, successes=self.successes + 1)
+        slower = max(min(self.limit, SLOW_LIMIT_MIN), self.limit - 1)
+        limit = slower if is_slow else min(self.limit + 1, self.policy.batch)
+        return replace(self, failures=0, opened=0, successes=0, limit=limit)
 
     def failed(self, kind: ErrorKind, now_ms: int, jitter: float, retry_after_sec: float | None = None) -> "Breaker":
         """After a failed attempt; `jitter` is a random number of 0..1."""

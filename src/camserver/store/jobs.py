@@ -16,8 +16,8 @@ from camserver.store.tx import Row, Tx
 # Candidates looked at per job wanted: a window this wide holds enough different cameras, thanks to `lap`.
 WINDOW_FACTOR = 4
 SWEEP_BATCH = 500
-# How far back a late frame's event is looked for.
-COVERING_CANDIDATES = 20
+# How long before a late frame the event that it joins may have begun; an open one is found however long it is.
+COVERING_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,9 @@ async def claim(
     chosen = {camera_key: head["job_id"] for camera_key, head in first_of.items()}
     # When no camera in an incomplete window has a second job waiting, none is behind.
     if len(heads) == count * WINDOW_FACTOR or any(head["lap"] > 0 for head in heads):
-        chosen.update(await _newest_of_backlogs(tx, first_of, now_ms, terms.policy))
+        newest = await _newest_of_backlogs(tx, first_of, now_ms, terms.policy)
+        await tx.many(_PUT_OFF, _put_off(first_of, newest))
+        chosen.update({camera_key: row["job_id"] for camera_key, row in newest.items()})
     job_ids = sorted(chosen.values())
     await tx.run(
         _LOCK_JOBS,
@@ -78,14 +80,24 @@ def _heads(limit: int) -> str:
     ORDER BY priority DESC, lap, job_id LIMIT {int(limit)} FOR UPDATE SKIP LOCKED"""
 
 
-async def _newest_of_backlogs(tx: Tx, first_of: dict[int, Row], now_ms: int, policy: JobPolicy) -> dict[int, int]:
+async def _newest_of_backlogs(tx: Tx, first_of: dict[int, Row], now_ms: int, policy: JobPolicy) -> dict[int, Row]:
     rows = await tx.all(_NEWEST_JOBS, camera_keys=sorted(first_of))
     old = now_ms - policy.backlog_age_sec * 1000
     return {
-        row["camera_key"]: row["job_id"]
+        row["camera_key"]: row
         for row in rows
         if row["lap"] >= policy.backlog_jobs or first_of[row["camera_key"]]["created_at"] < old
     }
+
+
+def _put_off(first_of: dict[int, Row], newest: dict[int, Row]) -> list[dict[str, object]]:
+    """The job that had its camera's turn takes the lap of the one that went instead: else it would have the next
+    turn too, and cameras behind it would wait until this one has caught up."""
+    return [
+        {"job_id": first_of[camera_key]["job_id"], "lap": row["lap"]}
+        for camera_key, row in sorted(newest.items())
+        if row["lap"] > first_of[camera_key]["lap"]
+    ]
 
 
 async def claimed(
@@ -132,13 +144,12 @@ async def _view(tx: Tx, row: Row, frame: FrameFacts, policy: EventPolicy) -> Cam
     incidents = []
     if open_event is not None and (newest is None or newest.incident_id != open_event.incident_id):
         incidents.append(_incident(row, "own_"))
-    covering = None
+    covering: tuple[EventFacts, ...] = ()
     known = [thing.last_seen_at for thing in (open_event, newest) if thing is not None]
     if frame.late or any(frame.captured_at < last_seen_at for last_seen_at in known):
-        covering_row = await _covering(tx, frame, merge_gap_ms(policy, frame.interval_ms))
-        if covering_row is not None:
-            covering = event_facts(covering_row)
-            incidents.append(_incident(covering_row, "own_"))
+        rows = await _covering(tx, frame, merge_gap_ms(policy, frame.interval_ms))
+        covering = tuple(event_facts(each) for each in rows)
+        incidents += [_incident(each, "own_") for each in rows]
     stills = json.loads(row["stills"]) if row["stills"] else []
     return CameraView(
         version=row["version"],
@@ -146,17 +157,20 @@ async def _view(tx: Tx, row: Row, frame: FrameFacts, policy: EventPolicy) -> Cam
         incident=newest,
         covering=covering,
         stills=tuple([Still(*still) for still in stills]),
-        incidents=tuple(incidents),
+        incidents=tuple({incident.incident_id: incident for incident in incidents}.values()),
     )
 
 
-async def _covering(tx: Tx, frame: FrameFacts, gap_ms: int) -> Row | None:
-    rows = await tx.all(
+async def _covering(tx: Tx, frame: FrameFacts, gap_ms: int) -> Sequence[Row]:
+    """Of each kind the nearest event: what kind the frame is of, the analyzer has yet to say."""
+    return await tx.all(
         _COVERING,
         camera_key=frame.camera_key,
+        at=frame.captured_at,
+        starts_since=frame.captured_at - COVERING_MS,
         starts_before=frame.captured_at + gap_ms,
+        seen_since=frame.captured_at - gap_ms,
     )
-    return next((row for row in rows if row["last_seen_at"] >= frame.captured_at - gap_ms), None)
 
 
 def event_facts(row: Row) -> EventFacts:
@@ -270,7 +284,8 @@ async def return_expired(tx: Tx, now_ms: int, policy: JobPolicy, jitter: float) 
             policy=policy,
             jitter=jitter,
         )
-        await _write_failure(tx, Failure(row["job_id"], row["locked_token"], follows, "the lock ran out"), now_ms)
+        error = f"{ErrorKind.LOCK_LOST.value}: the lock ran out"
+        await _write_failure(tx, Failure(row["job_id"], row["locked_token"], follows, error), now_ms)
     return len(rows)
 
 
@@ -338,6 +353,7 @@ SELECT j.camera_key, j.job_id, j.lap FROM cameras c JOIN inference_jobs j ON j.j
   SELECT max(q.job_id) FROM inference_jobs q WHERE q.camera_key = c.camera_key AND q.status = 'queued'
     AND q.status IN ('queued','delayed','running'))
 WHERE c.camera_key IN (:camera_keys...)"""
+_PUT_OFF = "UPDATE inference_jobs SET lap = :lap WHERE job_id = :job_id AND status = 'queued'"
 _LOCK_JOBS = """
 UPDATE inference_jobs SET status = 'running', locked_by = :dispatcher, locked_token = :token,
   locked_until = :locked_until, attempt = attempt + 1
@@ -360,13 +376,18 @@ LEFT JOIN camera_overrides o ON o.camera_key = j.camera_key
 LEFT JOIN events e ON e.event_id = s.open_event_id
 LEFT JOIN incidents own ON own.incident_id = e.incident_id
 LEFT JOIN incidents i ON i.incident_id = s.incident_id"""
-_COVERING = f"""
-SELECT e.event_id, e.incident_id AS own_incident_id, e.primary_event, e.start_at, e.last_seen_at, e.severity_max,
-  e.confidence_max, e.retention_class, e.best_score,
-  own.start_at AS own_start_at, own.last_seen_at AS own_last_seen_at, own.severity_max AS own_severity_max
-FROM events e JOIN incidents own ON own.incident_id = e.incident_id
-WHERE e.camera_key = :camera_key AND e.start_at <= :starts_before AND e.subject = ''
-ORDER BY e.start_at DESC LIMIT {COVERING_CANDIDATES}"""
+_COVERING = """
+SELECT * FROM (
+  SELECT e.event_id, e.incident_id AS own_incident_id, e.primary_event, e.start_at, e.last_seen_at, e.severity_max,
+    e.confidence_max, e.retention_class, e.best_score,
+    own.start_at AS own_start_at, own.last_seen_at AS own_last_seen_at, own.severity_max AS own_severity_max,
+    ROW_NUMBER() OVER (PARTITION BY e.primary_event ORDER BY
+      CASE WHEN e.start_at > :at THEN e.start_at - :at WHEN e.last_seen_at < :at THEN :at - e.last_seen_at ELSE 0 END,
+      e.start_at DESC, e.event_id DESC) AS place
+  FROM events e JOIN incidents own ON own.incident_id = e.incident_id
+  WHERE e.camera_key = :camera_key AND e.start_at >= :starts_since AND e.start_at <= :starts_before
+    AND e.last_seen_at >= :seen_since AND e.subject = ''
+) nearest WHERE place = 1 ORDER BY primary_event"""
 _EXPIRED = f"""
 SELECT job_id, locked_token, attempt, created_at FROM inference_jobs
 WHERE status = 'running' AND locked_until < :now_ms ORDER BY job_id LIMIT {SWEEP_BATCH} FOR UPDATE SKIP LOCKED"""

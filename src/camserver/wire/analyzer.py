@@ -7,7 +7,7 @@ vocabulary. Fields the contract does not name are left out, not refused: a newer
 import json
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -97,22 +97,22 @@ class AnalyzeAnswer(_Answer):
     warnings: Annotated[list[Sentence], Field(max_length=WARNINGS_MAX)] | None = None
 
 
+class CapabilitiesAnswer(_Answer):
+    """What an analyzer says about itself; for people to read."""
+
+    api_version: Name
+    runtime: Name
+    model: ModelInfo
+
+
+Checked = TypeVar("Checked", bound=_Answer)
+
+
 def parse_answer(
     body: bytes, camera_id: str, captured_at_ms: int, request_id: str, vocabulary: Vocabulary
 ) -> Analysis:
     """An analysis from a 200's body, or BrokenAnswer naming what is wrong with it."""
-    try:
-        document: Any = json.loads(body, object_pairs_hook=_without_repeats)
-    except RecursionError:
-        raise BrokenAnswer("the analyzer's answer is nested too deeply") from None
-    except ValueError as error:
-        raise BrokenAnswer(f"the analyzer's answer is not JSON ({error})") from None
-    try:
-        answer = AnalyzeAnswer.model_validate(document)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "the whole"
-        raise BrokenAnswer(f"the analyzer's answer breaks the contract at {field}: {first['msg']}") from None
+    answer = _checked(AnalyzeAnswer, body)
     _check_echoes(answer, camera_id, captured_at_ms, request_id)
     _check_words(answer, vocabulary)
     info = answer.model_info or ModelInfo()
@@ -131,6 +131,37 @@ def parse_answer(
         processing_ms=None if answer.processing_ms is None else round(answer.processing_ms),
         warnings=tuple(answer.warnings or ()),
     )
+
+
+def parse_capabilities(body: bytes) -> CapabilitiesAnswer:
+    return _checked(CapabilitiesAnswer, body)
+
+
+def check_content_type(header: str) -> None:
+    """Prose and pages are refused by what they call themselves, whatever they hold."""
+    kind, _, rest = header.lower().partition(";")
+    kind = kind.strip()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise BrokenAnswer(f"the analyzer's answer is not JSON: its Content-Type is {header[:128]!r}")
+    charset = re.search(r"charset\s*=\s*\"?([^\s;\"]*)", rest)
+    if charset is not None and charset[1] not in ("utf-8", "utf8", "us-ascii"):
+        raise BrokenAnswer(f"the analyzer's answer is not in UTF-8: its Content-Type is {header[:128]!r}")
+
+
+def _checked(kind: type[Checked], body: bytes) -> Checked:
+    try:
+        # As text: given bytes, the parser would guess at other encodings, which JSON between programs never has.
+        document: Any = json.loads(body.decode("utf-8"), object_pairs_hook=_without_repeats)
+    except RecursionError:
+        raise BrokenAnswer("the analyzer's answer is nested too deeply") from None
+    except ValueError as error:
+        raise BrokenAnswer(f"the analyzer's answer is not JSON ({error})") from None
+    try:
+        return kind.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or "the whole"
+        raise BrokenAnswer(f"the analyzer's answer breaks the contract at {field}: {first['msg']}") from None
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import asyncio
 import hashlib
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +32,8 @@ from tests.rig.ports import LOOPBACK, free_port, listening_socket, port_of
 
 RECORDS_MAX = 100_000
 BODY_BYTES_MAX = 64_000_000
+# Asked now and then by the clock, so they are counted apart from what a test does.
+CHECKS = ("/healthz", "/v1/capabilities")
 
 
 @dataclass(slots=True)
@@ -48,6 +50,7 @@ class Recorded:
     image_bytes: int = 0
     image_sha256: str | None = None
     has_prev_image: bool = False
+    hints: Mapping[str, object] | None = None
     fault: str | None = None
     status: int | None = None  # None: no whole answer was sent (yet)
 
@@ -88,6 +91,7 @@ class FakeAnalyzer:
         self._admin: web.AppRunner | None = None
         self.requests: deque[Recorded] = deque(maxlen=RECORDS_MAX)
         self.received = 0  # ever; more than len(requests) when old records were dropped
+        self.checks: deque[Recorded] = deque(maxlen=RECORDS_MAX)
         self.in_flight = 0
         self.in_flight_max = 0
 
@@ -185,6 +189,9 @@ class FakeAnalyzer:
 
         async def handle(request: web.Request) -> web.StreamResponse:
             record = Recorded(self.received, request.method, request.path)
+            if request.path in CHECKS:
+                self.checks.append(record)
+                return await self._answered(handler, request, record)
             self.requests.append(record)
             self.received += 1
             self.in_flight += 1
@@ -271,3 +278,4 @@ def _note(record: Recorded, question: Question) -> None:
     record.image_bytes = len(question.picture)
     record.image_sha256 = hashlib.sha256(question.picture).hexdigest()
     record.has_prev_image = question.prev_picture is not None
+    record.hints = question.hints

@@ -1,9 +1,8 @@
-"""Keeps the analyzer's vocabulary the one that the store calls active: at start, on change, and on a 409."""
+"""Keeps every analyzer's vocabulary the one that the store calls active: at start, on change, and on a 409."""
 
 import asyncio
 import json
 
-from camserver.base.clock import Clock
 from camserver.base.errors import CamError, Retry
 from camserver.base.log import get_logger
 from camserver.clients.analyzer import AnalyzerClient, AnalyzerError
@@ -12,18 +11,14 @@ from camserver.store import Store, vocabularies
 
 log = get_logger(__name__)
 
-REFRESH_SEC = 30.0
-
 
 class ActiveVocabulary:
-    def __init__(self, store: Store, analyzer: AnalyzerClient) -> None:
+    """What the store calls active, as it was last read."""
+
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._analyzer = analyzer
         self._current: Vocabulary | None = None
         self._text = ""
-        self._sending = asyncio.Lock()
-        self._sent_version: str | None = None
-        self.sent = 0  # how often the analyzer took one from us
 
     @property
     def current(self) -> Vocabulary | None:
@@ -37,6 +32,33 @@ class ActiveVocabulary:
             self._current = parse_vocabulary(document.parsed())
             self._text = document.text
 
+    async def refresh_if_usable(self) -> None:
+        """The same, but one that can't be used leaves the one in use; Retry when the store is away."""
+        try:
+            await self.refresh()
+        except Retry:
+            raise
+        except CamError as error:
+            if self._current is None:
+                raise
+            log.error("vocabulary_unusable", why=error.message, error_code=error.code)
+
+    def document(self) -> tuple[str, object]:
+        """Its version and the document as an analyzer gets it."""
+        assert self._current is not None
+        return self._current.version, json.loads(self._text)
+
+
+class Supply:
+    """The active vocabulary on its way to one analyzer."""
+
+    def __init__(self, active: ActiveVocabulary, analyzer: AnalyzerClient) -> None:
+        self._active = active
+        self._analyzer = analyzer
+        self._sending = asyncio.Lock()
+        self._sent_version: str | None = None
+        self.sent = 0  # how often the analyzer took one from us
+
     async def push(self, sent_before: int | None = None) -> None:
         """PUTs what the store calls active now.
 
@@ -46,27 +68,22 @@ class ActiveVocabulary:
         async with self._sending:
             if sent_before is not None and sent_before != self.sent:
                 return
-            await self.refresh()
-            assert self._current is not None
-            await self._analyzer.put_vocabulary(self._current.version, json.loads(self._text))
+            await self._active.refresh_if_usable()
+            version, document = self._active.document()
+            await self._analyzer.put_vocabulary(version, document)
             self.sent += 1
-            self._sent_version = self._current.version
-            log.info("vocabulary_sent", schema_version=self._current.version, analyzer=self._analyzer.host)
+            self._sent_version = version
+            log.info("vocabulary_sent", schema_version=version, analyzer=self._analyzer.host)
 
     async def offer(self) -> None:
         """Sends the active vocabulary unless the analyzer has it from us. One that is away gets it later."""
         try:
-            await self.refresh()
-            if self._current is not None and self._current.version != self._sent_version:
+            await self._active.refresh_if_usable()
+            current = self._active.current
+            if current is not None and current.version != self._sent_version:
                 await self.push()
         except (AnalyzerError, Retry) as error:
-            log.info("vocabulary_not_sent", why=error.message)
+            log.info("vocabulary_not_sent", why=error.message, analyzer=self._analyzer.host)
         except CamError as error:
-            # The one in use stays in use.
+            # Not even the first one can be used.
             log.error("vocabulary_unusable", why=error.message, error_code=error.code)
-
-    async def follow(self, clock: Clock) -> None:
-        """Offers every change."""
-        while True:
-            await clock.sleep(REFRESH_SEC)
-            await self.offer()

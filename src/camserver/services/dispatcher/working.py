@@ -14,20 +14,22 @@ from weakref import WeakValueDictionary
 import uuid_utils
 
 from camserver.base.batches import Batcher
+from camserver.base.cancelling import go_on_unless_cancelled
 from camserver.base.clock import Clock
-from camserver.base.errors import BadInput, NotFound, Retry
+from camserver.base.errors import Retry
 from camserver.base.log import bind_ids, get_logger
-from camserver.clients.analyzer import AnalyzerClient, AnalyzerError
+from camserver.clients.analyzer import AnalyzerError, Question
 from camserver.domain.analysis import Analysis
-from camserver.domain.jobs import Breaker, ErrorKind, after_error, sends_vocabulary
+from camserver.domain.hints import camera_hints
+from camserver.domain.jobs import ErrorKind, after_error
 from camserver.domain.outcomes import Policies, decide
 from camserver.domain.vocabulary import Vocabulary
-from camserver.objects.keys import Kind, frame_key
-from camserver.objects.local import Objects
-from camserver.services.dispatcher.vocabulary import ActiveVocabulary
-from camserver.store import Store, jobs, outcomes
+from camserver.services.dispatcher.analyzers import Pool
+from camserver.services.dispatcher.pictures import Pictures
+from camserver.store import Store, jobs, outcomes, questions
 from camserver.store.jobs import ClaimedJob, ClaimTerms, Failure
 from camserver.store.outcomes import Applied, Finished
+from camserver.store.questions import Background
 from camserver.wire.analyzer import result_json
 
 log = get_logger(__name__)
@@ -40,6 +42,17 @@ IDLE_SEC = 0.3
 # How often a state that keeps moving is decided again before the job is given back.
 DECISIONS_MAX = 20
 STORE_PAUSE_SEC = 1.0
+# An older picture says nothing about what moved.
+PREVIOUS_MAX_AGE_MS = 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class AskingTerms:
+    """What an analyzer is told besides the picture."""
+
+    send_previous: bool = True
+    night_from_hour: int = 22
+    night_until_hour: int = 5
 
 
 @dataclass(slots=True)
@@ -59,18 +72,16 @@ class Desk:
 
     name: str
     store: Store
-    objects: Objects
     clock: Clock
-    analyzer: AnalyzerClient
-    vocabulary: ActiveVocabulary
+    pool: Pool
     terms: ClaimTerms
     policies: Policies
-    breaker: Breaker
+    asking: AskingTerms
+    pictures: Pictures
     # By job and fence: a job whose claim was lost may be claimed again before its first task has noticed.
     in_flight: dict[tuple[int, str], asyncio.Task[None]] = field(default_factory=dict)
     # One outcome of a camera at a time: each moves the state that the others were decided on.
     turns: WeakValueDictionary[int, asyncio.Lock] = field(default_factory=WeakValueDictionary)
-    freed: asyncio.Event = field(default_factory=asyncio.Event)
     counters: Counters = field(default_factory=Counters)
     applier: Batcher[Finished, Applied] = field(init=False)
     failer: Batcher[Failure, None] = field(init=False)
@@ -89,53 +100,74 @@ class Desk:
 
 
 async def claim_and_work(desk: Desk) -> None:
-    """Claims while there is room and the breaker allows, and works on what it got, each job in a task of its own."""
+    """Claims while there is room and somebody to ask, and works on what it got, each job in a task of its own."""
     async with asyncio.TaskGroup() as group:
         while True:
-            desk.freed.clear()
+            desk.pool.changed.clear()
             try:
                 claimed = await _claim(desk)
             except Retry as error:
                 log.warning("claim_failed", why=error.message)
                 await desk.clock.sleep(STORE_PAUSE_SEC)
                 continue
-            for job in claimed:
-                desk.in_flight[job.job_id, job.token] = group.create_task(_work(desk, job))
             if not claimed:
-                await _wait_for_more(desk)
+                await _wait_for_more(desk, is_full=claimed is None)
+                continue
+            desk.pool.at_hand += len(claimed)
+            known = await _backgrounds(desk, claimed)
+            for job in claimed:
+                work = _work(desk, job, known.get(job.frame.frame_id))
+                desk.in_flight[job.job_id, job.token] = group.create_task(work)
 
 
-async def _claim(desk: Desk) -> tuple[ClaimedJob, ...]:
-    if desk.vocabulary.current is None:
-        return ()
+async def _claim(desk: Desk) -> tuple[ClaimedJob, ...] | None:
+    """What was claimed; None when nothing was tried, for want of room or of somebody to ask."""
+    if desk.pool.vocabulary.current is None:
+        return None
     now_ms = desk.clock.now_ms()
-    room = min(desk.breaker.allowance(now_ms, len(desk.in_flight)), desk.terms.policy.batch)
+    room = min(desk.pool.wanted(), desk.pictures.allowance(), desk.terms.policy.batch)
     if room == 0:
-        return ()
+        return None
     token = str(uuid_utils.uuid7())
     claimed = await desk.store.write(jobs.claim, desk.name, token, room, now_ms, desk.terms)
-    desk.breaker = desk.breaker.claimed(now_ms, len(claimed))
+    desk.pictures.claimed(len(claimed))
     desk.counters.claimed += len(claimed)
     return claimed
 
 
-async def _wait_for_more(desk: Desk) -> None:
-    """Until a job in flight ends or the queue is worth another look, whichever is first."""
-    woken = asyncio.create_task(desk.freed.wait())
+async def _backgrounds(desk: Desk, claimed: Sequence[ClaimedJob]) -> dict[int, Background]:
+    """What is told besides the picture. A store that can't say it right now holds nothing up."""
+    frame_ids = tuple(job.frame.frame_id for job in claimed)
+    max_age_ms = PREVIOUS_MAX_AGE_MS if desk.asking.send_previous else None
+    try:
+        return await desk.store.read(questions.backgrounds, frame_ids, max_age_ms)
+    except Retry as error:
+        log.warning("backgrounds_not_read", why=error.message)
+    except Exception:
+        # The analysis goes on without it.
+        log.exception("backgrounds_broke")
+    return {}
+
+
+async def _wait_for_more(desk: Desk, is_full: bool) -> None:
+    """A full house waits for whoever leaves; an empty queue is looked at again by the clock, as is a pause's end."""
+    if not is_full:
+        await desk.clock.sleep(IDLE_SEC)
+        return
+    woken = asyncio.create_task(desk.pool.changed.wait())
     idle = asyncio.ensure_future(desk.clock.sleep(IDLE_SEC))
     try:
-        # A full house is woken by whoever leaves; an empty queue only by the clock.
-        waits = {woken, idle} if desk.in_flight else {idle}
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({woken, idle}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         woken.cancel()
         idle.cancel()
 
 
-async def _work(desk: Desk, job: ClaimedJob) -> None:
+async def _work(desk: Desk, job: ClaimedJob, known: Background | None) -> None:
     with bind_ids(job_id=job.job_id, camera_id=job.camera_id, tenant_id=job.frame.tenant_id):
         try:
-            error = await _attempt(desk, job)
+            error = await _attempt(desk, job, known)
+            go_on_unless_cancelled()
             if error is not None:
                 await _give_back(desk, job, error)
         except Exception:
@@ -143,18 +175,14 @@ async def _work(desk: Desk, job: ClaimedJob) -> None:
             log.exception("job_left")
         finally:
             del desk.in_flight[job.job_id, job.token]
-            desk.freed.set()
 
 
-async def _attempt(desk: Desk, job: ClaimedJob) -> AnalyzerError | None:
+async def _attempt(desk: Desk, job: ClaimedJob, known: Background | None) -> AnalyzerError | None:
     """Does the job. Answers what it failed with; a lost fence is no failure, the job is somebody else's then."""
     try:
-        analysis, vocabulary = await _analyzed(desk, job)
-        desk.breaker = desk.breaker.succeeded()
+        analysis, vocabulary = await _analyzed(desk, job, known)
         await _settle(desk, job, analysis, vocabulary)
     except AnalyzerError as error:
-        now_ms = desk.clock.now_ms()
-        desk.breaker = desk.breaker.failed(error.kind, now_ms, random.random(), error.retry_after_sec)
         return error
     except Exception as error:
         # A fault of our own with this one job. The attempt counts, so that it can't go round for ever.
@@ -163,36 +191,24 @@ async def _attempt(desk: Desk, job: ClaimedJob) -> AnalyzerError | None:
     return None
 
 
-async def _analyzed(desk: Desk, job: ClaimedJob) -> tuple[Analysis, Vocabulary]:
-    picture = await _picture(desk, job)
-    sent_already = False
-    while True:
-        vocabulary, sent = desk.vocabulary.current, desk.vocabulary.sent
-        assert vocabulary is not None
-        try:
-            analysis = await desk.analyzer.analyze(
-                job.camera_id, job.frame.captured_at, job.frame_uuid, picture, vocabulary
-            )
-            return analysis, vocabulary
-        except AnalyzerError as error:
-            if not sends_vocabulary(error.kind, sent_already):
-                raise
-        sent_already = True
-        await _patiently(desk, desk.vocabulary.push, sent)
-
-
-async def _picture(desk: Desk, job: ClaimedJob) -> bytes:
-    if job.epoch_id is None:
-        raise AnalyzerError(ErrorKind.UNREADABLE_IMAGE, "the frame has no picture")
-    frame = job.frame
-    key = frame_key(job.epoch_id, frame.tenant_id, frame.camera_key, frame.captured_at, job.frame_uuid, Kind.INFER)
+async def _analyzed(desk: Desk, job: ClaimedJob, known: Background | None) -> tuple[Analysis, Vocabulary]:
     try:
-        return await desk.objects.get(key)
-    except (NotFound, BadInput) as error:
-        raise AnalyzerError(ErrorKind.UNREADABLE_IMAGE, error.message) from None
-    except Retry as error:
-        # Like an analyzer that is away: no job's fault, and no use in claiming more for now.
-        raise AnalyzerError(ErrorKind.UNAVAILABLE, error.message) from None
+        question = await _question(desk, job, known)
+        place = await desk.pool.place(job.frame_uuid)
+    finally:
+        desk.pool.let_go()
+    return await desk.pool.ask(place, question)
+
+
+async def _question(desk: Desk, job: ClaimedJob, known: Background | None) -> Question:
+    picture, previous = await desk.pictures.get(job), None
+    hints: dict[str, object] = {}
+    if known is not None:
+        if known.previous is not None:
+            previous = await desk.pictures.get_previous(job, known.previous)
+        night = desk.asking.night_from_hour, desk.asking.night_until_hour
+        hints = camera_hints(job.frame.captured_at, known.timezone, known.network_zone, *night, own=known.hints)
+    return Question(job.camera_id, job.frame.captured_at, job.frame_uuid, picture, previous, hints)
 
 
 async def _settle(desk: Desk, job: ClaimedJob, analysis: Analysis, vocabulary: Vocabulary) -> None:

@@ -1,0 +1,165 @@
+"""What the dispatcher's benchmark works on: jobs with pictures, a real dispatcher on them, and a clock to move."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from bench._queue_scene import analyze_tables
+from camserver.base.clock import StoreClock
+from camserver.base.ready import Ready
+from camserver.config import Settings, load
+from camserver.domain.leases import LeasePolicy
+from camserver.domain.vocabulary import SHIPPED_VERSION
+from camserver.objects.keys import Kind, frame_key
+from camserver.objects.local import LocalObjects
+from camserver.services.dispatcher import service
+from camserver.store import Store, frames, jobs
+from camserver.store.core import Operation
+from camserver.store.epochs import renew_epoch
+from camserver.store.first_start import prepare_store
+from camserver.store.outcomes import Applied
+from tests.store.scenery import NOW_MS, Scene, furnish, look
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PICTURE = os.urandom(50_000)
+CAMERA_JOBS_MAX = 100  # the bound of a camera's waiting jobs
+ALIVE_MS = 100 * 86_400_000
+
+
+class MovableClock(StoreClock):
+    """Runs as time does, and can be set forward: whoever sleeps wakes when its time has come by this clock."""
+
+    def __init__(self, now_ms: int) -> None:
+        super().__init__()
+        self._ahead_ms = 0
+        self._moved = asyncio.Event()
+        self.observe(now_ms, self.boot_ms(), self.boot_ms())
+
+    def boot_ms(self) -> int:
+        return super().boot_ms() + getattr(self, "_ahead_ms", 0)
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self._ahead_ms
+
+    def move(self, ms: int) -> None:
+        self._ahead_ms += ms
+        self._moved.set()
+        self._moved = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        due_ms = self.boot_ms() + seconds * 1000
+        while (left_ms := due_ms - self.boot_ms()) > 0:
+            moved = self._moved
+            try:
+                await asyncio.wait_for(moved.wait(), left_ms / 1000)
+            except TimeoutError:
+                return
+
+
+class WatchedStore(Store):
+    """The store as it is; notes when jobs were done."""
+
+    def __init__(self, real: Store) -> None:
+        super().__init__()
+        self.real = real
+        self.dialect = real.dialect
+        self.done = 0
+        self.first_at = 0.0  # seconds, of the first answer
+        self.first_done = 0
+        self.last_at = 0.0
+        self.wanted = 0
+        self.finished = asyncio.Event()
+
+    async def read(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self.real.read(operation, *args, **kwargs)
+
+    async def write(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        answer = await self.real.write(operation, *args, **kwargs)
+        if operation.__name__ == "apply" and isinstance(answer, tuple):
+            self._note(answer.count(Applied.DONE))
+        return answer
+
+    def _note(self, count: int) -> None:
+        self.done += count
+        self.last_at = time.perf_counter()
+        if not self.first_at:
+            self.first_at, self.first_done = self.last_at, self.done
+        if self.done >= self.wanted:
+            self.finished.set()
+
+    def jobs_per_sec(self) -> float:
+        """From the first answer on: starting up is not what is measured."""
+        return (self.done - self.first_done) / (self.last_at - self.first_at)
+
+    async def database_time_ms(self) -> int | None:
+        return await self.real.database_time_ms()
+
+    async def close(self) -> None:
+        raise AssertionError("the dispatcher does not own its store")
+
+
+@dataclass(slots=True)
+class Stage:
+    store: WatchedStore
+    objects: LocalObjects
+    scene: Scene
+    clock: MovableClock
+    settings: Settings
+
+    @staticmethod
+    async def open(store: Store, folder: Path, url: str, cameras: int, **jobs_policy: Any) -> "Stage":
+        clock = MovableClock(NOW_MS)
+        await prepare_store(store, SHIPPED_VERSION, clock.now_ms())
+        scene = await furnish(store, cameras)
+        await store.write(renew_epoch, scene.epoch_id, NOW_MS + ALIVE_MS)
+        settings = load(None, {}, folder)
+        settings = replace(
+            settings,
+            analyzer=replace(settings.analyzer, urls=(url,)),
+            jobs=replace(settings.jobs, **jobs_policy),
+        )
+        return Stage(WatchedStore(store), LocalObjects(folder / "objects"), scene, clock, settings)
+
+    async def queue(self, count: int) -> None:
+        """Looks of all cameras in turn, a second apart, through the product's own path; each has its picture."""
+        cameras = len(self.scene.camera_keys)
+        model = self.objects.root / "picture"
+        model.write_bytes(PICTURE)
+        looks = (
+            look(self.scene, index % cameras, seq=1 + index // cameras, at_ms=NOW_MS + index // cameras * 1000)
+            for index in range(count)
+        )
+        while batch := tuple(islice(looks, 256)):
+            for one in batch:
+                key = frame_key(
+                    self.scene.epoch_id, one.tenant_id, one.camera_key, one.captured_at, one.frame_uuid, Kind.INFER
+                )
+                path = self.objects.root / key
+                path.parent.mkdir(parents=True, exist_ok=True)
+                os.link(model, path)
+            recorded = tuple(replace(one, received_at=NOW_MS) for one in batch)
+            await self.store.real.write(frames.record, recorded, LeasePolicy())
+        await self.store.real.write(analyze_tables)
+        self.store.wanted = count
+
+    @asynccontextmanager
+    async def dispatcher(self) -> AsyncIterator[None]:
+        running = asyncio.create_task(service.run(self.store, self.objects, self.clock, self.settings, Ready()))
+        try:
+            yield
+            if running.done():
+                running.result()
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+
+    async def counts(self) -> dict[str, int]:
+        return await self.store.real.read(jobs.count_by_status)
