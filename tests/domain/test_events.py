@@ -154,19 +154,19 @@ def test_an_older_frame_of_another_kind_never_closes_the_open_event() -> None:
 
 def test_an_older_frame_joins_the_event_that_covers_it() -> None:
     earlier = event(T0 - 5 * MIN, T0 - 2 * MIN, event_id=9, primary_event="vehicle")
-    changed = change(frame(T0 - 3 * MIN), analysis("vehicle"), view_of(event(), covering=earlier))
+    changed = change(frame(T0 - 3 * MIN), analysis("vehicle"), view_of(event(), covering=(earlier,)))
     assert (changed.action, changed.event_id) == (EventAction.MERGE, 9)
 
 
 def test_an_older_frame_of_another_kind_than_the_covering_event_is_past() -> None:
     earlier = event(T0 - 5 * MIN, T0 - 2 * MIN, event_id=9, primary_event="vehicle")
-    changed = change(frame(T0 - 3 * MIN), analysis("animal"), view_of(event(), covering=earlier))
+    changed = change(frame(T0 - 3 * MIN), analysis("animal"), view_of(event(), covering=(earlier,)))
     assert changed.action is EventAction.PAST
 
 
 def test_of_two_events_the_nearer_takes_an_older_frame() -> None:
     earlier = event(T0 - 5 * MIN, T0 - 80 * SEC, event_id=9)
-    both = view_of(event(), covering=earlier)
+    both = view_of(event(), covering=(earlier,))
     assert change(frame(T0 - 70 * SEC), analysis("human"), both).event_id == 9
     assert change(frame(T0 - 10 * SEC), analysis("human"), both).event_id == 10
 
@@ -189,13 +189,13 @@ def test_a_late_frame_joins_the_open_event_when_it_covers_it() -> None:
 
 def test_a_new_frame_after_a_closed_event_opens_a_new_one() -> None:
     closed = event()
-    changed = change(frame(T0 + MIN), analysis(), view(covering=closed, incident=incident()))
+    changed = change(frame(T0 + MIN), analysis(), view(covering=(closed,), incident=incident()))
     assert changed.action is EventAction.OPEN
 
 
 def test_a_frame_older_than_the_newest_incident_opens_nothing() -> None:
     closed = event()
-    behind = view(covering=closed, incident=incident())
+    behind = view(covering=(closed,), incident=incident())
     assert change(frame(T0 - SEC), analysis("human"), behind).action is EventAction.MERGE
     assert change(frame(T0 - SEC), analysis("vehicle"), behind).action is EventAction.PAST
 

@@ -16,6 +16,7 @@ from .build import MIN, SEC, T0, analysis, frame, shipped_vocabulary
 VOCABULARY = shipped_vocabulary()
 POLICIES = Policies()
 GAP_MS = merge_gap_ms(POLICIES.events, MIN)
+LOITERING_MS = POLICIES.events.loitering_sec * SEC
 CUT_MS = POLICIES.incidents.cut_min * MIN
 
 
@@ -24,6 +25,10 @@ class EventRow:
     facts: EventFacts
     is_open: bool
     end_at: int | None
+
+
+def away_ms(event: EventFacts, at: int) -> int:
+    return max(event.start_at - at, at - event.last_seen_at, 0)
 
 
 class Events(RuleBasedStateMachine):
@@ -51,13 +56,17 @@ class Events(RuleBasedStateMachine):
         ]
         newest = self.incidents.get(self.opened_incident_id)
         open_event = opened[0] if opened else None
-        cover = max(covering, key=lambda e: (e.start_at, e.event_id), default=None)
-        own = {e.incident_id for e in (open_event, cover) if e} - ({newest.incident_id} if newest else set())
+        nearest: dict[str, EventFacts] = {}
+        for each in sorted(covering, key=lambda e: (away_ms(e, captured_at), -e.start_at, -e.event_id)):
+            nearest.setdefault(each.primary_event, each)
+        own = {e.incident_id for e in (open_event, *nearest.values()) if e} - (
+            {newest.incident_id} if newest else set()
+        )
         return CameraView(
             version=self.frames,
             open_event=open_event,
             incident=newest,
-            covering=cover,
+            covering=tuple(nearest.values()),
             incidents=tuple(self.incidents[key] for key in sorted(own)),
         )
 
@@ -160,7 +169,9 @@ class Events(RuleBasedStateMachine):
         assert was.start_at - GAP_MS <= change.start_at <= was.start_at
         assert change.start_moved == (change.start_at < was.start_at)
         assert was.last_seen_at <= change.last_seen_at <= was.last_seen_at + GAP_MS
-        assert change.severity_max >= was.severity_max
+        is_long = change.primary_event == "human" and change.last_seen_at - change.start_at >= LOITERING_MS
+        assert change.is_loitering == is_long
+        assert change.severity_max == max(was.severity_max, outcome.analysis.severity, 2 if is_long else 0)
         assert change.confidence_max >= was.confidence_max
         assert change.retention is strongest([was.retention, outcome.retention])
         assert change.best_score >= was.best_score

@@ -65,14 +65,14 @@ def test_a_rise_in_severity_is_told(severity: int, rose: bool) -> None:
 def test_a_merge_changes_the_incident_of_its_own_event_not_the_newest() -> None:
     old = incident(T0 - 60 * MIN, incident_id=50)
     covering = event(T0 - 60 * MIN, event_id=5, incident_id=50)
-    a_view = view(incident=incident(), covering=covering, incidents=(old,))
+    a_view = view(incident=incident(), covering=(covering,), incidents=(old,))
     result = changed(merged(5, T0 - 61 * MIN, T0 - 60 * MIN, 3), a_view)
     assert (result.incident_id, result.start_at, result.severity_rose) == (50, T0 - 61 * MIN, True)
 
 
 def test_a_merge_without_its_incident_in_the_view_is_a_bug() -> None:
     with pytest.raises(Bug, match="Incident 50"):
-        change_incident(merged(5, T0, T0), view(covering=event(event_id=5, incident_id=50)), GAP_MS, POLICY)
+        change_incident(merged(5, T0, T0), view(covering=(event(event_id=5, incident_id=50),)), GAP_MS, POLICY)
     with pytest.raises(Bug, match="Event 6"):
         change_incident(merged(6, T0, T0), view_of(event()), GAP_MS, POLICY)
 

@@ -3,6 +3,8 @@
 A camera has at most one open event. Frames may come in any order: a worker's spool, retries and several
 dispatchers see to that. So a frame that lies *behind* what is already known of its camera may extend an
 event, but never opens or closes one. What stays where it is has been left out before (see stationary).
+
+Somebody who stays is loitering: a property of the event's length, which no analyzer could know.
 """
 
 from dataclasses import dataclass
@@ -13,6 +15,10 @@ from camserver.domain.policy import setting
 from camserver.domain.retention import Retention, strongest
 from camserver.domain.vocabulary import NO_EVENT, UNKNOWN_EVENT
 
+HUMAN_EVENT = "human"
+# What an event is besides, when somebody stays. No single picture shows it, so no frame has the tag.
+LOITERING_TAG = "behavior.loitering"
+LOITERING_SEVERITY = 2
 # An event stays open at least this much longer than a frame may still join it.
 CLOSE_MARGIN_MS = 30_000
 
@@ -31,6 +37,13 @@ class EventPolicy:
         90,
         "Frames at most this far apart belong to one event (1.5 intervals, if that is more).",
         min=1,
+        max=86_400,
+    )
+    loitering_sec: int = setting(
+        180,
+        "An event of people that lasts this long is loitering, which is severe: it notifies and is kept longer. "
+        "0: never.",
+        min=0,
         max=86_400,
     )
 
@@ -63,6 +76,15 @@ def can_merge(event: EventFacts, primary_event: str, captured_at: int, gap_ms: i
     return event.primary_event == primary_event and _distance_ms(event, captured_at) <= gap_ms
 
 
+def is_loitering(primary_event: str, start_at: int, last_seen_at: int, policy: EventPolicy) -> bool:
+    """Whether an event with this span tells of somebody who stays."""
+    return (
+        primary_event == HUMAN_EVENT
+        and policy.loitering_sec > 0
+        and last_seen_at - start_at >= policy.loitering_sec * 1000
+    )
+
+
 def is_behind(frame: FrameFacts, view: CameraView) -> bool:
     """Whether the frame is too late to open or close an event: something newer of its camera is known."""
     known = [thing.last_seen_at for thing in (view.open_event, view.incident) if thing is not None]
@@ -70,9 +92,17 @@ def is_behind(frame: FrameFacts, view: CameraView) -> bool:
 
 
 def change_event(
-    frame: FrameFacts, analysis: Analysis, retention: Retention, view: CameraView, policy: EventPolicy
+    frame: FrameFacts,
+    analysis: Analysis,
+    retention: Retention,
+    view: CameraView,
+    policy: EventPolicy,
+    may_begin: bool = True,
 ) -> EventChange:
-    """What this frame does to its camera's events. `retention` is the frame's own class."""
+    """What this frame does to its camera's events. `retention` is the frame's own class.
+
+    `may_begin` False: all it shows has been told, so it may go on with an event but not begin one.
+    """
     kind = event_kind(analysis)
     if kind is None:
         return EventChange(EventAction.NONE)
@@ -80,11 +110,13 @@ def change_event(
     behind = is_behind(frame, view)
     # A closed event takes in only frames from behind. A new frame after it begins a new event: what is closed
     # has been told as over, and the incident holds the two together.
-    candidates = (view.open_event, view.covering) if behind else (view.open_event,)
+    candidates = (view.open_event, *view.covering) if behind else (view.open_event,)
     near = [event for event in candidates if event and can_merge(event, kind, frame.captured_at, gap_ms)]
     if near:
         nearest = min(near, key=lambda event: _distance_ms(event, frame.captured_at))
-        return _merged(nearest, frame, analysis, retention)
+        return _merged(nearest, frame, analysis, retention, policy)
+    if not may_begin:
+        return EventChange(EventAction.NONE)
     return _begun(kind, frame, analysis, retention, None if behind else view.open_event, behind)
 
 
@@ -113,20 +145,26 @@ def _distance_ms(event: EventFacts, captured_at: int) -> int:
     return max(event.start_at - captured_at, captured_at - event.last_seen_at, 0)
 
 
-def _merged(event: EventFacts, frame: FrameFacts, analysis: Analysis, retention: Retention) -> EventChange:
+def _merged(
+    event: EventFacts, frame: FrameFacts, analysis: Analysis, retention: Retention, policy: EventPolicy
+) -> EventChange:
     score = best_score(analysis.severity, analysis.confidence, frame.blur_score)
+    start_at = min(event.start_at, frame.captured_at)
+    last_seen_at = max(event.last_seen_at, frame.captured_at)
+    loitering = is_loitering(event.primary_event, start_at, last_seen_at, policy)
     return EventChange(
         action=EventAction.MERGE,
         event_id=event.event_id,
         primary_event=event.primary_event,
-        start_at=min(event.start_at, frame.captured_at),
-        last_seen_at=max(event.last_seen_at, frame.captured_at),
-        severity_max=max(event.severity_max, analysis.severity),
+        start_at=start_at,
+        last_seen_at=last_seen_at,
+        severity_max=max(event.severity_max, analysis.severity, LOITERING_SEVERITY if loitering else 0),
         confidence_max=max(event.confidence_max, analysis.confidence or 0.0),
-        retention=strongest((event.retention, retention)),
+        retention=strongest((event.retention, retention, Retention.QUARANTINE if loitering else retention)),
         best_score=max(event.best_score, score),
         is_best_frame=score > event.best_score,
         start_moved=frame.captured_at < event.start_at,
+        is_loitering=loitering,
     )
 
 

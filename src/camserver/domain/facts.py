@@ -58,7 +58,8 @@ class Still:
     first_seen_at: int
     last_seen_at: int
     seen: int  # how many analyzed looks held it
-    missed: int = 0  # analyzed looks in a row, up to the newest, that did not hold it
+    missed: int = 0  # analyzed looks in a row, up to the newest, that showed its place without it
+    told: str = ""  # the kind of event that a look with it fed last; empty while none did
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,11 @@ class CameraView:
     version: int
     open_event: EventFacts | None
     incident: IncidentFacts | None  # the camera's newest: that of the event it opened last
-    covering: EventFacts | None  # the newest event whose span, widened by the gap, covers captured_at
+    # For a frame from behind: of each kind the event nearest to captured_at, no further from it than the gap.
+    covering: tuple[EventFacts, ...] = ()
     stills: tuple[Still, ...] = ()
-    # The incidents of open_event and covering where they are not `incident`: a merge changes the event's own
-    # incident, so its values must be known.
+    # The incidents of open_event and of those covering, where they are not `incident`: a merge changes the event's
+    # own incident, so its values must be known.
     incidents: tuple[IncidentFacts, ...] = ()
 
 
@@ -97,6 +99,7 @@ class EventChange:
     best_score: float = 0.0
     is_best_frame: bool = False  # this frame becomes the event's best
     start_moved: bool = False  # MERGE: start_at went back, so copies of it must follow
+    is_loitering: bool = False  # somebody has been there for long: the event carries the tag of it
     close_event_id: int | None = None  # OPEN: the event this one replaces
     close_end_at: int = 0
 
@@ -115,9 +118,12 @@ class IncidentChange:
 
 
 class DeliveryKind(StrEnum):
-    ARCHIVE = "archive"
-    NOTIFY = "notify"
+    ARCHIVE = "archive"  # a picture is to be kept elsewhere too
+    NOTIFY = "notify"  # people are to be told of something
     LLM_REVIEW = "llm_review"
+    SUMMARY = "summary"  # of a day
+    MESSAGE = "message"  # a notice or summary for one receiver
+    COPY = "copy"  # a picture for one archive receiver
 
 
 @dataclass(frozen=True, slots=True)

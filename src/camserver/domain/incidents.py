@@ -53,7 +53,7 @@ def change_incident(
 
 def incident_of_merge(change: EventChange, view: CameraView) -> IncidentFacts:
     """The incident of the event that a MERGE joins."""
-    events = {event.event_id: event for event in (view.open_event, view.covering) if event is not None}
+    events = {event.event_id: event for event in (view.open_event, *view.covering) if event is not None}
     event = events.get(change.event_id) if change.event_id is not None else None
     if event is None:
         raise Bug(f"Event {change.event_id} is merged into but not in the camera's view. Report this.")

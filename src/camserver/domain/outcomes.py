@@ -4,11 +4,11 @@
 version. When either moved, the caller reads the state again and decides again.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from camserver.domain import notices
 from camserver.domain.analysis import Analysis
-from camserver.domain.events import EventPolicy, change_event, merge_gap_ms
+from camserver.domain.events import LOITERING_SEVERITY, LOITERING_TAG, EventPolicy, change_event, merge_gap_ms
 from camserver.domain.facts import (
     CameraView,
     DeliveryDue,
@@ -23,8 +23,8 @@ from camserver.domain.facts import (
 )
 from camserver.domain.incidents import IncidentPolicy, change_incident
 from camserver.domain.notices import DeliveryPolicy, LlmReviewPolicy, NotifyPolicy
-from camserver.domain.retention import Retention, classify
-from camserver.domain.stationary import StationaryPolicy, look_through
+from camserver.domain.retention import Retention, classify, strongest
+from camserver.domain.stationary import StationaryPolicy, is_told, look_through, mark_told, nothing_new
 from camserver.domain.vocabulary import Vocabulary
 
 __all__ = [
@@ -69,6 +69,7 @@ class Outcome:
     stills: tuple[Still, ...]  # the camera's stationary memory afterwards
     view_version: int  # the CameraView.version this was decided on
     touches_state: bool  # False for late frames: the camera's state row stays as it is
+    event_tags: tuple[tuple[str, str], ...] = ()  # what the event is tagged with besides the frame's own, with groups
 
 
 def decide(
@@ -84,9 +85,16 @@ def decide(
     The frame keeps the analysis as it is, with the class that follows from it; events, incidents and
     deliveries see it without the things that stay where they are.
     """
-    retention = classify(analysis, vocabulary)
+    own_class = classify(analysis, vocabulary)
     stills, news = look_through(view.stills, analysis, frame.captured_at, frame.late, policies.stationary)
-    event = change_event(frame, news, retention, view, policies.events)
+    may_begin = not is_told(view.stills, news, frame.captured_at, policies.stationary)
+    event = change_event(frame, news, own_class, view, policies.events, may_begin)
+    if event.action is not EventAction.NONE and not frame.late:
+        stills = mark_told(stills, news, policies.stationary)
+    elif event.action is EventAction.NONE and not may_begin:
+        news = nothing_new(news)
+    if event.is_loitering:
+        news = _loitering(news)
     gap_ms = merge_gap_ms(policies.events, frame.interval_ms)
     incident = change_incident(event, view, gap_ms, policies.incidents)
     deliveries = notices.due(
@@ -103,14 +111,21 @@ def decide(
     return Outcome(
         frame=frame,
         analysis=analysis,
-        retention=retention,
+        # A picture of somebody who stays is evidence of it.
+        retention=strongest((own_class, Retention.QUARANTINE)) if event.is_loitering else own_class,
         event=event,
         incident=incident,
         deliveries=deliveries,
         stills=stills,
         view_version=view.version,
         touches_state=not frame.late,
+        event_tags=((LOITERING_TAG, vocabulary.group_of(LOITERING_TAG)),) if event.is_loitering else (),
     )
+
+
+def _loitering(news: Analysis) -> Analysis:
+    tags = news.tags if LOITERING_TAG in news.tags else (*news.tags, LOITERING_TAG)
+    return replace(news, severity=max(news.severity, LOITERING_SEVERITY), tags=tags)
 
 
 def _severity_before(incident: IncidentChange | None, view: CameraView) -> int | None:

@@ -166,6 +166,7 @@ async def _tell(tx: Tx, followed: _Followed, now_ms: int, terms: HealthTerms) ->
             picture_frame_id=memory.picture_frame_id,
             last_at=memory.last_at if memory.last_at is not None else now_ms,
             gap_ms=merge_gap_ms(terms.events, one.camera.interval_ms),
+            is_proven=one.camera.standing is Standing.ATTENDED and one.memory.configured_at == memory.configured_at,
         ),
         now_ms,
         IssueTerms(terms.incidents, terms.notify, terms.deliveries),

@@ -18,6 +18,7 @@ class IncidentFilter:
     severity_min: int = 0
     from_ms: int | None = None
     to_ms: int | None = None  # not included
+    reviewed: bool | None = None  # by the reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,21 @@ class IncidentSummary:
     last_event_uuid: str | None
     best_frame_uuid: str | None  # of its last event
     primary_event: str | None  # of its last event
+    reviewed_at: int | None  # when the reader reviewed it; None when they did not, or more came since
+    reviewers: int  # how many people's reviews hold
     cursor: str
 
 
-_INCIDENTS = """
+# A review holds while nothing was added to what was seen. Events come to an incident in the order of their keys.
+_HOLDS = "r.severity >= i.severity_max AND COALESCE(r.last_event_id, 0) >= COALESCE(i.last_event_id, 0)"
+_MINE = f"""EXISTS (
+  SELECT 1 FROM incident_reviews r WHERE r.incident_id = i.incident_id AND r.user_id = :user_id AND {_HOLDS})"""
+_INCIDENTS = f"""
 SELECT i.incident_id, i.incident_uuid, i.start_at, i.last_seen_at, i.severity_max, i.event_count, c.camera_id,
-  c.name AS camera_name, s.name AS site, e.event_uuid, e.primary_event, f.frame_uuid
+  c.name AS camera_name, s.name AS site, e.event_uuid, e.primary_event, f.frame_uuid,
+  (SELECT COUNT(*) FROM incident_reviews r WHERE r.incident_id = i.incident_id AND {_HOLDS}) AS reviewers,
+  (SELECT r.reviewed_at FROM incident_reviews r
+   WHERE r.incident_id = i.incident_id AND r.user_id = :user_id AND {_HOLDS}) AS reviewed_at
 FROM incidents i
 JOIN cameras c ON c.camera_key = i.camera_key
 JOIN sites s ON s.site_id = i.site_id
@@ -58,6 +68,7 @@ async def page(tx: Scoped, wanted: IncidentFilter, before: str | None, limit: in
         start_at=start_at,
         incident_id=incident_id,
         limit=min(limit, PAGE_MAX),
+        user_id=_reader(tx),
         **params,
         **reach(tx),
     )
@@ -72,21 +83,38 @@ def _narrowed(wanted: IncidentFilter) -> tuple[str, dict[str, object]]:
         ("i.start_at < :to_ms", "to_ms", wanted.to_ms),
     ]
     used = [(clause, name, value) for clause, name, value in chosen if value is not None]
-    return "".join(f" AND {clause}" for clause, _, _ in used), {name: value for _, name, value in used}
+    clauses = "".join(f" AND {clause}" for clause, _, _ in used)
+    if wanted.reviewed is not None:
+        clauses += f" AND {_MINE}" if wanted.reviewed else f" AND NOT {_MINE}"
+    return clauses, {name: value for _, name, value in used}
 
 
 async def find(tx: Scoped, incident_uuid: str | None) -> IncidentSummary | None:
     if incident_uuid is None:
         return None
-    row = await tx.one(f"{_INCIDENTS} AND i.incident_uuid = :incident_uuid", incident_uuid=incident_uuid, **reach(tx))
+    row = await tx.one(
+        f"{_INCIDENTS} AND i.incident_uuid = :incident_uuid",
+        incident_uuid=incident_uuid,
+        user_id=_reader(tx),
+        **reach(tx),
+    )
     return None if row is None else _summary(row)
 
 
 async def get(tx: Scoped, incident_uuid: str) -> IncidentSummary:
     found = await find(tx, incident_uuid)
     if found is None:
-        raise NotFound(f"there is no incident {incident_uuid}; it may be past its retention", reason="no_incident")
+        raise missing(incident_uuid)
     return found
+
+
+def missing(incident_uuid: str) -> NotFound:
+    return NotFound(f"there is no incident {incident_uuid}; it may be past its retention", reason="no_incident")
+
+
+def _reader(tx: Scoped) -> int:
+    """The person who reads; 0, which is nobody's, for a program."""
+    return tx.principal.user_id or 0
 
 
 def _summary(row: Row) -> IncidentSummary:
@@ -102,5 +130,7 @@ def _summary(row: Row) -> IncidentSummary:
         last_event_uuid=row["event_uuid"],
         best_frame_uuid=row["frame_uuid"],
         primary_event=row["primary_event"],
+        reviewed_at=row["reviewed_at"],
+        reviewers=row["reviewers"],
         cursor=make_cursor(row["start_at"], row["incident_id"]),
     )

@@ -11,7 +11,7 @@ import uuid_utils
 
 from camserver.domain.health import CAMERA_ISSUE, ISSUES, Issue
 from camserver.domain.incidents import IncidentPolicy
-from camserver.domain.notices import DeliveryPolicy, NotifyPolicy, issue_reason
+from camserver.domain.notices import DeliveryPolicy, NotifyPolicy, back_reason, issue_reason
 from camserver.domain.retention import Retention
 from camserver.domain.suspicions import Suspicion
 from camserver.domain.vocabulary import NOTIFY_SAFE
@@ -38,6 +38,9 @@ class Issues:
     picture_frame_id: int | None  # the newest look with a picture
     last_at: int  # captured_at of the newest look: what is over ended there
     gap_ms: int  # issues of one kind no further apart are one incident
+    # Whether the camera itself shows that what is over is over. People who switch it off, or change it, end its
+    # issues too, and then nobody is told that it works again.
+    is_proven: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ async def apply_issues(tx: Tx, issues: Issues, now_ms: int, terms: IssueTerms) -
     for issue, row in opened.items():
         # One that ended and began again between two sweeps is another one.
         if issue not in told or told[issue].since != row["start_at"]:
-            await _close(tx, issues, row, now_ms)
+            await _close(tx, issues, row, now_ms, terms)
     found = []
     for issue, suspicion in told.items():
         same = opened.get(issue)
@@ -113,20 +116,10 @@ async def _begin(tx: Tx, issues: Issues, issue: Issue, suspicion: Suspicion, now
         camera_key=issues.camera_key,
         start_at=suspicion.since,
     )
-    reason = issue_reason(kind.tag_id, kind.severity, is_new, terms.notify) if terms.deliveries.notify else None
-    if reason is not None:
-        await tx.run(
-            _INSERT_DELIVERY,
-            delivery_uuid=str(uuid_utils.uuid7()),
-            tenant_id=issues.tenant_id,
-            site_id=issues.site_id,
-            camera_key=issues.camera_key,
-            reason=reason,
-            frame_id=frame_id,
-            event_id=event_id,
-            incident_id=incident_id,
-            now_ms=now_ms,
-        )
+    if issue is Issue.MOVED:
+        await _forget_places(tx, issues, now_ms)
+    reason = issue_reason(kind.tag_id, kind.severity, is_new, terms.notify)
+    await _tell(tx, issues, reason, frame_id, event_id, incident_id, now_ms, terms)
     _changed(tx, issues, "event", event_id, now_ms)
     if is_new:
         _changed(tx, issues, "incident", incident_id, now_ms)
@@ -188,9 +181,44 @@ async def _extend(tx: Tx, issues: Issues, row: Row, suspicion: Suspicion, now_ms
     )
 
 
-async def _close(tx: Tx, issues: Issues, row: Row, now_ms: int) -> None:
+async def _close(tx: Tx, issues: Issues, row: Row, now_ms: int, terms: IssueTerms) -> None:
     await tx.run(_CLOSE, event_id=row["event_id"], end_at=max(issues.last_at, row["last_seen_at"]), now_ms=now_ms)
+    kind = ISSUES[Issue(row["subject"])]
+    reason = back_reason(kind.tag_id, kind.severity, terms.notify) if issues.is_proven else None
+    await _tell(tx, issues, reason, None, row["event_id"], row["incident_id"], now_ms, terms)
     _changed(tx, issues, "event", row["event_id"], now_ms)
+
+
+async def _forget_places(tx: Tx, issues: Issues, now_ms: int) -> None:
+    """What stays where it is stands elsewhere in the picture now."""
+    await tx.run(_FORGET_PLACES, camera_key=issues.camera_key, now_ms=now_ms)
+
+
+async def _tell(
+    tx: Tx,
+    issues: Issues,
+    reason: str | None,
+    frame_id: int | None,
+    event_id: int,
+    incident_id: int,
+    now_ms: int,
+    terms: IssueTerms,
+) -> None:
+    """Makes the notice, where there is a reason for one and somebody to be told."""
+    if reason is None or not terms.deliveries.notify:
+        return
+    await tx.run(
+        _INSERT_DELIVERY,
+        delivery_uuid=str(uuid_utils.uuid7()),
+        tenant_id=issues.tenant_id,
+        site_id=issues.site_id,
+        camera_key=issues.camera_key,
+        reason=reason,
+        frame_id=frame_id,
+        event_id=event_id,
+        incident_id=incident_id,
+        now_ms=now_ms,
+    )
 
 
 def _cause(issues: Issues, issue: Issue) -> str:
@@ -224,6 +252,9 @@ WHERE event_id = :event_id"""
 _CLOSE = """
 UPDATE events SET state = 'closed', issue_key = NULL, end_at = :end_at, updated_at = :now_ms
 WHERE event_id = :event_id"""
+_FORGET_PLACES = """
+UPDATE camera_state SET stills = NULL, version = version + 1, updated_at = :now_ms
+WHERE camera_key = :camera_key AND stills IS NOT NULL"""
 _INSERT_TAG = """
 INSERT INTO event_tags (event_id, tag_id, tenant_id, tag_group, camera_key, start_at)
 VALUES (:event_id, :tag_id, :tenant_id, :tag_group, :camera_key, :start_at)"""

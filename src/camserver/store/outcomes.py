@@ -11,8 +11,9 @@ from enum import StrEnum
 
 import uuid_utils
 
-from camserver.domain.facts import EventAction
+from camserver.domain.facts import EventAction, FrameFacts
 from camserver.domain.outcomes import Outcome
+from camserver.domain.retention import Retention
 from camserver.store.sql import Sql
 from camserver.store.tx import Tx
 
@@ -161,7 +162,14 @@ async def _write_events(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
         }
         if change.action is EventAction.MERGE:
             work.event_id = change.event_id
-            merged.append({"event_id": change.event_id, "is_best": int(change.is_best_frame), **values})
+            merged.append(
+                {
+                    "event_id": change.event_id,
+                    "is_best": int(change.is_best_frame),
+                    "own_class": work.outcome.retention.value,
+                    **values,
+                }
+            )
             if change.start_moved:
                 await tx.run(
                     "UPDATE event_tags SET start_at = :start_at WHERE event_id = :event_id",
@@ -209,6 +217,9 @@ async def _write_frames(tx: Tx, works: Sequence[Work]) -> None:
                 "result_json": work.job.result_json,
                 "tags_json": json.dumps(work.outcome.analysis.tags),
                 "retention_class": work.outcome.retention.value,
+                # What joins an event that is in a case is in that case, too.
+                "joins_case": int(work.outcome.event.retention is Retention.CASE),
+                "own_class": work.outcome.retention.value,
                 "event_id": work.event_id,
             }
             for work in works
@@ -225,16 +236,18 @@ async def _write_tags(tx: Tx, works: Sequence[Work]) -> None:
     frame_tags, event_tags = [], []
     for work in works:
         frame = work.outcome.frame
-        for tag_id, tag_group in work.job.tag_groups:
-            row = {"tag_id": tag_id, "tag_group": tag_group, "tenant_id": frame.tenant_id}
-            frame_tags.append({"frame_id": frame.frame_id, **row})
-            if work.event_id is not None:
-                start_at = work.outcome.event.start_at
-                event_tags.append(
-                    {"event_id": work.event_id, "camera_key": frame.camera_key, "start_at": start_at, **row}
-                )
+        own = [_tag(frame, tag_id, tag_group) for tag_id, tag_group in work.job.tag_groups]
+        frame_tags += [{"frame_id": frame.frame_id, **row} for row in own]
+        if work.event_id is not None:
+            place = {"camera_key": frame.camera_key, "start_at": work.outcome.event.start_at}
+            added = [_tag(frame, tag_id, tag_group) for tag_id, tag_group in work.outcome.event_tags]
+            event_tags += [{"event_id": work.event_id, **place, **row} for row in (*own, *added)]
     await tx.many(_INSERT_FRAME_TAG, frame_tags)
     await tx.many(_INSERT_EVENT_TAG, event_tags)
+
+
+def _tag(frame: FrameFacts, tag_id: str, tag_group: str) -> dict[str, object]:
+    return {"tag_id": tag_id, "tag_group": tag_group, "tenant_id": frame.tenant_id}
 
 
 async def _write_deliveries(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
@@ -340,14 +353,18 @@ VALUES (:event_uuid, :tenant_id, :site_id, :camera_key, :incident_id, :open_key,
 _MERGE_EVENT = """
 UPDATE events SET start_at = :start_at, last_seen_at = :last_seen_at, severity_max = :severity_max,
   end_at = CASE WHEN state = 'closed' THEN :last_seen_at ELSE end_at END,
-  confidence_max = :confidence_max, retention_class = :retention_class, best_score = :best_score,
+  confidence_max = :confidence_max, best_score = :best_score,
+  own_class = CASE WHEN own_class = 'normal' THEN :own_class ELSE own_class END, retention_class = :retention_class,
   best_frame_id = CASE WHEN :is_best = 1 THEN :frame_id ELSE best_frame_id END,
   frame_count = frame_count + 1, updated_at = :now_ms
 WHERE event_id = :event_id"""
+# A frame that a person put into a case stays in it. own_class first: MariaDB reads what was assigned before it.
 _UPDATE_FRAME = """
 UPDATE frames SET analyzed = 1, detected = :detected, primary_event = :primary_event, unknown_flag = :unknown_flag,
   severity = :severity, confidence = :confidence, count_hint = :count_hint, result_json = :result_json,
-  tags_json = :tags_json, retention_class = :retention_class, event_id = :event_id
+  tags_json = :tags_json, event_id = :event_id,
+  own_class = CASE WHEN retention_class = 'case' OR :joins_case = 1 THEN :own_class ELSE NULL END,
+  retention_class = CASE WHEN retention_class = 'case' OR :joins_case = 1 THEN 'case' ELSE :retention_class END
 WHERE frame_id = :frame_id"""
 _INSERT_FRAME_TAG = """
 INSERT INTO frame_tags (frame_id, tag_id, tenant_id, tag_group) VALUES (:frame_id, :tag_id, :tenant_id, :tag_group)"""

@@ -1,4 +1,7 @@
-"""Incidents: newest first, a page at a time. Their events are the list of events with `incident`."""
+"""Incidents: newest first, a page at a time, and who reviewed them.
+
+Their events are the list of events with `incident`.
+"""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -9,7 +12,7 @@ from camserver.domain.people import Permission
 from camserver.services.web.calls import TheCall
 from camserver.services.web.routes.filters import CameraIds, Cursor, From, SeverityMin, To
 from camserver.services.web.routing import Routes
-from camserver.store import incident_pages
+from camserver.store import incident_pages, incident_reviews
 from camserver.store.incident_pages import IncidentFilter, IncidentSummary
 from camserver.wire import api
 
@@ -25,11 +28,12 @@ async def list_incidents(
     severity_min: SeverityMin = 0,
     from_ms: From = None,
     to_ms: To = None,
+    reviewed: Annotated[bool | None, Query(description="Only what the reader has reviewed, or has not.")] = None,
     before: Cursor = None,
     limit: Annotated[int, Query(ge=1, le=incident_pages.PAGE_MAX)] = PAGE_USUAL,
 ) -> api.IncidentPage:
     """Incidents by the time they began, newest first. Filters narrow; several cameras are alternatives."""
-    wanted = IncidentFilter(tuple(camera_ids), severity_min, from_ms, to_ms)
+    wanted = IncidentFilter(tuple(camera_ids), severity_min, from_ms, to_ms, reviewed)
     found = await call.store.read(incident_pages.page, wanted, before, limit)
     return api.IncidentPage(
         incidents=[shown_incident(incident) for incident in found],
@@ -41,6 +45,25 @@ async def list_incidents(
 async def get_incident(call: TheCall, incident_uuid: Annotated[str, Path(pattern=api.UUID_PATTERN)]) -> api.Incident:
     """One incident."""
     return shown_incident(await call.store.read(incident_pages.get, incident_uuid))
+
+
+@routes.post("/api/incidents/{incident_uuid}/review", Permission.REVIEW)
+async def review_incident(
+    call: TheCall, incident_uuid: Annotated[str, Path(pattern=api.UUID_PATTERN)], seen: api.ReviewAsked
+) -> api.Incident:
+    """Marks an incident as reviewed by the caller. More severity or another event makes it unreviewed again."""
+    found = await call.store.write(
+        incident_reviews.review, incident_uuid, seen.severity_max, seen.last_event_uuid, call.now_ms
+    )
+    return shown_incident(found)
+
+
+@routes.delete("/api/incidents/{incident_uuid}/review", Permission.REVIEW)
+async def unreview_incident(
+    call: TheCall, incident_uuid: Annotated[str, Path(pattern=api.UUID_PATTERN)]
+) -> api.Incident:
+    """Takes the caller's review back."""
+    return shown_incident(await call.store.write(incident_reviews.unreview, incident_uuid, call.now_ms))
 
 
 def shown_incident(incident: IncidentSummary) -> api.Incident:
