@@ -1,0 +1,70 @@
+"""What `camserver case` and `camserver retention` say, in Japanese and English."""
+
+from collections.abc import Mapping, Sequence
+
+from camserver.commands.shown import reader_language
+from camserver.domain.phrases import Phrase
+
+_WORDS: Mapping[str, Phrase] = {
+    "none": Phrase(
+        "案件はありません。作るには: camserver case create", "No cases; open one with: camserver case create"
+    ),
+    "open": Phrase("継続中", "open"),
+    "closed": Phrase("終了", "closed"),
+    "hold": Phrase("保全中", "on hold"),
+    "added": Phrase("{count} 件を追加しました。", "Added: {count}."),
+    "there_already": Phrase("{count} 件はすでに入っています。", "In the case already: {count}."),
+    "noted": Phrase("メモを追加しました。", "The note is added."),
+    "held": Phrase(
+        "保全を始めました。終了しても何も消えません。", "On hold: nothing of it is deleted, closed or not."
+    ),
+    "hold_ended": Phrase("保全を終えました。", "The hold has ended."),
+    "is_closed": Phrase("案件を終了しました。", "The case is closed."),
+    "reopened": Phrase("案件を再開しました。", "The case is open again."),
+    "exported": Phrase("{file} に書き出しました（{count} バイト）。", "Written to {file} ({count} bytes)."),
+    "missing": Phrase(
+        "書き出し時に欠けていたもの: {kind} {uuid}（{reason}）", "Not in the export: {kind} {uuid} ({reason})"
+    ),
+    "sound": Phrase(
+        "{count} 個のファイルすべてが一致し、署名も正しいものです（鍵 {key}）。",
+        "All {count} files are as they were written, and the signature is right (key {key}).",
+    ),
+    "not_counted": Phrase(
+        "まだ数えていません。最初の整理のあとに表示されます（すぐに行うには: camserver retention run）。",
+        "Not counted yet; the first round does so. To have one now: camserver retention run",
+    ),
+    "kept": Phrase("保存中: {bytes}（{age}前に集計）", "Kept: {bytes} (counted {age} ago)"),
+    "free": Phrase("空き容量: {free}（下限 {floor}）", "Free: {free} (floor {floor})"),
+    "unknown": Phrase("不明", "unknown"),
+    "forecast": Phrase(
+        "この増え方では約 {days} 日で下限に達します。", "At this growth the floor is reached in {days} days."
+    ),
+    "below_floor": Phrase(
+        "空き容量が下限を下回っているため、通常の古い画像から消しています。",
+        "Free space is below the floor: the oldest ordinary pictures go first.",
+    ),
+    "steady": Phrase("この増え方では下限に達しません。", "At this growth the floor is not reached."),
+    "would_go": Phrase(
+        "期限切れで消えるもの: フレーム {frames} 件、画像 {pictures} 件、{bytes}",
+        "Would go for its age: {frames} frames, pictures of {pictures}, {bytes}",
+    ),
+    "asked": Phrase("整理を始めるよう依頼しました。", "A round is asked for."),
+    "over": Phrase("整理が終わりました。", "The round is over."),
+    "not_over": Phrase(
+        "まだ終わっていません。結果は camserver retention show で確かめてください。",
+        "It is not over yet; see camserver retention show.",
+    ),
+}
+_HEAD: Mapping[str, Sequence[str]] = {
+    "ja": ("案件", "名前", "状態", "証拠", "メモ", "更新"),
+    "en": ("CASE", "TITLE", "STATE", "ITEMS", "NOTES", "CHANGED"),
+}
+
+
+def say(name: str, **values: object) -> str:
+    phrase = _WORDS[name]
+    return (phrase.ja if reader_language() == "ja" else phrase.en).format(**values)
+
+
+def head() -> Sequence[str]:
+    return _HEAD[reader_language()]

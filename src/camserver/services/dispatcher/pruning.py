@@ -1,0 +1,50 @@
+"""Records that go by age alone: notifications, deliveries, statistics, audit; and the tally of what went."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from camserver.domain.keeping import DAY_MS, Why
+from camserver.domain.retention import RetentionPolicy
+from camserver.store import Store, upkeep
+from camserver.store.retention import Swept
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was deleted, by tenant, kind and reason."""
+
+    counts: dict[tuple[int, str, str], Swept] = field(default_factory=dict)
+
+    def add(self, tenant_id: int, what: str, why: str, swept: Swept) -> None:
+        if swept.rows or swept.objects:
+            key = (tenant_id, what, why)
+            self.counts[key] = self.counts.get(key, Swept()) + swept
+
+    def reports(self) -> tuple[upkeep.Report, ...]:
+        return tuple(
+            upkeep.Report(tenant_id, what, swept.rows or swept.objects, swept.bytes, why)
+            for (tenant_id, what, why), swept in sorted(self.counts.items())
+        )
+
+
+async def prune_records(
+    store: Store, policy: RetentionPolicy, now_ms: int, tally: Tally, pause: Callable[[], Awaitable[None]]
+) -> None:
+    """Deletes what is past its time, a page a transaction, with pauses between."""
+    for tenant_id in await store.read(upkeep.tenants):
+        for what in upkeep.AGED:
+            cutoff = now_ms - upkeep.days_of(what, policy) * DAY_MS
+            count = upkeep.PAGE
+            while count == upkeep.PAGE:
+                count = await store.write(upkeep.prune, what, tenant_id, cutoff)
+                tally.add(tenant_id, what, Why.AGE, Swept(count))
+    finished_before = now_ms - policy.deliveries_days * DAY_MS
+    # Parts first, then what fanned out into them: twice.
+    for status in (*upkeep.OVER, *upkeep.OVER):
+        while await store.write(upkeep.prune_deliveries, status, finished_before) == upkeep.PAGE:
+            await pause()
+    before_ms = now_ms - policy.statistics_days * DAY_MS
+    while await store.write(upkeep.prune_statistics, before_ms, upkeep.day_of(before_ms)):
+        await pause()
+    while await store.write(upkeep.prune_links, now_ms) >= upkeep.PAGE:
+        await pause()

@@ -1,0 +1,70 @@
+"""Which objects rows name, page by page, for checking that they are there; and noting those that are not."""
+
+from dataclasses import dataclass
+
+from camserver.domain.picture_keys import Kind, frame_key
+from camserver.store.tx import Tx
+
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class NamedObject:
+    """`row_id` is a frame's, or of `kind` clip a clip's."""
+
+    row_id: int
+    kind: str  # full, infer, clip
+    object_key: str
+
+
+async def pictures(tx: Tx, after_frame_id: int) -> tuple[int | None, tuple[NamedObject, ...]]:
+    """Pictures of the next frames, and where to go on; None: these were the last."""
+    rows = await tx.all(
+        "SELECT frame_id, frame_uuid, tenant_id, camera_key, captured_at, epoch_id, infer_bytes, full_bytes "
+        f"FROM frames WHERE frame_id > :after ORDER BY frame_id LIMIT {PAGE}",
+        after=after_frame_id,
+    )
+    found = [
+        NamedObject(
+            row["frame_id"],
+            kind.value,
+            frame_key(
+                row["epoch_id"], row["tenant_id"], row["camera_key"], row["captured_at"], row["frame_uuid"], kind
+            ),
+        )
+        for row in rows
+        if row["epoch_id"] is not None
+        for kind in Kind
+        if row[f"{kind.value}_bytes"] is not None
+    ]
+    return (rows[-1]["frame_id"] if len(rows) == PAGE else None), tuple(found)
+
+
+async def clips(tx: Tx, after_clip_id: int) -> tuple[int | None, tuple[NamedObject, ...]]:
+    rows = await tx.all(
+        "SELECT clip_id, object_key FROM clips WHERE clip_id > :after AND state = 'ready' "
+        f"ORDER BY clip_id LIMIT {PAGE}",
+        after=after_clip_id,
+    )
+    found = tuple([NamedObject(row["clip_id"], "clip", row["object_key"]) for row in rows])
+    return (rows[-1]["clip_id"] if len(rows) == PAGE else None), found
+
+
+async def note_gone(tx: Tx, gone: tuple[NamedObject, ...]) -> None:
+    """Notes objects as gone, so that pages say so instead of trying to show them."""
+    for one in gone:
+        if one.kind == "clip":
+            await tx.run(
+                "UPDATE clips SET state = 'none', reason = 'failed', object_key = NULL, object_bytes = 0, "
+                "epoch_id = NULL WHERE clip_id = :row_id AND object_key = :object_key",
+                row_id=one.row_id,
+                object_key=one.object_key,
+            )
+            continue
+        column = {"full": "full_bytes", "infer": "infer_bytes"}[one.kind]
+        await tx.run(f"UPDATE frames SET {column} = NULL WHERE frame_id = :row_id", row_id=one.row_id)
+        await tx.run(
+            "UPDATE frames SET epoch_id = NULL "
+            "WHERE frame_id = :row_id AND full_bytes IS NULL AND infer_bytes IS NULL",
+            row_id=one.row_id,
+        )
