@@ -1,30 +1,15 @@
-"""Where a picture lies: the key follows from what its frame's row holds, so rows of frames store no paths.
-
-`epoch/tenant/camera/day/uuid.kind.jpg`, with the epoch first: the sweep lists one dead writer's objects at a time.
-"""
+"""Where objects lie. Keys of pictures follow from their frame (domain/picture_keys.py)."""
 
 import secrets
-from enum import StrEnum
 
-DAY_MS = 86_400_000
+from camserver.base.errors import BadInput
+from camserver.domain.picture_keys import DAY_MS as DAY_MS
+from camserver.domain.picture_keys import Kind as Kind
+from camserver.domain.picture_keys import epoch_prefix as epoch_prefix
+from camserver.domain.picture_keys import frame_key as frame_key
+
 # In the name of an object that is still being written.
 DRAFT_MARK = ".draft-"
-
-
-class Kind(StrEnum):
-    FULL = "full"
-    INFER = "infer"
-
-
-def epoch_prefix(epoch_id: int) -> str:
-    return f"e{epoch_id}/"
-
-
-def frame_key(
-    epoch_id: int, tenant_id: int, camera_key: int, captured_at_ms: int, frame_uuid: str, kind: Kind
-) -> str:
-    day = captured_at_ms // DAY_MS
-    return f"{epoch_prefix(epoch_id)}t{tenant_id}/c{camera_key}/d{day}/{frame_uuid}.{kind}.jpg"
 
 
 def errand_key(epoch_id: int, tenant_id: int, now_ms: int, errand_uuid: str, content_type: str) -> str:
@@ -41,3 +26,21 @@ def is_draft(key: str) -> bool:
 def frame_uuid_of(key: str) -> str:
     """The frame a key belongs to."""
     return key.rpartition("/")[2].partition(".")[0]
+
+
+def check_key(key: str) -> None:
+    """Raises BadInput for what is no key: it could lead out of the place where objects live, or hide there."""
+    parts = key.split("/")
+    if not all(parts) or any(part.startswith(".") for part in parts) or "\0" in key:
+        raise BadInput(f"{key!r} is no object key")
+
+
+def check_prefix(prefix: str) -> None:
+    if not prefix.endswith("/"):
+        raise BadInput(f"{prefix!r} is no prefix of object keys: it must end in a slash")
+    check_key(prefix.removesuffix("/"))
+
+
+def check_range(begin: int, length: int) -> None:
+    if begin < 0 or length < 0:
+        raise BadInput(f"{length} bytes from {begin} on are no part of an object")

@@ -14,43 +14,20 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, ParamSpec, Protocol, TypeVar
+from typing import BinaryIO, ParamSpec, TypeVar
 
 from camserver.base import folders
-from camserver.base.errors import BadInput, NotFound, Unavailable
-from camserver.objects.keys import DRAFT_MARK
+from camserver.base.errors import NotFound, Unavailable
+from camserver.objects.interface import Keys as Keys
+from camserver.objects.interface import Objects as Objects
+from camserver.objects.keys import DRAFT_MARK, check_key, check_prefix, check_range
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# `list` is also the name of a method below, where the annotation would mean that.
-Keys = list[str]
-
 THREADS = 8
 # A folder may vanish, when the last object in it is deleted, between its making and the first write into it.
 FOLDER_ATTEMPTS_MAX = 5
-
-
-class Objects(Protocol):
-    """Where pictures live."""
-
-    async def put(self, key: str, data: bytes) -> None:
-        """Stores an object durably; the same key again replaces it."""
-
-    async def get(self, key: str) -> bytes:
-        """The object's bytes; NotFound when there is none."""
-
-    async def get_range(self, key: str, begin: int, length: int) -> bytes:
-        """Up to `length` bytes from `begin` on, fewer at the object's end; NotFound when there is no object."""
-
-    async def delete(self, key: str) -> None:
-        """Removes an object; removing one that is not there is fine."""
-
-    async def list(self, prefix: str, limit: int, after: str = "") -> Keys:
-        """Up to `limit` keys below `prefix` that sort after `after`, in order. A prefix is whole and ends in `/`."""
-
-    async def free_bytes(self) -> int | None:
-        """Room left, where that can be known."""
 
 
 class LocalObjects:
@@ -83,10 +60,8 @@ class LocalObjects:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     def _path(self, key: str) -> Path:
-        parts = key.split("/")
-        if not all(parts) or any(part.startswith(".") for part in parts) or "\0" in key:
-            raise BadInput(f"{key!r} is no object key")
-        return self.root.joinpath(*parts)
+        check_key(key)
+        return self.root.joinpath(*key.split("/"))
 
     def _put(self, key: str, data: bytes) -> None:
         path = self._path(key)
@@ -123,8 +98,7 @@ class LocalObjects:
         return self._read(key, 0, -1)
 
     def _get_range(self, key: str, begin: int, length: int) -> bytes:
-        if begin < 0 or length < 0:
-            raise BadInput(f"{length} bytes from {begin} on are no part of an object")
+        check_range(begin, length)
         return self._read(key, begin, length)
 
     def _read(self, key: str, begin: int, length: int) -> bytes:
@@ -148,9 +122,7 @@ class LocalObjects:
             raise _unavailable(self.root, error) from error
 
     def _list(self, prefix: str, limit: int, after: str) -> Keys:
-        if not prefix.endswith("/"):
-            raise BadInput(f"{prefix!r} is no prefix of object keys: it must end in a slash")
-        self._path(prefix.removesuffix("/"))
+        check_prefix(prefix)
         return list(islice(_walk(self.root, prefix, after), limit))
 
 

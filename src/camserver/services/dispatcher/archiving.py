@@ -1,0 +1,332 @@
+"""Copies of pictures to archives, and their removal when their time has come (decision 27).
+
+`archive` fans out into one copy for each archive, and one more for each case that holds the picture; `copy` takes the
+full picture, or the small one where there is no other, to one archive. What an archive keeps for a later attempt may
+open an upload, so it is sealed like a password.
+"""
+
+import asyncio
+import base64
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from camserver.base.clock import Clock
+from camserver.base.credentials import Sealed, open_sealed, seal
+from camserver.base.errors import BadInput, DataUnusable, NotFound, Retry
+from camserver.base.log import get_logger
+from camserver.base.zones import zone_of
+from camserver.domain.archive import (
+    DAY_MS,
+    OVER_QUOTA,
+    Archive,
+    ArchivePolicy,
+    Copy,
+    Picture,
+    copy_path,
+    day_of,
+    fits,
+    kept_until,
+    once_key,
+)
+from camserver.domain.deliveries import (
+    ARCHIVES,
+    Along,
+    Child,
+    Claimed,
+    DeliveryError,
+    Done,
+    Ending,
+    FanOut,
+    JsonObject,
+    Receiver,
+    ReceiverKind,
+    Suppressed,
+    Trouble,
+)
+from camserver.domain.facts import DeliveryKind
+from camserver.objects.interface import Objects
+from camserver.objects.keys import Kind, frame_key
+from camserver.services.dispatcher.receivers import ReceiverBook
+from camserver.services.dispatcher.turns import take_turns
+from camserver.store import Store, archive, deliveries, duties, upkeep
+from camserver.store.archive import ArchivedPicture, Case, DueCopy, LeftOut, NewCopy
+from camserver.store.cameras import PicturePlace
+from camserver.store.receivers import TRIAL
+
+log = get_logger(__name__)
+
+FRAME_GONE: Final = "the picture is past its retention"
+CASE_CLOSED: Final = "the case was closed"
+TRIAL_PATH: Final = "camserver-trial"
+# Removals under way at once at one archive.
+REMOVALS: Final = 4
+ROUNDS_MAX: Final = 20
+SWEEP_EVERY_MS: Final = 60_000
+DUTY: Final = "archive"
+# How long a copy that could not be removed is left alone.
+NOT_REMOVED_PAUSE_MS: Final = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Archiver:
+    """Handlers of `archive` and `copy`."""
+
+    store: Store
+    objects: Objects
+    clock: Clock
+    book: ReceiverBook
+    archives: Mapping[ReceiverKind, Archive]
+    policy: ArchivePolicy
+    credential_key: bytes
+
+    async def archive(self, claimed: Claimed) -> Ending:
+        """One copy for each archive of the tenant."""
+        if claimed.frame_id is None:
+            raise DeliveryError(Trouble.REFUSED, "there is no picture to archive")
+        found = await self.store.read(archive.picture, claimed.frame_id)
+        if found is None or found.place is None:
+            return Suppressed(FRAME_GONE)
+        receivers = self.book.of(claimed.tenant_id, ARCHIVES)
+        return FanOut(
+            tuple(_child(claimed.frame_id, receiver, case) for receiver in receivers for case in (None, *found.cases))
+        )
+
+    async def copy(self, claimed: Claimed) -> Ending:
+        receiver = None if claimed.receiver_id is None else await self.book.get(claimed.receiver_id)
+        if receiver is None or receiver.kind not in self.archives:
+            raise DeliveryError(Trouble.REFUSED, "the archive was removed")
+        if claimed.reason == TRIAL:
+            return await self._tried(claimed, receiver)
+        if claimed.frame_id is None:
+            raise DeliveryError(Trouble.REFUSED, "there is no picture to archive")
+        found = await self.store.read(archive.picture, claimed.frame_id)
+        if found is None or found.place is None:
+            return Suppressed(FRAME_GONE)
+        case = _case_of(claimed.request)
+        if case is not None and not await self.store.read(archive.case_holds, case.case_id):
+            return Suppressed(CASE_CLOSED)
+        data = await self._data(found, found.place)
+        if data is None:
+            return Suppressed(FRAME_GONE)
+        return await self._stored(claimed, receiver, found, found.place, case, data)
+
+    async def _stored(
+        self,
+        claimed: Claimed,
+        receiver: Receiver,
+        found: ArchivedPicture,
+        place: PicturePlace,
+        case: Case | None,
+        data: bytes,
+    ) -> Ending:
+        zone = zone_of(found.timezone)
+        day = day_of(place.captured_at, zone)
+        if case is None:
+            sent = await self.store.read(archive.sent_bytes, receiver.receiver_id, place.camera_key, day)
+            if not fits(sent, len(data), self.policy):
+                return self._left_out(receiver, found, place, day, len(data))
+        made = Picture(found.camera_id, place.frame_uuid, place.captured_at)
+        path = copy_path(made, found.retention, None if case is None else case.case_uuid, zone)
+        sha256 = await asyncio.to_thread(lambda: hashlib.sha256(data).hexdigest())
+        copy = Copy(claimed.delivery_uuid, path, data, sha256, claimed.attempt, self._progress(claimed))
+        external_id, result = await self._send(claimed, receiver, copy)
+        now_ms = self.clock.now_ms()
+        row = NewCopy(
+            tenant_id=claimed.tenant_id,
+            receiver_id=receiver.receiver_id,
+            frame_id=claimed.frame_id or 0,
+            camera_key=place.camera_key,
+            case_id=None if case is None else case.case_id,
+            external_id=external_id,
+            path=path,
+            bytes=len(data),
+            sha256=sha256,
+            retention=found.retention,
+            day=day,
+            expires_at=kept_until(found.retention, case is not None, now_ms, self.policy),
+        )
+        told = {**result, "path": path, "bytes": len(data), "sha256": sha256}
+        return Done(told, (Along(archive.note_stored, (row, now_ms)),))
+
+    async def _send(self, claimed: Claimed, receiver: Receiver, copy: Copy) -> tuple[str, JsonObject]:
+        async def keep(progress: JsonObject) -> None:
+            kept = self._sealed(claimed, progress)
+            if not await self.store.write(deliveries.note, claimed.delivery_id, claimed.token, kept):
+                raise DeliveryError(Trouble.RETRY, "another dispatcher has this copy now")
+
+        try:
+            stored = await self.archives[receiver.kind].store(receiver, copy, keep)
+        except DeliveryError as error:
+            if error.progress is not None:
+                error.progress = self._sealed(claimed, error.progress)
+            raise
+        return stored.external_id, stored.result
+
+    async def _tried(self, claimed: Claimed, receiver: Receiver) -> Done:
+        """Tries an archive out: a small file is stored and removed again."""
+        data = b"camserver tries this archive out and removes this file at once.\n"
+        path = f"{TRIAL_PATH}/{claimed.delivery_uuid}.txt"
+        sha256 = hashlib.sha256(data).hexdigest()
+        copy = Copy(claimed.delivery_uuid, path, data, sha256, claimed.attempt, self._progress(claimed))
+        external_id, result = await self._send(claimed, receiver, copy)
+        await self.archives[receiver.kind].remove(receiver, external_id)
+        return Done({**result, "path": path, "removed": True})
+
+    def _left_out(
+        self, receiver: Receiver, found: ArchivedPicture, place: PicturePlace, day: str, size_bytes: int
+    ) -> Suppressed:
+        allowed_mb = self.policy.camera_day_bytes // 1_000_000
+        left_out = LeftOut(
+            tenant_id=place.tenant_id,
+            receiver_id=receiver.receiver_id,
+            camera_key=place.camera_key,
+            day=day,
+            bytes=size_bytes,
+            reason=f"{found.camera_id} sent its {allowed_mb} MB of {day} to {receiver.name}",
+        )
+        return Suppressed(OVER_QUOTA, (Along(archive.note_left_out, (left_out, self.clock.now_ms())),))
+
+    async def _data(self, found: ArchivedPicture, place: PicturePlace) -> bytes | None:
+        """The full picture if it is kept, else the small one; None when both are gone."""
+        for kind in (Kind.FULL, Kind.INFER) if found.has_full else (Kind.INFER,):
+            key = frame_key(
+                place.epoch_id, place.tenant_id, place.camera_key, place.captured_at, place.frame_uuid, kind
+            )
+            try:
+                return await self.objects.get(key)
+            except (NotFound, BadInput) as error:
+                log.warning("picture_to_archive_missing", why=error.message)
+        return None
+
+    # What is kept for a later attempt
+
+    def _sealed(self, claimed: Claimed, progress: JsonObject) -> JsonObject:
+        plain = json.dumps(dict(progress)).encode()
+        made = seal(self.credential_key, claimed.tenant_id, _bound_to(claimed), plain)
+        return {
+            "sealed": {
+                "key_id": made.key_id,
+                "nonce": base64.b64encode(made.nonce).decode(),
+                "text": base64.b64encode(made.ciphertext).decode(),
+            }
+        }
+
+    def _progress(self, claimed: Claimed) -> JsonObject:
+        """What an earlier attempt left; nothing when it can't be read, which costs only another upload."""
+        kept = claimed.result.get("sealed")
+        if not isinstance(kept, Mapping):
+            return {}
+        try:
+            sealed = Sealed(str(kept["key_id"]), base64.b64decode(kept["nonce"]), base64.b64decode(kept["text"]))
+            opened = open_sealed(self.credential_key, claimed.tenant_id, _bound_to(claimed), sealed)
+            progress = json.loads(opened)
+        except (KeyError, ValueError, DataUnusable) as error:
+            log.warning("progress_unreadable", why=type(error).__name__)
+            return {}
+        return progress if isinstance(progress, dict) else {}
+
+
+def _bound_to(claimed: Claimed) -> str:
+    return f"delivery:{claimed.delivery_uuid}"
+
+
+def _child(frame_id: int, receiver: Receiver, case: Case | None) -> Child:
+    case_id = None if case is None else case.case_id
+    request = {} if case is None else {"case_id": case.case_id, "case_uuid": case.case_uuid}
+    key = once_key(frame_id, receiver.receiver_id, case_id)
+    return Child(DeliveryKind.COPY, receiver.receiver_id, request, once_key=key)
+
+
+def _case_of(request: JsonObject) -> Case | None:
+    case_id, case_uuid = request.get("case_id"), request.get("case_uuid")
+    return Case(case_id, case_uuid) if isinstance(case_id, int) and isinstance(case_uuid, str) else None
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Removing what is over
+# ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveSweeper:
+    """Removes copies when their time has come. One dispatcher does it at a time; two would do no harm."""
+
+    name: str
+    store: Store
+    clock: Clock
+    book: ReceiverBook
+    archives: Mapping[ReceiverKind, Archive]
+    policy: ArchivePolicy
+
+    async def run(self) -> None:
+        await take_turns(self.clock, SWEEP_EVERY_MS, "archive_sweep", self.turn)
+
+    async def turn(self) -> None:
+        token = str(uuid.uuid4())
+        if (
+            await self.store.write(duties.take, DUTY, self.name, token, self.clock.now_ms(), 5 * SWEEP_EVERY_MS)
+            is None
+        ):
+            return
+        try:
+            # Before anything is thought removed for good, because its archive is.
+            await self.book.refresh()
+            days_ms = self.policy.closed_case_days * DAY_MS
+            await self.store.write(archive.release_closed, self.clock.now_ms() + days_ms)
+            known = {one.receiver_id: one for one in self.book.everywhere}
+            for receiver_id in await self.store.read(archive.archives):
+                receiver = known.get(receiver_id)
+                if receiver is None or receiver.kind not in self.archives:
+                    await self.store.write(archive.forget_unreachable, receiver_id, self.clock.now_ms())
+                else:
+                    await self._sweep(receiver)
+        finally:
+            await self.store.write(duties.release, DUTY, token)
+
+    async def _sweep(self, receiver: Receiver) -> None:
+        removed: list[DueCopy] = []
+        for _ in range(ROUNDS_MAX):
+            due = await self.store.write(archive.due, receiver.receiver_id, self.clock.now_ms())
+            gone = await self._remove(receiver, due)
+            removed += gone
+            left = tuple(one.object_id for one in due if one not in gone)
+            if left:
+                await self.store.write(archive.put_off, left, self.clock.now_ms() + NOT_REMOVED_PAUSE_MS)
+            if left or not due:
+                break
+        if removed:
+            await self._report(receiver, removed)
+
+    async def _remove(self, receiver: Receiver, due: tuple[DueCopy, ...]) -> list[DueCopy]:
+        """Removes copies, some at a time; the first that fails ends it, because the others would fail alike."""
+        gone: list[DueCopy] = []
+        for begin in range(0, len(due), REMOVALS):
+            part = due[begin : begin + REMOVALS]
+            results = await asyncio.gather(
+                *(self.archives[receiver.kind].remove(receiver, one.external_id) for one in part),
+                return_exceptions=True,
+            )
+            done = [one for one, result in zip(part, results, strict=True) if result is None]
+            if done:
+                await self.store.write(
+                    archive.note_removed, tuple(one.object_id for one in done), self.clock.now_ms()
+                )
+                gone += done
+            failed = next((result for result in results if result is not None), None)
+            if failed is not None:
+                if not isinstance(failed, DeliveryError | Retry):
+                    raise failed
+                log.warning("copies_not_removed", receiver=receiver.name, why=failed.message)
+                self.book.note_error(receiver.receiver_id, failed.message)
+                break
+        return gone
+
+    async def _report(self, receiver: Receiver, removed: list[DueCopy]) -> None:
+        total = sum(one.bytes for one in removed)
+        log.info("copies_removed", receiver=receiver.name, count=len(removed), bytes=total)
+        report = upkeep.Report(receiver.tenant_id, "archive_copies", len(removed), total, f"age, at {receiver.name}")
+        await self.store.write(upkeep.report, (report,), self.clock.now_ms())
