@@ -1,0 +1,175 @@
+"""Asks a provider over HTTP: bounded answers, no redirects, every error of a known kind, the key never shown.
+
+The address comes from the operator's own settings, so a model on this machine or in its network is fine; where clouds
+keep secrets is not.
+
+A server that does not know a newer part of its API (a schema for the answer, say) is asked once more without it, and
+that is remembered.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from camserver.base.secrets import Secret
+from camserver.clients.llm.answers import document_of, object_in, retry_after_sec
+from camserver.clients.llm.provider import Extra, Provider, Question, Said, Without, refused_extra
+from camserver.clients.llm.questions import (
+    ERROR_CHARS_MAX,
+    Answer,
+    Finish,
+    JsonSchema,
+    LlmError,
+    LlmErrorKind,
+    Prompt,
+)
+from camserver.clients.outgoing import OutgoingPolicy, checked_connector
+from camserver.domain.deliveries import DeliveryError, Trouble
+
+ANSWER_BYTES_MAX = 1_000_000
+_POLICY = OutgoingPolicy(allow_loopback=True)
+# A machine that is switched off never refuses a connection.
+CONNECT_TIMEOUT_SEC = 10.0
+# Extras that may be left out one after the other within one question.
+ADAPTATIONS_MAX = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    status: int
+    headers: Mapping[str, str]  # lower case
+    body: bytes
+
+
+class RestClient:
+    """One provider's API with one model. Connections are kept open between questions; `close` lets them go."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        *,
+        base_url: str | None,
+        model: str,
+        key: Secret | None,
+        timeout_sec: float,
+    ) -> None:
+        self.provider = provider.name
+        self.model = model
+        self._api = provider
+        self._url = (base_url or provider.base_url).rstrip("/")
+        self._key = key
+        self._timeout = aiohttp.ClientTimeout(total=timeout_sec, connect=min(CONNECT_TIMEOUT_SEC, timeout_sec / 2))
+        self._without: Without = frozenset()
+        self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self._url).netloc.rpartition("@")[2]
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def ask(self, prompt: Prompt, schema: JsonSchema | None, max_tokens: int) -> Answer:
+        question = Question(self.model, prompt, schema, max_tokens, self._without)
+        for _ in range(ADAPTATIONS_MAX + 1):
+            reply = await self._post(question)
+            document = document_of(reply.body)
+            if reply.status == 200:
+                return _checked(self._api.read(document) if document is not None else None, question)
+            failure = self._api.failure(reply.status, document)
+            extra = refused_extra(failure.message, question) if reply.status in (400, 422) else None
+            if extra is None:
+                break
+            self._without |= {extra}
+            question = replace(question, without=self._without)
+        said = failure.message or reply.body.decode("utf-8", "replace")
+        raise LlmError(
+            failure.kind,
+            f"{self.host} answered {reply.status}: {said[:ERROR_CHARS_MAX]}",
+            failure.retry_after_sec if failure.retry_after_sec is not None else retry_after_sec(reply.headers),
+        )
+
+    async def _post(self, question: Question) -> _Reply:
+        body = json.dumps(self._api.body(_told(question))).encode()
+        headers = {"Content-Type": "application/json", **self._api.headers(self._key)}
+        try:
+            _POLICY.check_literal(urlsplit(self._url).hostname or "")
+            async with self._opened().post(
+                self._url + self._api.path(self.model),
+                data=body,
+                headers=headers,
+                timeout=self._timeout,
+                allow_redirects=False,
+            ) as answer:
+                names = {name.lower(): value for name, value in answer.headers.items()}
+                return _Reply(answer.status, names, await _bounded(answer))
+        except DeliveryError as error:
+            # Of the address policy: a name nobody knows, or a place nobody may connect to.
+            away = error.kind is Trouble.RETRY
+            raise LlmError(LlmErrorKind.CONNECTION if away else LlmErrorKind.BAD_REQUEST, error.message) from None
+        except aiohttp.ConnectionTimeoutError:
+            raise LlmError(
+                LlmErrorKind.CONNECTION, f"no connection to {self.host} within {self._timeout.connect:g} s"
+            ) from None
+        except TimeoutError:
+            raise LlmError(
+                LlmErrorKind.TIMEOUT, f"no answer from {self.host} within {self._timeout.total:g} s"
+            ) from None
+        except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
+            raise LlmError(LlmErrorKind.CONNECTION, f"{self.host}: {type(error).__name__}: {error}") from None
+        except (aiohttp.ClientError, ValueError) as error:
+            raise LlmError(LlmErrorKind.BROKEN_ANSWER, f"{self.host}: {type(error).__name__}: {error}") from None
+
+    def _opened(self) -> aiohttp.ClientSession:
+        """Made at the first question, on the loop that asks it."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=checked_connector(_POLICY),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                # Small compressed answers can be huge ones: neither asked for nor unpacked.
+                headers={"Accept-Encoding": "identity"},
+                auto_decompress=False,
+                trust_env=False,
+            )
+        return self._session
+
+
+async def _bounded(answer: aiohttp.ClientResponse) -> bytes:
+    body = bytearray()
+    async for chunk in answer.content.iter_chunked(65_536):
+        body += chunk
+        if len(body) > ANSWER_BYTES_MAX:
+            raise LlmError(LlmErrorKind.BROKEN_ANSWER, f"the answer is longer than {ANSWER_BYTES_MAX} bytes")
+    return bytes(body)
+
+
+def _told(question: Question) -> Question:
+    """With the schema in words, where the server does not take it as a schema."""
+    if question.schema is None or Extra.SCHEMA not in question.without:
+        return question
+    shape = json.dumps(dict(question.schema))
+    text = f"{question.prompt.text}\n\nAnswer with one JSON object and nothing else. It must fit this schema: {shape}"
+    return replace(question, prompt=replace(question.prompt, text=text))
+
+
+def _checked(said: Said | None, question: Question) -> Answer:
+    if said is None:
+        raise LlmError(LlmErrorKind.BROKEN_ANSWER, "what came with status 200 is no answer of this API")
+    if said.refused:
+        raise LlmError(LlmErrorKind.REFUSED, f"no answer: {said.refused[:ERROR_CHARS_MAX]}", usage=said.usage)
+    parsed: dict[str, Any] | None = None
+    if question.schema is not None:
+        parsed = object_in(said.text)
+        if parsed is None and said.finish is Finish.LENGTH:
+            raise LlmError(
+                LlmErrorKind.TRUNCATED, f"the answer is longer than {question.max_tokens} tokens", usage=said.usage
+            )
+        if parsed is None:
+            begin = said.text[:ERROR_CHARS_MAX]
+            raise LlmError(LlmErrorKind.BROKEN_ANSWER, f"the answer holds no JSON: {begin}", usage=said.usage)
+    return Answer(said.text, parsed, said.usage, said.model or question.model, said.finish)

@@ -1,0 +1,151 @@
+"""The three providers against servers that answer, refuse, cut off and lie."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from camserver.base.secrets import Secret
+from camserver.clients.llm.opening import PROVIDERS, open_client
+from camserver.clients.llm.questions import Finish, LlmError, LlmErrorKind, Prompt, Usage
+from camserver.clients.llm.rest_client import RestClient
+from tests.fakes.llm import KEY, FakeLlm, Trick
+from tests.rig.ports import LOOPBACK, free_port
+
+SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {"label": {"type": "string", "enum": ["animal"]}, "memo": {"type": "string"}},
+    "required": ["label", "memo"],
+}
+PROMPT = Prompt("Be brief.", "What is it?", (b"\xff\xd8jpeg", b"\x89PNG..."))
+
+
+@pytest.fixture
+async def llm() -> AsyncIterator[FakeLlm]:
+    async with FakeLlm() as fake:
+        yield fake
+
+
+@pytest.fixture(params=sorted(PROVIDERS))
+async def client(request: pytest.FixtureRequest, llm: FakeLlm) -> AsyncIterator[RestClient]:
+    made = open_client(request.param, model="m-1", base_url=llm.url(request.param), key=Secret(KEY), timeout_sec=60)
+    yield made
+    await made.close()
+
+
+async def failed(client: RestClient) -> LlmError:
+    with pytest.raises(LlmError) as caught:
+        await client.ask(PROMPT, SCHEMA, 500)
+    return caught.value
+
+
+async def test_a_question_with_pictures_and_its_answer(client: RestClient, llm: FakeLlm) -> None:
+    answer = await client.ask(PROMPT, SCHEMA, 500)
+    assert answer.parsed == llm.says
+    assert answer.usage == Usage(900, 60)
+    assert answer.model.startswith("m-1")
+    assert answer.finish is Finish.STOP
+    (asked,) = llm.asked
+    assert (asked.provider, asked.model, asked.max_tokens) == (client.provider, "m-1", 500)
+    assert (asked.system, asked.text, asked.pictures) == (PROMPT.system, PROMPT.text, PROMPT.pictures)
+    assert asked.schema is not None
+    assert asked.schema["properties"]["label"]["enum"] == ["animal"]
+
+
+async def test_without_a_schema_prose_is_an_answer(client: RestClient, llm: FakeLlm) -> None:
+    llm.tricks.append(Trick("prose"))
+    answer = await client.ask(PROMPT, None, 500)
+    assert answer.text.startswith("I see a cat")
+    assert answer.parsed is None
+    assert llm.asked[0].schema is None
+
+
+@pytest.mark.parametrize("kind", ["rate_limited", "quota", "bad_key", "overloaded", "server_error", "bad_request"])
+async def test_errors_are_told_apart(client: RestClient, llm: FakeLlm, kind: str) -> None:
+    llm.tricks.append(Trick(kind))
+    error = await failed(client)
+    assert error.kind == kind
+    assert KEY not in error.message
+    if kind == "rate_limited":
+        assert error.retry_after_sec == 7
+
+
+@pytest.mark.parametrize(
+    ("trick", "kind"),
+    [
+        ("reset", LlmErrorKind.CONNECTION),
+        ("cut", LlmErrorKind.CONNECTION),
+        ("garbage", LlmErrorKind.BROKEN_ANSWER),
+        ("wrong", LlmErrorKind.BROKEN_ANSWER),
+        ("huge", LlmErrorKind.BROKEN_ANSWER),
+        ("prose", LlmErrorKind.BROKEN_ANSWER),
+        ("truncated", LlmErrorKind.TRUNCATED),
+        ("refused", LlmErrorKind.REFUSED),
+        ("redirect", LlmErrorKind.BAD_REQUEST),
+    ],
+)
+async def test_lies_and_accidents_have_their_kind(
+    client: RestClient, llm: FakeLlm, trick: str, kind: LlmErrorKind
+) -> None:
+    llm.always = Trick(trick)
+    assert (await failed(client)).kind is kind
+
+
+@pytest.mark.parametrize("trick", ["prose", "truncated", "refused"])
+async def test_what_was_billed_in_vain_is_told(client: RestClient, llm: FakeLlm, trick: str) -> None:
+    llm.tricks.append(Trick(trick))
+    assert (await failed(client)).usage == Usage(900, 60)
+
+
+async def test_json_in_words_is_found(client: RestClient, llm: FakeLlm) -> None:
+    llm.tricks.append(Trick("fenced"))
+    assert (await client.ask(PROMPT, SCHEMA, 500)).parsed == llm.says
+
+
+async def test_a_server_without_schemas_is_told_it_in_words_from_then_on(client: RestClient, llm: FakeLlm) -> None:
+    llm.always = Trick("no_schema")
+    for _ in range(2):
+        assert (await client.ask(PROMPT, SCHEMA, 500)).parsed == llm.says
+    assert [asked.schema is None for asked in llm.asked] == [False, True, True]
+    assert '"enum": ["animal"]' in llm.asked[1].text
+
+
+async def test_the_newer_bound_is_used_where_the_older_one_is_refused(llm: FakeLlm) -> None:
+    client = open_client("openai", model="m", base_url=llm.url("openai"), key=Secret(KEY), timeout_sec=60)
+    llm.always = Trick("new_bound")
+    for _ in range(2):
+        await client.ask(PROMPT, SCHEMA, 77)
+    await client.close()
+    assert [asked.max_tokens for asked in llm.asked] == [77, 77, 77]
+
+
+async def test_an_answer_that_takes_too_long(llm: FakeLlm) -> None:
+    client = open_client("openai", model="m", base_url=llm.url("openai"), key=Secret(KEY), timeout_sec=0.2)
+    llm.always = Trick("hold")
+    assert (await failed(client)).kind is LlmErrorKind.TIMEOUT
+    await client.close()
+
+
+async def test_nobody_there() -> None:
+    url = f"http://{LOOPBACK}:{free_port()}/v1"
+    client = open_client("openai", model="m", base_url=url, key=None, timeout_sec=10)
+    error = await failed(client)
+    await client.close()
+    assert error.kind is LlmErrorKind.CONNECTION
+    assert LOOPBACK in error.message
+
+
+async def test_without_a_key_none_is_sent(llm: FakeLlm) -> None:
+    client = open_client("openai", model="m", base_url=llm.url("openai"), key=None, timeout_sec=60)
+    assert (await failed(client)).kind is LlmErrorKind.BAD_KEY
+    await client.close()
+    assert llm.asked[0].key == ""
+
+
+@pytest.mark.parametrize("url", ["http://169.254.169.254/v1", "http://[fe80::1]/v1", "http://0.0.0.0:1/v1"])
+async def test_where_clouds_keep_secrets_is_no_model(url: str) -> None:
+    client = open_client("openai", model="m", base_url=url, key=Secret(KEY), timeout_sec=10)
+    error = await failed(client)
+    await client.close()
+    assert error.kind is LlmErrorKind.BAD_REQUEST
+    assert "may not be connected to" in error.message
