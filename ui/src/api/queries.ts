@@ -13,6 +13,7 @@ import { useCallback, useState } from "react";
 import { answered, api, setCsrfToken } from "./client";
 import { type EventList, listOf, withNewest, withOlder, withReplaced } from "./event-list";
 import { asProblem, Problem } from "./problem";
+import { forgetBrowser } from "./push";
 import type { EventFilter, Session } from "./types";
 
 export const CAMERAS_PAGE = 100;
@@ -27,6 +28,7 @@ export const keys = {
   events: ["events"],
   event: (uuid: string) => ["event", uuid],
   vocabulary: ["vocabulary"],
+  push: (login: string) => ["push", login],
 } as const;
 
 // --- session ---
@@ -82,7 +84,10 @@ export function useSetUp() {
 export function useSignOut() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: () => answered(api.DELETE("/api/session")),
+    mutationFn: async () => {
+      await forgetBrowser();
+      return answered(api.DELETE("/api/session"));
+    },
     onSettled: () => {
       setCsrfToken("");
       client.setQueryData(keys.session, null);

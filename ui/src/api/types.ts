@@ -13,6 +13,7 @@ export type EventDetail = Schemas["EventDetail"];
 export type EventPage = Schemas["EventPage"];
 export type Frame = Schemas["Frame"];
 export type Box = Schemas["Box"];
+export type PushSubscriptionAsked = Schemas["PushSubscriptionAsked"];
 export type Session = Schemas["Session"];
 export type Tag = Schemas["Tag"];
 export type Vocabulary = Schemas["Vocabulary"];

@@ -6,6 +6,7 @@ import { useSignOut } from "@/api/queries";
 import type { Session } from "@/api/types";
 import { LanguageSwitch } from "./language-switch";
 import { Logo } from "./logo";
+import { PushSwitch, usePushState } from "./push-switch";
 import { ThemeSwitch } from "./theme-switch";
 import { Button } from "./ui/button";
 import { cn } from "./ui/class-names";
@@ -108,6 +109,7 @@ function FeedMark() {
 function AccountMenu({ session }: { session: Session }) {
   const { t } = useTranslation();
   const signOut = useSignOut();
+  usePushState(session.login);
   return (
     <DropdownMenu>
       <DropdownMenuTrigger asChild>
@@ -120,6 +122,7 @@ function AccountMenu({ session }: { session: Session }) {
           {session.display_name}
           <span className="block font-mono">{session.login}</span>
         </DropdownMenuLabel>
+        <PushSwitch login={session.login} />
         <DropdownMenuItem onSelect={() => signOut.mutate()}>
           <LogOut aria-hidden="true" />
           {t("account.signOut")}

@@ -4,6 +4,14 @@ export const en: Words = {
   app: { skip: "Skip to content", language: "Language" },
   nav: { label: "Pages", wall: "Wall", events: "Events" },
   account: { menu: "Account: {{name}}", signOut: "Sign out" },
+  push: {
+    label: "Notify me in this browser",
+    unsupported: "This browser can't show notifications of web pages.",
+    insecure: "Notifications need an https address. Ask whoever runs this server.",
+    denied: "This browser blocks notifications of this page. Allow them in its settings for this site.",
+    muted: "Browser notifications are switched off on this server at the moment.",
+    failed: "It could not be changed. Try again in a moment.",
+  },
   theme: { toLight: "Use the light theme", toDark: "Use the dark theme" },
   feed: { live: "Updating live", connecting: "Connecting…", waiting: "Reconnecting…" },
   action: { retry: "Try again", reload: "Reload", loadOlder: "Load more" },
@@ -121,6 +129,11 @@ export const en: Words = {
     next: "Next picture",
     lookFailed: "Look failed",
     notAnalyzed: "Not analyzed yet",
+  },
+  opinion: {
+    title: "A machine's opinion",
+    note: "A language model looked at one picture of this event. It may be wrong, and nothing was decided by it.",
+    source: "{{model}}, {{time}}",
   },
   clip: {
     asked: "The clip is being made…",

@@ -2,6 +2,14 @@ export const ja = {
   app: { skip: "本文へ移動", language: "言語" },
   nav: { label: "ページ", wall: "ウォール", events: "イベント" },
   account: { menu: "アカウント: {{name}}", signOut: "サインアウト" },
+  push: {
+    label: "このブラウザに通知する",
+    unsupported: "このブラウザは、ページからの通知に対応していません。",
+    insecure: "通知を使うには、https のアドレスで開く必要があります。サーバーの管理者にお問い合わせください。",
+    denied: "このブラウザで、このサイトの通知がブロックされています。ブラウザの設定で許可してください。",
+    muted: "このサーバーでは、ブラウザへの通知が現在オフになっています。",
+    failed: "変更できませんでした。少し待ってからもう一度お試しください。",
+  },
   theme: { toLight: "ライトテーマにする", toDark: "ダークテーマにする" },
   feed: { live: "自動更新中", connecting: "接続中…", waiting: "再接続しています…" },
   action: { retry: "再試行", reload: "再読み込み", loadOlder: "さらに読み込む" },
@@ -109,6 +117,11 @@ export const ja = {
     next: "次の画像",
     lookFailed: "取得失敗",
     notAnalyzed: "解析待ち",
+  },
+  opinion: {
+    title: "AIの見解（参考）",
+    note: "言語モデルがこのイベントの画像1枚を見て書いたものです。誤りを含むことがあります。判定には使っていません。",
+    source: "{{model}}、{{time}}",
   },
   clip: {
     asked: "動画クリップを作成しています…",

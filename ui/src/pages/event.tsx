@@ -9,6 +9,7 @@ import { Age } from "@/components/age";
 import { BoxedPicture } from "@/components/boxed-picture";
 import { EmptyState } from "@/components/empty-state";
 import { EventClip } from "@/components/event-clip";
+import { EventOpinion } from "@/components/event-opinion";
 import { FrameStrip } from "@/components/frame-strip";
 import { OngoingBadge } from "@/components/ongoing-badge";
 import { ProblemNotice, StaleNotice } from "@/components/problem-notice";
@@ -83,6 +84,7 @@ function EventView({ event }: { event: EventDetail }) {
         <aside className="grid content-start gap-4">
           <Facts event={event} />
           <Tags tags={event.tags} />
+          <EventOpinion event={event} />
         </aside>
       </div>
     </>
