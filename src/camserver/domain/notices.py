@@ -1,11 +1,12 @@
 """When a frame is worth telling outside: notification, LLM review, archive (decisions 24, 26 and 27).
 
 These rules say which deliveries are due. Whether a due notification is really sent is decided again at
-sending (`may_send`), because cooldowns start only with a successful send. The text of a message is not made
-here.
+sending (`may_send`), because cooldowns start only with a successful send. Who gets it is in routing, its text in
+messages.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 from camserver.domain.analysis import Analysis
 from camserver.domain.facts import (
@@ -24,6 +25,7 @@ INCIDENT_OPENED = "incident_opened"
 SEVERITY_ROSE = "severity_rose"
 CONTINUES = "continues"
 LATE_INCIDENT = "late_incident"
+BACK = "back"  # a camera's own issue is over
 # Reasons of an LLM review or an archive copy.
 UNKNOWN = "unknown"
 LOW_CONFIDENCE = "low_confidence"
@@ -31,6 +33,10 @@ DETECTED = "detected"
 
 _CAMERA_OFFLINE = "camera.offline"
 _HAZARD_EVENT = "hazard"
+
+REVIEW_LABELS = (
+    "person", "animal", "vehicle", "weather", "light", "insect", "object", "camera_problem", "nothing", "unsure",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,7 @@ class NotifyPolicy:
         min=1,
         max=86_400,
     )
+    notify_back: bool = setting(True, "Whether people are told, too, when a camera's own issue is over.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,13 @@ class LlmReviewPolicy:
     min_severity: int = setting(2, "Least severity of a low-confidence review.", min=0, max=3)
     low_confidence: float = setting(0.5, "Confidence below which an event counts as doubtful.", min=0.0, max=1.0)
     cooldown_sec: int = setting(600, "Least time between two reviews of one camera.", min=0, max=86_400)
+    language: Literal["ja", "en"] = setting("ja", "Language of the model's memo.")
+    picture: Literal["infer", "full"] = setting(
+        "infer", "Which picture is sent: the small one that is analyzed, or the camera's own, which costs more."
+    )
+    labels: tuple[str, ...] = setting(
+        REVIEW_LABELS, 'The labels a model may choose from; "unsure" is always one of them.'
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,24 +124,45 @@ def issue_reason(tag_id: str, severity: int, incident_opened: bool, policy: Noti
     return INCIDENT_OPENED if incident_opened else CONTINUES
 
 
-def may_send(
-    reason: str,
-    sent_same_event_at: int | None,
-    sent_camera_at: int | None,
-    policy: NotifyPolicy,
-    now_ms: int,
-) -> bool:
-    """Whether a due notification may go out now, by the last *successful* sends of the camera and primary
-    event.
+def back_reason(tag_id: str, severity: int, policy: NotifyPolicy) -> str | None:
+    """Why people are to be told that a camera's own issue is over, or None. At sending, only those hear of it who
+    heard that it began."""
+    is_told = issue_reason(tag_id, severity, True, policy) is not None
+    return BACK if policy.notify_back and is_told else None
 
-    A rise in severity is news and a late incident is told only once, so neither waits. What is held back is
-    counted by the caller, and the next message says how many there were.
+
+def cooldown_scope(primary_event: str, subject: str) -> str:
+    """What a cooldown is about, besides its camera: the primary event, or one kind of the camera's own issues."""
+    return f"issue:{subject}"[:32] if subject else primary_event
+
+
+def may_send(reason: str, scope_until: int | None, camera_until: int | None, now_ms: int) -> bool:
+    """Whether a due notification may go out now, by the ends of the cooldowns of its scope and of its camera.
+
+    A rise in severity is news, a late incident is told only once, and that an issue is over belongs to a message
+    that was sent: none of them waits. What is held back is counted by the caller, and the next message says how
+    many there were.
     """
-    if reason in (SEVERITY_ROSE, LATE_INCIDENT):
-        return True
-    return _is_over(sent_same_event_at, policy.cooldown_sec, now_ms) and _is_over(
-        sent_camera_at, policy.camera_cooldown_sec, now_ms
-    )
+    return reason in (SEVERITY_ROSE, LATE_INCIDENT, BACK) or max(scope_until or 0, camera_until or 0) <= now_ms
+
+
+def waits_for_cooldown(reason: str, subject: str) -> bool:
+    """Whether a message goes out when the cooldown is over, where others are only counted.
+
+    A camera's own issue is told once, when it begins. Whoever covers a camera a moment after being told of must not
+    go unnoticed.
+    """
+    return bool(subject) and reason == INCIDENT_OPENED
+
+
+def cooldown_ends(reason: str, policy: NotifyPolicy, sent_at: int) -> tuple[int, int] | None:
+    """Until when a sent message holds back others of its scope, and of its camera; None when it does not.
+
+    One about the past must not hold back what happens now.
+    """
+    if reason in (LATE_INCIDENT, BACK):
+        return None
+    return sent_at + policy.cooldown_sec * 1000, sent_at + policy.camera_cooldown_sec * 1000
 
 
 def llm_reason(analysis: Analysis, event: EventChange, policy: LlmReviewPolicy) -> str | None:

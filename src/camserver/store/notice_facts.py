@@ -1,0 +1,227 @@
+"""What a notice is about, and what routing needs to decide who gets it; read in one go.
+
+Read again at sending, so a message tells what is so then: the event's worst severity, its best picture, its end.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from camserver.domain.deliveries import TELLING
+from camserver.domain.links import may_be_linked
+from camserver.domain.messages import Facts
+from camserver.domain.notices import cooldown_scope
+from camserver.domain.routing import Notice, Recipient, Rule, Snooze, hour_of
+from camserver.store import cooldowns, notify_rules, snoozes
+from camserver.store.cameras import PicturePlace, public_camera_id
+from camserver.store.cooldowns import Sending
+from camserver.store.tx import Row, Tx
+
+TAGS_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """An event with everything that a message says about it."""
+
+    event_id: int
+    event_uuid: str
+    incident_uuid: str
+    tenant_id: int
+    site_id: int
+    site: str
+    timezone: str
+    camera_key: int
+    camera_id: str
+    camera: str
+    primary_event: str
+    severity: int
+    subject: str
+    cause: str
+    start_at: int
+    last_seen_at: int
+    end_at: int | None
+    received_at: int
+    tags: tuple[str, ...]
+    is_unclear: bool  # the analyzer could not make out what it was
+    picture: PicturePlace | None  # the best frame's small picture; None when there is none, or a case holds it
+
+    @property
+    def notice(self) -> Notice:
+        """As rules look at it."""
+        return Notice(self.site_id, self.camera_key, self.primary_event, self.severity)
+
+    def facts(self, reason: str, zone: tzinfo) -> Facts:
+        """As a message tells it."""
+        return Facts(
+            reason=reason,
+            site=self.site,
+            camera_id=self.camera_id,
+            camera=self.camera,
+            zone=zone,
+            primary_event=self.primary_event,
+            severity=self.severity,
+            tags=self.tags,
+            start_at=self.start_at,
+            last_seen_at=self.last_seen_at,
+            end_at=self.end_at,
+            received_at=self.received_at,
+            event_uuid=self.event_uuid,
+            incident_uuid=self.incident_uuid,
+            subject=self.subject,
+            cause=self.cause,
+            is_unclear=self.is_unclear,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What routing decides on."""
+
+    event: EventRow
+    rules: tuple[Rule, ...]
+    snoozes: tuple[Snooze, ...]
+    recipients: tuple[Recipient, ...]
+
+
+async def telling(
+    tx: Tx, tenant_id: int, event_id: int, frame_id: int | None, receiver_id: int | None, now_ms: int
+) -> Telling | None:
+    """None when the event is no more. `receiver_id` None reads every receiver that people are told through."""
+    row = await tx.one(_EVENT, tenant_id=tenant_id, event_id=event_id, frame_id=frame_id or 0)
+    if row is None:
+        return None
+    tags = await tx.all(_TAGS, event_id=event_id)
+    return Telling(
+        _event(row, tuple(tag["tag_id"] for tag in tags)),
+        await notify_rules.of_tenant(tx, tenant_id),
+        await snoozes.active(tx, tenant_id, now_ms),
+        await _recipients(tx, tenant_id, receiver_id, now_ms),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A receiver as a preview shows it, and what its cooldowns say about the event."""
+
+    receiver_id: int
+    receiver_uuid: str
+    name: str
+    kind: str
+    language: str
+    cooldown_until: int | None
+    held_back: int
+
+
+async def preview(
+    tx: Tx, tenant_id: int, event_uuid: str, reason: str, now_ms: int
+) -> tuple[Telling, tuple[Listener, ...]] | None:
+    """What a notice of an event would be decided on now; nothing is written. None when there is no such event."""
+    row = await tx.one(
+        "SELECT event_id FROM events WHERE tenant_id = :tenant_id AND event_uuid = :event_uuid",
+        tenant_id=tenant_id,
+        event_uuid=event_uuid,
+    )
+    found = None if row is None else await telling(tx, tenant_id, row["event_id"], None, None, now_ms)
+    if found is None:
+        return None
+    event = found.event
+    scope = cooldown_scope(event.primary_event, event.subject)
+    listeners = []
+    for one in await tx.all(
+        "SELECT receiver_id, receiver_uuid, name, kind, language, hourly_cap FROM receivers "
+        "WHERE tenant_id = :tenant_id AND receiver_id IN (:receiver_ids...)",
+        tenant_id=tenant_id,
+        receiver_ids=[recipient.receiver_id for recipient in found.recipients],
+    ):
+        sending = Sending(tenant_id, one["receiver_id"], event.camera_key, scope, reason, one["hourly_cap"])
+        until, held_back = await cooldowns.look(tx, sending, now_ms)
+        listeners.append(
+            Listener(
+                one["receiver_id"],
+                one["receiver_uuid"],
+                one["name"],
+                one["kind"],
+                one["language"],
+                until,
+                held_back,
+            )
+        )
+    return found, tuple(listeners)
+
+
+async def was_told(tx: Tx, event_id: int, receiver_id: int, before_ms: int) -> bool:
+    """Whether a receiver heard of an event before that moment."""
+    row = await tx.one(_TOLD, event_id=event_id, receiver_id=receiver_id, before_ms=before_ms)
+    return row is not None
+
+
+async def _recipients(tx: Tx, tenant_id: int, receiver_id: int | None, now_ms: int) -> tuple[Recipient, ...]:
+    rows: Sequence[Row] = await tx.all(
+        _RECIPIENTS,
+        tenant_id=tenant_id,
+        receiver_id=receiver_id or 0,
+        kinds=sorted(kind.value for kind in TELLING),
+        hour_at=hour_of(now_ms),
+    )
+    return tuple(
+        Recipient(row["receiver_id"], bool(row["enabled"]), row["hourly_cap"], row["sent"] or 0) for row in rows
+    )
+
+
+def _event(row: Row, tags: tuple[str, ...]) -> EventRow:
+    has_picture = row["infer_bytes"] is not None and row["epoch_id"] is not None
+    is_open = may_be_linked(row["retention_class"]) and may_be_linked(row["frame_class"] or "")
+    return EventRow(
+        event_id=row["event_id"],
+        event_uuid=row["event_uuid"],
+        incident_uuid=row["incident_uuid"] or "",
+        tenant_id=row["tenant_id"],
+        site_id=row["site_id"],
+        site=row["site"],
+        timezone=row["timezone"],
+        camera_key=row["camera_key"],
+        camera_id=public_camera_id(row["camera_id"]),
+        camera=row["camera"],
+        primary_event=row["primary_event"],
+        severity=row["severity_max"],
+        subject=row["subject"],
+        cause=row["cause"],
+        start_at=row["start_at"],
+        last_seen_at=row["last_seen_at"],
+        end_at=row["end_at"],
+        received_at=row["created_at"] if row["received_at"] is None else row["received_at"],
+        tags=tags,
+        # Of the frame that the notice is about; a preview has none and takes the best.
+        is_unclear=bool(row["unclear_frame"] if row["unclear_frame"] is not None else row["unclear_best"]),
+        picture=PicturePlace(
+            row["epoch_id"], row["tenant_id"], row["camera_key"], row["captured_at"], row["frame_uuid"]
+        )
+        if has_picture and is_open
+        else None,
+    )
+
+
+_EVENT = """
+SELECT e.event_id, e.event_uuid, e.tenant_id, e.site_id, e.camera_key, e.primary_event, e.severity_max, e.subject,
+  e.cause, e.start_at, e.last_seen_at, e.end_at, e.created_at, e.retention_class, i.incident_uuid, s.name AS site,
+  s.timezone, c.camera_id, c.name AS camera, b.epoch_id, b.captured_at, b.frame_uuid, b.infer_bytes,
+  b.retention_class AS frame_class, b.unknown_flag AS unclear_best, f.received_at, f.unknown_flag AS unclear_frame
+FROM events e
+JOIN sites s ON s.site_id = e.site_id
+JOIN cameras c ON c.camera_key = e.camera_key
+LEFT JOIN incidents i ON i.incident_id = e.incident_id
+LEFT JOIN frames b ON b.frame_id = e.best_frame_id
+LEFT JOIN frames f ON f.frame_id = :frame_id
+WHERE e.tenant_id = :tenant_id AND e.event_id = :event_id"""
+_TAGS = f"SELECT tag_id FROM event_tags WHERE event_id = :event_id ORDER BY tag_id LIMIT {TAGS_MAX}"
+_RECIPIENTS = """
+SELECT r.receiver_id, r.enabled, r.hourly_cap, h.sent
+FROM receivers r
+LEFT JOIN receiver_hours h ON h.receiver_id = r.receiver_id AND h.hour_at = :hour_at
+WHERE r.tenant_id = :tenant_id AND r.kind IN (:kinds...) AND (:receiver_id = 0 OR r.receiver_id = :receiver_id)
+ORDER BY r.receiver_id"""
+_TOLD = """
+SELECT delivery_id FROM deliveries
+WHERE event_id = :event_id AND receiver_id = :receiver_id AND kind = 'message' AND status = 'done'
+  AND reason <> 'back' AND finished_at < :before_ms LIMIT 1"""
