@@ -14,7 +14,7 @@ TESTS_ALL := $(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py)
 TESTS := $(TESTS_FIRST) $(filter-out $(TESTS_FIRST) $(TESTS_LAST) %/__pycache__,$(TESTS_ALL)) $(TESTS_LAST)
 
 # Test files that run at the same time; 0 runs one after the other, with output as it comes.
-TEST_PROCESSES ?= 2
+TEST_PROCESSES ?= 3
 
 # What is type-checked beside the product: what the tests and figures stand on.
 TYPED := src/camserver $(wildcard tools) $(wildcard tests/rig) $(wildcard tests/fakes) $(wildcard bench/*.py)

@@ -17,6 +17,7 @@ import pytest
 
 from camserver.base import secrets
 from tests.fakes.analyzer import FakeAnalyzer
+from tests.rig.buckets import BucketServer, bucket_server
 from tests.rig.clock import ManualClock
 from tests.rig.databases import MariadbServer, MissingServer, PostgresServer, mariadb_server, postgres_server
 from tests.rig.processes import REPOSITORY, Launcher
@@ -105,6 +106,13 @@ def durable_postgres() -> Iterator[PostgresServer]:
 def durable_mariadb() -> Iterator[MariadbServer]:
     """A private MariaDB that syncs as in earnest."""
     with _installed(mariadb_server(durable=True)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def buckets() -> Iterator[BucketServer]:
+    """A private S3-compatible store."""
+    with _installed(bucket_server()) as server:
         yield server
 
 

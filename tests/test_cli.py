@@ -62,6 +62,14 @@ def test_the_commands_are_these() -> None:
         *("config", "config show", "config check", "db", "db upgrade", "db check", "db status"),
         *("camera", "camera add", "camera list", "camera remove", "camera probe", "camera test"),
         *("camera discover", "camera rediscover", "camera import", "gate", "gate explain"),
+        *("case", "case create", "case list", "case add", "case note", "case hold", "case close", "case export"),
+        *("case verify", "case key", "retention", "retention show", "retention run"),
+        *("llm", "llm test", "summary", "summary show"),
+        *("job", "job list", "job requeue", "job status"),
+        *("notify", "notify test", "notify preview", "notify rules"),
+        *("notify snooze", "notify snoozes", "notify unsnooze"),
+        *("receiver", "receiver add", "receiver list", "receiver test", "receiver enable", "receiver disable"),
+        *("receiver remove", "delivery", "delivery list", "delivery requeue"),
     }
 
 

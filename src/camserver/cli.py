@@ -8,7 +8,22 @@ import click
 
 from camserver import __version__
 from camserver.base.exits import Exit
-from camserver.commands import accounts, cameras, configuration, database, gate, serving
+from camserver.commands import (
+    accounts,
+    cameras,
+    cases,
+    configuration,
+    database,
+    deliveries,
+    gate,
+    jobs,
+    llm,
+    notify,
+    receivers,
+    retention,
+    serving,
+    summaries,
+)
 from camserver.commands.root import Chosen, Commands, find_config, json_option
 
 _EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code.value:>2}  {code.meaning}" for code in Exit)
@@ -69,5 +84,13 @@ for _command in (
     accounts.setup_link,
     cameras.camera,
     gate.gate,
+    cases.case,
+    retention.retention,
+    jobs.job,
+    llm.llm,
+    summaries.summary,
+    notify.notify,
+    receivers.receiver,
+    deliveries.delivery,
 ):
     main.add_command(_command)

@@ -36,7 +36,7 @@ from camserver.base.ready import Ready
 if TYPE_CHECKING:
     from camserver.base.secrets import Secret
     from camserver.config import Settings
-    from camserver.objects.local import LocalObjects
+    from camserver.objects.interface import Objects
     from camserver.store.core import Store
 
 log = logs.get_logger(__name__)
@@ -56,7 +56,7 @@ class Resources:
     # By the name of the part that listens on it.
     sockets: dict[str, socket.socket] = field(default_factory=dict)
     _store: "Store | None" = None
-    _objects: "LocalObjects | None" = None
+    _objects: "Objects | None" = None
 
     @property
     def store(self) -> "Store":
@@ -65,7 +65,7 @@ class Resources:
         return self._store
 
     @property
-    def objects(self) -> "LocalObjects":
+    def objects(self) -> "Objects":
         if self._objects is None:
             raise Bug("a part asks for the objects but is not marked with needs_store in parts.PARTS")
         return self._objects
@@ -199,7 +199,7 @@ async def _resources(parts: Sequence[Part], settings: "Settings") -> AsyncIterat
 
 
 async def add_store(given: Resources, stack: AsyncExitStack) -> None:
-    from camserver.objects.local import LocalObjects
+    from camserver.objects.opening import open_objects
     from camserver.store import open_store
     from camserver.store.first_start import prepare_store
 
@@ -213,7 +213,7 @@ async def add_store(given: Resources, stack: AsyncExitStack) -> None:
     )
     stack.push_async_callback(store.close)
     given._store = store
-    given._objects = LocalObjects(given.settings.objects.dir)
+    given._objects = await open_objects(given.settings.objects)
     # Before any part starts: no lease is ever judged by a wall clock that is wrong.
     if await clocks.sync(given.clock, store.database_time_ms):
         following = asyncio.create_task(clocks.follow(given.clock, store.database_time_ms))

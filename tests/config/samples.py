@@ -14,8 +14,14 @@ ALL = list(all_settings().values())
 SECRETS = [setting for setting in ALL if setting.secret]
 
 
+# Texts of which not every one will do.
+SPECIAL = {"summaries.at": "07:30"}
+
+
 def sample(setting: Setting) -> object:
     """What the loaded value should be."""
+    if setting.name in SPECIAL:
+        return SPECIAL[setting.name]
     kind, default = setting.type, setting.default
     if kind is bool:
         return not default
@@ -25,7 +31,7 @@ def sample(setting: Setting) -> object:
     if get_origin(kind) is Literal:
         return next(option for option in get_args(kind) if option != default)
     if kind == tuple[str, ...]:
-        return ("one", "two words")
+        return ("https://sample.example:9999/x", "https://two.example") if setting.http_url else ("one", "two words")
     if kind is Path:
         return Path(f"/srv/{setting.section}/{setting.key}")
     if kind is DatabaseUrl:

@@ -84,7 +84,7 @@ def incident(start_at: int = T0, last_seen_at: int | None = None, **changes: Any
 
 
 def view(**changes: Any) -> CameraView:
-    values: dict[str, Any] = {"version": 7, "open_event": None, "incident": None, "covering": None}
+    values: dict[str, Any] = {"version": 7, "open_event": None, "incident": None}
     return CameraView(**{**values, **changes})
 
 

@@ -219,9 +219,21 @@ def test_nothing_to_claim_is_no_trial() -> None:
 def test_a_good_trial_closes_and_the_number_grows_back() -> None:
     breaker = opened().claimed(T0 + 2 * SEC, 1).succeeded()
     assert (breaker.state, breaker.allowance(T0 + 2 * SEC)) == (BreakerState.CLOSED, 1)
-    for _ in range(100):
+    limits = []
+    for _ in range(200):
         breaker = breaker.succeeded()
+        limits.append(breaker.limit)
+    assert limits[:7] == [2, 2, 3, 3, 3, 4, 4], "one more each time that all who were asked have answered"
     assert breaker.allowance(T0 + 2 * SEC) == POLICY.batch
+
+
+def test_slow_answers_take_back_what_good_ones_gave() -> None:
+    breaker = Breaker.new(POLICY)
+    for _ in range(1000):
+        breaker = breaker.succeeded(is_slow=True)
+    assert (breaker.limit, breaker.state) == (4, BreakerState.CLOSED)
+    refused = breaker.failed(ErrorKind.OVERLOADED, T0, 1.0).failed(ErrorKind.OVERLOADED, T0, 1.0)
+    assert refused.succeeded(is_slow=True).limit == 1, "slowness never raises it either"
 
 
 @pytest.mark.parametrize("kind", [ErrorKind.CONNECTION, ErrorKind.UNAVAILABLE, ErrorKind.TIMEOUT])

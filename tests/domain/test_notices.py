@@ -4,7 +4,9 @@ import pytest
 
 from camserver.domain.analysis import Analysis
 from camserver.domain.facts import DeliveryDue, DeliveryKind, EventAction, EventChange, IncidentChange
+from camserver.domain.health import Issue
 from camserver.domain.notices import (
+    BACK,
     CONTINUES,
     DETECTED,
     INCIDENT_OPENED,
@@ -16,12 +18,16 @@ from camserver.domain.notices import (
     LlmReviewPolicy,
     NotifyPolicy,
     archive_reason,
+    back_reason,
+    cooldown_ends,
+    cooldown_scope,
     due,
     is_notable,
     llm_reason,
     may_review,
     may_send,
     notify_reason,
+    waits_for_cooldown,
 )
 
 from .build import MIN, SEC, T0, analysis, frame, nothing
@@ -98,14 +104,60 @@ def test_a_late_or_stale_incident_notifies_once(
 )
 @pytest.mark.parametrize("reason", [INCIDENT_OPENED, CONTINUES])
 def test_cooldowns(reason: str, same_event_ago: int | None, camera_ago: int | None, sent: bool) -> None:
-    same_event_at = None if same_event_ago is None else T0 - same_event_ago
-    camera_at = None if camera_ago is None else T0 - camera_ago
-    assert may_send(reason, same_event_at, camera_at, POLICY, T0) is sent
+    scope_until, camera_until = _ends(same_event_ago, 0), _ends(camera_ago, 1)
+    assert may_send(reason, scope_until, camera_until, T0) is sent
 
 
-@pytest.mark.parametrize("reason", [SEVERITY_ROSE, LATE_INCIDENT])
-def test_a_rise_and_a_late_incident_do_not_wait(reason: str) -> None:
-    assert may_send(reason, T0, T0, POLICY, T0)
+def _ends(sent_ago: int | None, which: int) -> int | None:
+    """When the cooldown of a message sent so long ago ends."""
+    if sent_ago is None:
+        return None
+    ends = cooldown_ends(INCIDENT_OPENED, POLICY, T0 - sent_ago)
+    assert ends is not None
+    return ends[which]
+
+
+@pytest.mark.parametrize("reason", [SEVERITY_ROSE, LATE_INCIDENT, BACK])
+def test_a_rise_a_late_incident_and_an_end_do_not_wait(reason: str) -> None:
+    assert may_send(reason, T0 + 1, T0 + 1, T0)
+
+
+@pytest.mark.parametrize("reason", [LATE_INCIDENT, BACK])
+def test_what_is_over_holds_nothing_back(reason: str) -> None:
+    assert cooldown_ends(reason, POLICY, T0) is None
+
+
+def test_a_rise_begins_the_cooldowns_anew() -> None:
+    assert cooldown_ends(SEVERITY_ROSE, POLICY, T0) == (T0 + 300 * SEC, T0 + 60 * SEC)
+
+
+def test_only_the_beginning_of_an_issue_waits_for_the_cooldown() -> None:
+    assert waits_for_cooldown(INCIDENT_OPENED, "covered")
+    assert not waits_for_cooldown(CONTINUES, "covered"), "one that comes and goes"
+    assert not waits_for_cooldown(INCIDENT_OPENED, ""), "what a camera sees"
+
+
+def test_each_kind_of_issue_has_its_own_cooldown() -> None:
+    scopes = {cooldown_scope("camera_issue", issue.value) for issue in Issue}
+    assert len(scopes) == len(Issue)
+    assert cooldown_scope("human", "") == "human"
+    assert all(len(scope) <= 32 for scope in scopes)
+
+
+@pytest.mark.parametrize(
+    ("tag_id", "severity", "policy", "reason"),
+    [
+        ("camera.offline", 3, POLICY, BACK),
+        ("camera.offline", 1, POLICY, BACK),
+        ("camera.moved", 2, POLICY, BACK),
+        ("camera.moved", 1, POLICY, None),
+        ("camera.offline", 3, NotifyPolicy(notify_back=False), None),
+    ],
+)
+def test_when_the_end_of_an_issue_is_told(
+    tag_id: str, severity: int, policy: NotifyPolicy, reason: str | None
+) -> None:
+    assert back_reason(tag_id, severity, policy) == reason
 
 
 BEST = EventChange(EventAction.OPEN, is_best_frame=True)

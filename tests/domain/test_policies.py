@@ -54,7 +54,7 @@ def test_a_policy_is_frozen_explains_each_field_and_keeps_its_own_bounds(policy:
 @pytest.mark.parametrize(
     ("policy", "wanted"),
     [
-        (EventPolicy(), {"close_grace_sec": 120, "merge_gap_sec": 90}),
+        (EventPolicy(), {"close_grace_sec": 120, "merge_gap_sec": 90, "loitering_sec": 180}),
         (IncidentPolicy(), {"cut_min": 30}),
         (NotifyPolicy(), {"cooldown_sec": 300, "camera_cooldown_sec": 60, "min_severity": 2}),
         (DeliveryPolicy(), {"archive": False, "notify": False, "llm_review": False}),

@@ -371,8 +371,8 @@ async def test_a_huge_answer_stops_when_its_reader_leaves(
     analyzer: FakeAnalyzer, session: aiohttp.ClientSession
 ) -> None:
     await Caller(session, analyzer.url).put_vocabulary()
-    analyzer.add_fault(Rule(Fault.huge(10_000_000_000), path="/healthz"))
-    async with session.get(f"{analyzer.url}/healthz") as answer:
+    analyzer.add_fault(Rule(Fault.huge(10_000_000_000), path="/v1/schema"))
+    async with session.get(f"{analyzer.url}/v1/schema") as answer:
         await answer.content.readexactly(1000)
         answer.close()
     await until(lambda: analyzer.in_flight == 0, "the end of the huge answer")

@@ -89,6 +89,16 @@ DAMAGE: list[tuple[str, tuple[str, ...], set[str]]] = [
     ("incident's camera", ("UPDATE incidents SET camera_key = 9999",), {"orphan_incidents"}),
     ("incident's event", ("UPDATE incidents SET last_event_id = 9999",), {"orphan_incidents"}),
     (
+        "review's incident",
+        (
+            "INSERT INTO users (user_id, tenant_id, user_uuid, login, role, created_at)"
+            " VALUES (77, {t}, 'u', 'u', 'viewer', 0)",
+            "INSERT INTO incident_reviews (incident_id, user_id, tenant_id, severity, reviewed_at)"
+            " VALUES (9999, 77, {t}, 0, 0)",
+        ),
+        {"orphan_incident_reviews"},
+    ),
+    (
         "delivery's camera",
         (
             "INSERT INTO deliveries (delivery_uuid, tenant_id, site_id, camera_key, kind, reason, status,"
@@ -104,7 +114,7 @@ DAMAGE: list[tuple[str, tuple[str, ...], set[str]]] = [
         ),
         {"orphan_notifications"},
     ),
-    ("cooldown's camera", ("INSERT INTO cooldowns VALUES (9999, '', {t}, 0, 0)",), {"orphan_cooldowns"}),
+    ("cooldown's camera", ("INSERT INTO cooldowns VALUES (1, 9999, '', {t}, 0, 0)",), {"orphan_cooldowns"}),
     (
         "change's counter",
         ("INSERT INTO changes VALUES (9999, 1, 'x', NULL, NULL, NULL, 0)",),
@@ -160,6 +170,18 @@ DAMAGE: list[tuple[str, tuple[str, ...], set[str]]] = [
     ),
     ("clip without object", ("UPDATE clips SET object_key = NULL",), {"clip_object"}),
     ("clip without reason", ("UPDATE clips SET state = 'none', object_key = NULL",), {"clip_reason"}),
+    ("class of a case without one", ("UPDATE frames SET retention_class = 'case'",), {"case_class"}),
+    (
+        "frame in a case without its class",
+        (
+            "INSERT INTO cases (case_id, case_uuid, tenant_id, title, state, created_at, updated_at)"
+            " VALUES (5, 'c', {t}, 'x', 'open', 0, 0)",
+            "INSERT INTO case_items (case_id, tenant_id, kind, object_id, object_uuid, happened_at, camera_key,"
+            " added_at)"
+            " SELECT 5, {t}, 'frame', min(frame_id), 'f', 0, {c}, 0 FROM frames",
+        ),
+        {"case_unheld"},
+    ),
     (
         "object of two",
         (

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from camserver.domain.health import Policies
-from camserver.domain.notices import DeliveryPolicy
+from camserver.domain.notices import DeliveryPolicy, NotifyPolicy
 from camserver.store import Store
 from camserver.store.check import CHECKS
 from camserver.store.frames import Look
@@ -212,6 +212,36 @@ async def test_people_are_told_where_a_receiver_is_configured(fresh_store: Store
     (event,) = await fresh_store.read(rows, "events", "event_id")
     assert (delivery["kind"], delivery["reason"], delivery["status"]) == ("notify", "incident_opened", "queued")
     assert delivery["event_id"] == event["event_id"]
+
+
+@pytest.mark.parametrize(
+    ("notify", "reasons"),
+    [
+        (NotifyPolicy(), ["incident_opened", "back"]),
+        (NotifyPolicy(notify_back=False), ["incident_opened"]),
+    ],
+)
+async def test_people_are_told_when_it_is_over(fresh_store: Store, notify: NotifyPolicy, reasons: list[str]) -> None:
+    scene = await attended(fresh_store)
+    told_at = await went_down(fresh_store, scene)
+    terms = HealthTerms(INTERVAL_MS, notify=notify, deliveries=DeliveryPolicy(notify=True))
+    await swept(fresh_store, told_at, terms)
+    await recorded(fresh_store, good(scene, 10, told_at + SEC), good(scene, 11, told_at + 2 * SEC))
+    await swept(fresh_store, told_at + 3 * SEC, terms)
+    found = await fresh_store.read(rows, "deliveries", "delivery_id")
+    assert [one["reason"] for one in found] == reasons
+    assert len({one["event_id"] for one in found}) == 1
+
+
+async def test_a_camera_that_people_switch_off_is_not_told_to_work_again(fresh_store: Store) -> None:
+    scene = await attended(fresh_store)
+    told_at = await went_down(fresh_store, scene)
+    terms = HealthTerms(INTERVAL_MS, deliveries=DeliveryPolicy(notify=True))
+    await swept(fresh_store, told_at, terms)
+    await fresh_store.write(switched_off)
+    await swept(fresh_store, told_at + SEC, terms)
+    assert [one["state"] for one in await fresh_store.read(rows, "events", "event_id")] == ["closed"]
+    assert [one["reason"] for one in await fresh_store.read(rows, "deliveries", "delivery_id")] == ["incident_opened"]
 
 
 async def test_many_looks_at_once_are_read_in_order_and_to_the_end(fresh_store: Store) -> None:

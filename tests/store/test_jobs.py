@@ -265,3 +265,18 @@ async def test_beyond_a_cameras_bound_the_oldest_are_skipped_with_a_reason(fresh
     assert found[:3] == [("skipped", "more than 3 waiting jobs of this camera")] * 3
     assert {status for status, _ in found[3:]} == {"queued"}
     assert await fresh_store.read(count_by_status) == {"queued": 6, "skipped": 3}
+
+
+async def test_cameras_that_are_behind_take_turns(fresh_store: Store) -> None:
+    """Each camera's newest first, but no camera a second time before all others had their turn."""
+    scene = await furnish(fresh_store, cameras=6)
+    for seq in range(1, 6):
+        await recorded(fresh_store, *(look(scene, camera, seq, NOW_MS + seq) for camera in range(6)))
+    taken = []
+    for number in range(15):
+        claimed = await fresh_store.write(claim, "dispatcher", f"token {number}", 2, NOW_MS + 3_600_000, TERMS)
+        taken += [(job.frame.camera_key, job.frame.captured_at - NOW_MS) for job in claimed]
+    for turn in range(5):
+        served = taken[turn * 6 : turn * 6 + 6]
+        assert sorted(camera for camera, _ in served) == sorted(scene.camera_keys)
+        assert {seq for _, seq in served} == {5 - turn}, "the newest of each"

@@ -119,8 +119,8 @@ class Queue(RuleBasedStateMachine):
         self.tokens += 1
         token = f"token {self.tokens}"
         found = self.driven.do(self.driven.store.write(claim, dispatcher, token, count, self.now_ms, TERMS))
-        expected = self.chosen(count)
-        assert {job.job_id for job in found} == expected
+        instead_of = self.chosen(count)
+        assert {job.job_id for job in found} == instead_of.keys()
         assert len({job.frame.camera_key for job in found}) == len(found), "two jobs of one camera"
         until = self.now_ms + POLICY.lock_sec * 1000
         for job in found:
@@ -130,21 +130,26 @@ class Queue(RuleBasedStateMachine):
             self.jobs[job.job_id] = replace(
                 before, status="running", attempt=job.attempt, by=dispatcher, token=token, until=until
             )
+        for key, first in instead_of.items():
+            # It had its camera's turn; the next turn is not its own again.
+            if self.jobs[key].lap > self.jobs[first].lap:
+                self.jobs[first] = replace(self.jobs[first], lap=self.jobs[key].lap)
         self.claims += found
 
-    def chosen(self, count: int) -> set[int]:
+    def chosen(self, count: int) -> dict[int, int]:
+        """The jobs that are taken, and for each the one whose turn it was."""
         queued = self.of("queued")
         heads = sorted(queued, key=lambda key: (-queued[key].priority, queued[key].lap, key))[: count * WINDOW_FACTOR]
         first_of: dict[int, int] = {}
         for key in heads:
             if len(first_of) < count:
                 first_of.setdefault(queued[key].camera, key)
-        chosen = set()
+        chosen = {}
         for camera, first in first_of.items():
             newest = max(key for key, job in queued.items() if job.camera == camera)
             is_old = queued[first].created_at < self.now_ms - POLICY.backlog_age_sec * 1000
             is_behind = queued[newest].lap >= POLICY.backlog_jobs or is_old
-            chosen.add(newest if is_behind else first)
+            chosen[newest if is_behind else first] = first
         return chosen
 
     @rule(data=st.data())

@@ -250,6 +250,87 @@ async def test_the_next_event_continues_an_incident_that_a_late_frame_began(fres
     assert incident["event_count"] == len(await table(fresh_store, "events", "event_id")) == 2
 
 
+async def test_a_late_frame_joins_the_event_of_its_own_kind(fresh_store: Store) -> None:
+    """A newer event of another kind lies nearer, and one of its kind further away: neither takes it."""
+    scene = await furnish(fresh_store)
+    vehicle = analysis("vehicle")
+    for seq, (at_sec, said) in enumerate(
+        [(0, vehicle), (600, HUMAN), (660, HUMAN), (690, vehicle), (720, vehicle), (900, vehicle)], start=1
+    ):
+        await settled(fresh_store, scene, seq, NOW_MS + at_sec * SEC, said)
+    before = await table(fresh_store, "events", "event_id")
+    assert [event["primary_event"] for event in before] == ["vehicle", "human", "vehicle", "vehicle"]
+    now_ms = NOW_MS + 1200 * SEC
+    joined = await settled(fresh_store, scene, 7, NOW_MS + 695 * SEC, HUMAN, now_ms=now_ms)
+    assert joined.job.frame.late
+    assert {event.primary_event for event in joined.job.view.covering} == {"human", "vehicle"}
+    other = await settled(fresh_store, scene, 8, NOW_MS + 650 * SEC, vehicle, now_ms=now_ms)
+    new = await settled(fresh_store, scene, 9, NOW_MS + 700 * SEC, analysis("animal"), now_ms=now_ms)
+    frames = {row["frame_id"]: row["event_id"] for row in await table(fresh_store, "frames", "frame_id")}
+    events = {row["event_id"]: row for row in await table(fresh_store, "events", "event_id")}
+    assert frames[joined.job.frame.frame_id] == before[1]["event_id"]
+    assert events[before[1]["event_id"]]["last_seen_at"] == NOW_MS + 695 * SEC
+    assert events[before[1]["event_id"]]["end_at"] == NOW_MS + 695 * SEC
+    assert frames[other.job.frame.frame_id] == before[2]["event_id"]
+    past = events[frames[new.job.frame.frame_id]]
+    assert (past["primary_event"], past["state"], past["incident_id"]) == (
+        "animal",
+        "closed",
+        before[1]["incident_id"],
+    )
+    assert len(events) == 5
+
+
+async def test_a_late_frame_finds_a_long_event_behind_many_short_ones(fresh_store: Store) -> None:
+    scene = await furnish(fresh_store)
+    for seq in range(1, 31):
+        await settled(fresh_store, scene, seq, NOW_MS + seq * 60 * SEC, analysis("human"))
+    at = NOW_MS + 30 * 60 * SEC
+    for seq in range(31, 61):
+        # Two kinds in turn, a second apart: each is an event of its own.
+        said = analysis("vehicle" if seq % 2 else "animal")
+        await settled(fresh_store, scene, seq, at + seq * SEC, said)
+    assert len(await table(fresh_store, "events", "event_id")) == 31
+    late = await settled(fresh_store, scene, 61, at + 30 * SEC, analysis("human"), now_ms=at + 600 * SEC)
+    (first, *_) = await table(fresh_store, "events", "event_id")
+    assert (first["frame_count"], first["last_seen_at"]) == (31, at + 30 * SEC)
+    assert late.job.view.covering[-1].primary_event == "vehicle"
+
+
+async def test_who_stays_loiters_and_it_is_written_at_once(fresh_store: Store) -> None:
+    scene = await furnish(fresh_store)
+    somebody = analysis("human", severity=1, tags=("count.single",))
+    for minute in range(5):
+        await settled(fresh_store, scene, minute + 1, NOW_MS + minute * 60 * SEC, somebody)
+    (event,) = await table(fresh_store, "events", "event_id")
+    (incident,) = await table(fresh_store, "incidents", "incident_id")
+    assert (event["severity_max"], event["retention_class"], incident["severity_max"]) == (2, "quarantine", 2)
+    tags = await table(fresh_store, "event_tags", "tag_id")
+    assert [(row["tag_id"], row["tag_group"]) for row in tags] == [
+        ("behavior.loitering", "notify_safe"),
+        ("count.single", "notify_safe"),
+    ]
+    assert {row["tag_id"] for row in await table(fresh_store, "frame_tags", "frame_id")} == {"count.single"}
+    frames = await table(fresh_store, "frames", "frame_id")
+    assert [frame["retention_class"] for frame in frames] == ["normal"] * 3 + ["quarantine"] * 2
+    assert [frame["severity"] for frame in frames] == [1] * 5
+    notices = [row for row in await table(fresh_store, "deliveries", "delivery_id") if row["kind"] == "notify"]
+    assert [row["reason"] for row in notices] == ["severity_rose", "continues"]
+    assert ("incident", incident["incident_id"]) in (await feed(fresh_store))[3:]
+
+
+async def test_a_car_that_was_told_is_remembered_as_told(fresh_store: Store) -> None:
+    scene = await furnish(fresh_store)
+    car = analysis("vehicle", boxes=(box(),))
+    await settled(fresh_store, scene, 1, NOW_MS, car)
+    await settled(fresh_store, scene, 2, NOW_MS + 60 * SEC, analysis("human", boxes=(box(), box(0.6, 0.5, "person"))))
+    alone = await settled(fresh_store, scene, 3, NOW_MS + 120 * SEC, car)
+    assert [still.told for still in alone.job.view.stills] == ["vehicle"]
+    assert len(await table(fresh_store, "events", "event_id")) == 2
+    frame = (await table(fresh_store, "frames", "frame_id"))[-1]
+    assert (frame["detected"], frame["primary_event"], frame["event_id"]) == (1, "vehicle", None)
+
+
 async def test_a_better_frame_is_the_best_and_an_equal_one_is_not(fresh_store: Store) -> None:
     """A score read back must equal the one written, to the last digit."""
     scene = await furnish(fresh_store)

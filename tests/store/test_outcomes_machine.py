@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from camserver.domain.analysis import Analysis
-from camserver.domain.events import best_score
+from camserver.domain.events import LOITERING_TAG, best_score
 from camserver.domain.jobs import Delay
 from camserver.domain.retention import Retention, strongest
 from camserver.store import Dialect
@@ -22,6 +22,7 @@ from tests.store.scenery import INTERVAL_MS, NOW_MS, furnish
 
 CAMERAS = 2
 HOUR_MS = 3_600_000
+LOITERING_MS = POLICIES.events.loitering_sec * 1000
 START_MS = NOW_MS + 2 * HOUR_MS  # ages below reach back, but not to before the lease
 
 analyses = st.builds(
@@ -158,7 +159,8 @@ class Events(RuleBasedStateMachine):
             assert event["last_seen_at"] >= self.last_seen.get(event["event_id"], 0), "it went back"
             self.last_seen[event["event_id"]] = event["last_seen_at"]
             assert event["end_at"] == (None if event["state"] == "open" else event["last_seen_at"])
-            assert event["severity_max"] == max(each.severity for each in said)
+            is_long = event["primary_event"] == "human" and event["last_seen_at"] - event["start_at"] >= LOITERING_MS
+            assert event["severity_max"] == max([*(each.severity for each in said), 2 if is_long else 0])
             assert event["confidence_max"] == max(each.confidence or 0.0 for each in said)
             assert event["retention_class"] == strongest(Retention(f["retention_class"]) for f in frames).value
             scores = {
@@ -168,7 +170,8 @@ class Events(RuleBasedStateMachine):
             assert event["best_score"] == max(scores.values())
             assert scores[event["best_frame_id"]] == event["best_score"]
             tags = [row for row in found["event_tags"] if row["event_id"] == event["event_id"]]
-            assert {row["tag_id"] for row in tags} == {tag for each in said for tag in each.tags}
+            added = {LOITERING_TAG} if is_long else set()
+            assert {row["tag_id"] for row in tags} == {tag for each in said for tag in each.tags} | added
             assert all(row["start_at"] == event["start_at"] for row in tags)
         for frame in found["frames"]:
             said_of_it = self.applied.get(frame["frame_id"])

@@ -48,6 +48,7 @@ _IDS = (
     "trace_id",
     "request_id",
     "job_id",
+    "delivery_id",
 )
 
 
@@ -68,6 +69,7 @@ def bind_ids(
     trace_id: str | None = None,
     request_id: str | None = None,
     job_id: str | int | None = None,
+    delivery_id: str | int | None = None,
 ) -> Iterator[None]:
     """Puts these ids on every line written inside, by this task and the tasks it starts."""
     given = {name: value for name, value in locals().items() if value is not None}

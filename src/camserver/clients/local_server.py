@@ -3,9 +3,11 @@
 The token is a file that only the user who runs the server can read, so being able to read it is the permission.
 """
 
+import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
 import aiohttp
@@ -21,6 +23,9 @@ ERRAND_QUESTIONS_MAX = 100
 ANSWER_MAX_BYTES = 8_000_000
 MESSAGE_MAX_CHARS = 500
 PAGES_MAX = 1_000
+DOWNLOAD_CHUNK_BYTES = 262_144
+# A server that sends nothing for so long has died.
+DOWNLOAD_STALL_SEC = 120
 
 
 class LocalServer:
@@ -94,6 +99,34 @@ class LocalServer:
         """Any other question, by its path."""
         return await self._call("POST", path, body)
 
+    async def patch(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Any change, by its path."""
+        return await self._call("PATCH", path, body)
+
+    async def download(self, path: str, file: BinaryIO, told: Callable[[int], None] = lambda _: None) -> int:
+        """Writes an answer of any length into a file; how many bytes. `told` gets the count as it grows."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT_SEC, sock_read=DOWNLOAD_STALL_SEC)
+        count = 0
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout, headers=self._headers()) as session,
+                session.get(self._address + path, allow_redirects=False) as answer,
+            ):
+                if answer.status != 200:
+                    _judge(answer.status, _parsed(await _bounded(answer)), self._address + path)
+                async for part in answer.content.iter_chunked(DOWNLOAD_CHUNK_BYTES):
+                    await asyncio.to_thread(file.write, part)
+                    count += len(part)
+                    told(count)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise Unavailable(
+                f"the download from {self._address} broke off after {count} bytes ({type(error).__name__}); try again"
+            ) from error
+        return count
+
+    async def delete(self, path: str) -> None:
+        await self._call("DELETE", path)
+
     async def is_there(self) -> bool:
         """Whether anything answers at the address."""
         return await self._status("/healthz") is not None
@@ -132,16 +165,18 @@ class LocalServer:
                 f"this user may not read {self._token_file}; run the command as the user who runs the server"
             ) from None
 
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._token().reveal()}", "Accept-Language": self._language}
+
     async def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         status, data = await self._ask(method, path, body)
         return _judge(status, _parsed(data), self._address + path.partition("?")[0])
 
     async def _ask(self, method: str, path: str, body: dict[str, Any] | None) -> tuple[int, bytes]:
-        headers = {"Authorization": f"Bearer {self._token().reveal()}", "Accept-Language": self._language}
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_SEC)
         try:
             async with (
-                aiohttp.ClientSession(timeout=timeout, headers=headers) as session,
+                aiohttp.ClientSession(timeout=timeout, headers=self._headers()) as session,
                 session.request(method, self._address + path, json=body, allow_redirects=False) as answer,
             ):
                 return answer.status, await _bounded(answer)

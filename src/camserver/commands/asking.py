@@ -27,7 +27,7 @@ def with_server(chosen: Chosen, call: Callable[["LocalServer"], Awaitable[T]]) -
 
 
 def with_running_server(chosen: Chosen, call: Callable[["LocalServer"], Awaitable[T]]) -> T:
-    """The same for what only a worker can do: there must be a server that runs."""
+    """The same for what only running services can do, such as reaching a camera or sending a message."""
     from camserver.base.errors import Unavailable
     from camserver.tool_server import local_server
 
@@ -36,7 +36,7 @@ def with_running_server(chosen: Chosen, call: Callable[["LocalServer"], Awaitabl
         server = local_server(settings, settings.web.host, settings.web.port, reader_language())
         if not await server.is_there():
             raise Unavailable(
-                "no camserver runs here, and only its workers reach cameras; start it with: camserver up"
+                "no camserver runs here, and only a running one can do this; start it with: camserver up"
             )
         return await call(server)
 

@@ -59,22 +59,30 @@ def db_status(chosen: Chosen, as_json: bool) -> None:
 
 
 @db.command("check")
+@click.option("--objects", "with_objects", is_flag=True, help="Also look whether every picture and clip is there.")
+@click.option("--forget-missing", is_flag=True, help="With --objects: note those that are not there as gone.")
 @json_option
 @pass_chosen
-def db_check(chosen: Chosen, as_json: bool) -> None:
+def db_check(chosen: Chosen, with_objects: bool, forget_missing: bool, as_json: bool) -> None:
     """Check that the database is what camserver takes it for.
 
     Looks at the schema and at what rows promise each other; changes nothing. A SQLite database can't be checked
-    while a camserver runs on it.
+    while a camserver runs on it. Looking at every object takes a while.
 
     \b
     Examples:
       camserver db check
+      camserver db check --objects
       camserver db check --json
     """
+    from camserver.commands.object_check import check_objects
     from camserver.store.check import check_database
 
-    findings = asyncio.run(check_database(chosen.settings().store.url))
+    settings = chosen.settings()
+    findings = asyncio.run(check_database(settings.store.url))
+    # Where the schema is another one, rows can't be read.
+    if with_objects and not any(found.kind.startswith("schema") for found in findings):
+        findings += asyncio.run(check_objects(settings, forget_missing))
     if as_json:
         shown = [{"kind": found.kind, "message": found.message, "count": found.count} for found in findings]
         click.echo(json.dumps(shown, ensure_ascii=False))

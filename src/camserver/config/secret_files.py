@@ -23,7 +23,9 @@ CREDENTIAL_KEY: Final = "credential_key"
 LOCAL_ADMIN_TOKEN: Final = "local_admin_token"
 WORKER_TOKEN: Final = "worker_token"
 SESSION_KEY: Final = "session_key"
-SECRET_FILES: Final = (MEDIA_HMAC, CREDENTIAL_KEY, LOCAL_ADMIN_TOKEN, WORKER_TOKEN, SESSION_KEY)
+PUSH_KEY: Final = "push_key"
+CASE_KEY: Final = "case_key"
+SECRET_FILES: Final = (MEDIA_HMAC, CREDENTIAL_KEY, LOCAL_ADMIN_TOKEN, WORKER_TOKEN, SESSION_KEY, PUSH_KEY, CASE_KEY)
 
 KEY_BYTES: Final = 32  # AES-256
 
@@ -36,9 +38,17 @@ class Secrets:
     local_admin_token: Secret  # lets commands on this machine use the running server
     worker_token: Secret  # lets workers in
     session_key: Secret  # signs session cookies and CSRF tokens
+    push_key: Secret  # by which push services know this server (VAPID); see push_key_bytes
+    case_key: Secret  # signs what is exported of cases; see case_key_bytes
 
     def credential_key_bytes(self) -> bytes:
         return _key_bytes(self.credential_key)
+
+    def case_key_bytes(self) -> bytes:
+        return _key_bytes(self.case_key)
+
+    def push_key_bytes(self) -> bytes:
+        return _key_bytes(self.push_key)
 
 
 def make_secrets(settings: Settings) -> Secrets:
@@ -50,6 +60,18 @@ def make_secrets(settings: Settings) -> Secrets:
             f"{folder / CREDENTIAL_KEY} does not hold a key of {KEY_BYTES} bytes in base64url; restore it "
             "from a backup, because without it the stored camera passwords can't be read"
         )
+    push_key = _read_or_make(folder / PUSH_KEY)
+    if len(_key_bytes(push_key)) != KEY_BYTES:
+        raise DataUnusable(
+            f"{folder / PUSH_KEY} does not hold a key of {KEY_BYTES} bytes in base64url; restore it from a backup, "
+            "or delete it: then everybody must switch notifications in their browsers off and on again"
+        )
+    case_key = _read_or_make(folder / CASE_KEY)
+    if len(_key_bytes(case_key)) != KEY_BYTES:
+        raise DataUnusable(
+            f"{folder / CASE_KEY} does not hold a key of {KEY_BYTES} bytes in base64url; restore it from a backup, "
+            "because without it exports of cases can't be told from forged ones"
+        )
     return Secrets(
         media_hmac=settings.media.hmac_secret or _read_or_make(folder / MEDIA_HMAC),
         media_hmac_previous=settings.media.hmac_secret_previous,
@@ -57,7 +79,18 @@ def make_secrets(settings: Settings) -> Secrets:
         local_admin_token=_read_or_make(folder / LOCAL_ADMIN_TOKEN),
         worker_token=settings.control.worker_token or _read_or_make(folder / WORKER_TOKEN),
         session_key=_read_or_make(folder / SESSION_KEY),
+        push_key=push_key,
+        case_key=case_key,
     )
+
+
+def case_key_bytes(settings: Settings) -> bytes | None:
+    """The key that signs exports of cases, for a command; None where no server has made one."""
+    path = settings.server.secrets_dir / CASE_KEY
+    if not path.exists():
+        return None
+    key = _key_bytes(_read_or_make(path))
+    return key if len(key) == KEY_BYTES else None
 
 
 def worker_token(settings: Settings) -> Secret:

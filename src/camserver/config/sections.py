@@ -13,13 +13,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from camserver.base.hosts import in_address, reached_at
 from camserver.base.secrets import Secret
 from camserver.config.database_url import DatabaseUrl
 from camserver.config.fields import Chosen, derived, section, setting
 from camserver.domain.admission import AdmissionPolicy
+from camserver.domain.archive import ArchivePolicy
+from camserver.domain.deliveries import DeliveriesPolicy
 from camserver.domain.detections import DetectionPolicy
 from camserver.domain.events import EventPolicy
 from camserver.domain.gate import GatePolicy
@@ -31,8 +33,7 @@ from camserver.domain.notices import LlmReviewPolicy, NotifyPolicy
 from camserver.domain.retention import RetentionPolicy
 from camserver.domain.sight import HealthPolicy
 from camserver.domain.stationary import StationaryPolicy
-
-NO_NOTIFICATION: Final = "no notification is sent by this version"
+from camserver.domain.summaries import SummaryPolicy
 
 
 def _under_data_dir(name: str) -> Callable[[Chosen], Path]:
@@ -56,8 +57,8 @@ class ServerSettings:
         _under_data_dir("secrets"),
         "data/secrets",
         "Folder of the secrets made on first start, one file each: media_hmac, credential_key, "
-        "local_admin_token, worker_token, session_key. Services on several machines need the same files. "
-        "Default: secrets in data_dir.",
+        "local_admin_token, worker_token, session_key, push_key, case_key. Services on several machines need the "
+        "same files. Default: secrets in data_dir.",
     )
     public_url: str = derived(
         _address("web"),
@@ -89,6 +90,26 @@ class ObjectSettings:
         _under_data_dir("objects"),
         "data/objects",
         "Folder of pictures and clips. Default: objects in data_dir.",
+    )
+    url: str | None = setting(
+        None,
+        "A bucket of an S3-compatible store for pictures and clips instead of the folder: s3://bucket or "
+        "s3://bucket/prefix.",
+    )
+    endpoint: str | None = setting(
+        None,
+        "Address of that store, such as http://127.0.0.1:9000. Not set: Amazon's of the region.",
+        form="http_url",
+    )
+    region: str = setting(
+        "us-east-1", "Region of that store; most stores other than Amazon's ignore it.", min_chars=1
+    )
+    access_key_id: str | None = setting(
+        None, "Name of the key for that store. Not set: AWS_ACCESS_KEY_ID, or the role of the machine."
+    )
+    secret_access_key: Secret | None = setting(None, "The key itself.")
+    path_style: bool = setting(
+        True, "Whether the bucket stands in the path of the address; false: in the host name, as Amazon prefers."
     )
 
 
@@ -168,6 +189,19 @@ class AnalyzerSettings:
         "own. Default: made from host and port.",
         form="http_url",
     )
+    urls: tuple[str, ...] = setting(
+        (),
+        "Where the server reaches its analyzers when there are several; the least loaded is asked. `camserver up` "
+        "starts its own only when its address is among them. Empty: the one at url.",
+        form="http_url",
+    )
+    send_previous: bool = setting(True, "Whether a camera's picture before is sent along with the one to analyze.")
+    night_from_hour: int = setting(
+        22, "From this hour on, by the site's local time, analyzers are told that it is night.", min=0, max=23
+    )
+    night_until_hour: int = setting(
+        5, "Until this hour. The same as night_from_hour: it is never night.", min=0, max=23
+    )
     model_path: Path | None = setting(
         None, "File of another model for the analyzer that comes with camserver. Not set: the one set-up fetched."
     )
@@ -182,12 +216,68 @@ class AnalyzerSettings:
     schema_timeout_sec: float = setting(5.0, "Time-out of vocabulary and capability requests.", min=0.1, max=300)
     health_timeout_sec: float = setting(3.0, "Time-out of a health request.", min=0.1, max=300)
 
+    def __post_init__(self) -> None:
+        default = _address("analyzer")({"analyzer.host": self.host, "analyzer.port": self.port})
+        if self.urls and self.url != default and self.url.rstrip("/") not in self.addresses:
+            raise ValueError(f"url is {self.url}, which is not among urls; name it there too, or remove url")
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Every analyzer once."""
+        return tuple(dict.fromkeys(url.rstrip("/") for url in self.urls or (self.url,)))
+
     @property
     def is_own(self) -> bool:
-        """Whether the analyzer at `url` is the one that this installation starts itself."""
-        asked = urlsplit(self.url)
+        """Whether one of the analyzers is the one that this installation starts itself."""
+        return any(self._is_own(urlsplit(url)) for url in self.addresses)
+
+    def _is_own(self, asked: SplitResult) -> bool:
         own_hosts = {self.host.strip("[]"), "localhost", "127.0.0.1", "::1"}
         return asked.port == self.port and asked.hostname in own_hosts and asked.path in ("", "/")
+
+
+# What each provider offers for pictures at a small price.
+_USUAL_MODELS: Final = {"openai": "gpt-5-nano", "gemini": "gemini-2.5-flash", "anthropic": "claude-haiku-4-5"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmSettings:
+    provider: Literal["none", "openai", "gemini", "anthropic"] = setting(
+        "none", "Whose API the model speaks. openai: also Ollama, vLLM and others that are compatible, with base_url."
+    )
+    base_url: str | None = setting(
+        None,
+        "Address of the API, such as http://127.0.0.1:11434/v1 for Ollama. Not set: the provider's own.",
+        form="http_url",
+    )
+    model: str = derived(
+        lambda chosen: _USUAL_MODELS.get(str(chosen["llm.provider"]), ""),
+        "",
+        "Name of the model; it must be able to see pictures. Default: a small one of the provider.",
+    )
+    key: Secret | None = setting(None, "The API key. Servers of one's own often need none.")
+    timeout_sec: float = setting(60.0, "Time-out of one question.", min=1, max=600)
+    max_tokens: int = setting(
+        2000, "Most tokens of one answer, a model's own thinking included.", min=100, max=100_000
+    )
+    daily_calls: int = setting(200, "Most questions a day (UTC) and tenant.", min=0, max=1_000_000)
+    daily_cost_usd: float = setting(
+        0.0,
+        "Most that a day's (UTC) questions of a tenant may cost, in US dollars; 0: only daily_calls bounds them.",
+        min=0,
+        max=1_000_000,
+    )
+    price_in: float = setting(
+        0.0,
+        "Price of a million tokens sent, in US dollars; 0 here and in price_out: by the table that camserver has.",
+        min=0,
+        max=1_000_000,
+    )
+    price_out: float = setting(0.0, "Price of a million tokens answered, in US dollars.", min=0, max=1_000_000)
+
+    @property
+    def is_configured(self) -> bool:
+        return self.provider != "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +291,11 @@ class DriveSettings:
         None, "File with the Google service account that archives pictures to Google Drive."
     )
     folder_id: str | None = setting(None, "Id of the Google Drive folder that archived pictures go to.")
+    api_url: str = setting(
+        "https://www.googleapis.com",
+        "Address of Google's API; another one is of use only for tests.",
+        form="http_url",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,19 +353,19 @@ class Settings:
     events: EventPolicy = section("When frames become one event.")
     incidents: IncidentPolicy = section("When events become one incident.")
     stationary: StationaryPolicy = section("Things that stay where they are and so are no news.")
-    retention: RetentionPolicy = section(
-        "How long evidence is kept.", unused="nothing is deleted for its age by this version"
-    )
-    notify: NotifyPolicy = section("When people are told.", unused=NO_NOTIFICATION)
-    llm_review: LlmReviewPolicy = section(
-        "When an LLM is asked about an event.", unused="no LLM is asked by this version"
-    )
+    retention: RetentionPolicy = section("How long evidence is kept.")
+    deliveries: DeliveriesPolicy = section("Messages and copies on their way out: attempts, back-off, bounds.")
+    notify: NotifyPolicy = section("When people are told; whom, and through what, is set in receivers and rules.")
+    llm: LlmSettings = section("The language model that is asked about unclear events; none by default.")
+    llm_review: LlmReviewPolicy = section("When the language model is asked about an event, and for what.")
+    summaries: SummaryPolicy = section("The daily summary of each site.")
     admission: AdmissionPolicy = section(
         "How many live views are admitted.", unused="live view is not part of this version"
     )
     media: MediaSettings = section("Signed links to pictures and clips.")
-    drive: DriveSettings = section("Archive on Google Drive.", unused="no archive sink is part of this version")
-    webhook: WebhookSettings = section("Notifications to another program.", unused=NO_NOTIFICATION)
+    archive: ArchivePolicy = section("Copies of pictures at archives: folders, buckets, Google Drive.")
+    drive: DriveSettings = section("An archive on Google Drive that is made from these settings.")
+    webhook: WebhookSettings = section("A receiver of notifications that is made from this setting.")
     demo: DemoSettings = section("The simulated cameras of `camserver up --demo`.")
     log: LogSettings = section("Logging.")
 

@@ -124,7 +124,7 @@ def expected(setting: Setting) -> str:
         options = [json.dumps(option) for option in get_args(kind)]
         return "one of " + ", ".join(options)
     if kind == tuple[str, ...]:
-        return "a list of texts"
+        return "a list of addresses that begin with http:// or https://" if setting.http_url else "a list of texts"
     if kind is str and setting.http_url:
         return "an address that begins with http:// or https://"
     words = {bool: "true or false", Path: "a path", DatabaseUrl: "the address of a database"}
@@ -222,7 +222,11 @@ def _texts(setting: Setting, value: object) -> object:
         return _refuse(setting, value)
     if len(value) > LIST_ITEMS_MAX:
         raise BadInput(f"holds {len(value)} items; at most {LIST_ITEMS_MAX} are allowed")
-    return tuple(_checked_text(item) for item in value)
+    texts = tuple(_checked_text(item) for item in value)
+    if setting.http_url:
+        for text in texts:
+            _check_http_url(setting, text)
+    return texts
 
 
 def _from_str(setting: Setting, value: object) -> object:

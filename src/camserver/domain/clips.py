@@ -30,6 +30,7 @@ class NoClip(StrEnum):
     BUSY = "busy"
     NO_ANSWER = "no_answer"
     FAILED = "failed"
+    EXPIRED = "expired"  # there was one; retention took it
 
 
 _PHRASES: Mapping[NoClip, Phrase] = {
@@ -44,6 +45,7 @@ _PHRASES: Mapping[NoClip, Phrase] = {
     NoClip.BUSY: Phrase("ワーカーが混み合っていました", "The worker was too busy"),
     NoClip.NO_ANSWER: Phrase("ワーカーから届きませんでした", "The worker did not deliver it"),
     NoClip.FAILED: Phrase("動画を作成できませんでした", "The video could not be made into a clip"),
+    NoClip.EXPIRED: Phrase("保存期間を過ぎたため削除されました", "It was past its retention and is deleted"),
 }
 
 

@@ -35,6 +35,7 @@ class Permission(StrEnum):
     MANAGE_CAMERAS = "manage_cameras"
     MANAGE_WORKERS = "manage_workers"
     MANAGE_PEOPLE = "manage_people"
+    MANAGE_DELIVERIES = "manage_deliveries"  # receivers, rules of telling, and what is on its way to them
     READ_AUDIT = "read_audit"
     MANAGE_SYSTEM = "manage_system"  # vocabulary, settings, tenants
     CAPTURE = "capture"  # hold leases and upload looks
@@ -42,7 +43,12 @@ class Permission(StrEnum):
 
 _VIEWER = frozenset({Permission.READ, Permission.REVIEW})
 _SITE_MANAGER = _VIEWER | {Permission.MANAGE_CAMERAS, Permission.MANAGE_WORKERS}
-_TENANT_ADMIN = _SITE_MANAGER | {Permission.INVESTIGATE, Permission.MANAGE_PEOPLE, Permission.READ_AUDIT}
+_TENANT_ADMIN = _SITE_MANAGER | {
+    Permission.INVESTIGATE,
+    Permission.MANAGE_PEOPLE,
+    Permission.MANAGE_DELIVERIES,
+    Permission.READ_AUDIT,
+}
 PERMISSIONS: dict[Role, frozenset[Permission]] = {
     Role.VIEWER: _VIEWER,
     Role.SITE_MANAGER: _SITE_MANAGER,

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from camserver.base.credentials import Sealed
 from camserver.base.errors import BadInput, Conflict, NotFound
+from camserver.domain.people import Permission
 from camserver.store import audit, overrides, tenants
 from camserver.store.overrides import Overrides
 from camserver.store.tx import Row, Scoped
@@ -120,6 +121,7 @@ class PicturePlace:
     camera_key: int
     captured_at: int
     frame_uuid: str
+    in_case: bool = False  # whoever opens it is written down
 
 
 _IN_REACH = "c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND (:all_sites = 1 OR c.site_id IN (:site_ids...))"
@@ -257,11 +259,12 @@ def _latest(row: Row) -> LatestFrame:
 async def latest_picture(tx: Scoped, camera_id: str) -> PicturePlace:
     """Where the newest picture of a camera lies; failed looks since then have none."""
     row = await tx.one(
-        "SELECT f.epoch_id, f.camera_key, f.captured_at, f.frame_uuid FROM cameras c "
+        "SELECT f.epoch_id, f.camera_key, f.captured_at, f.frame_uuid, f.retention_class FROM cameras c "
         "JOIN frames f ON f.camera_key = c.camera_key "
         f"WHERE c.camera_id = :camera_id AND {_IN_REACH} AND f.infer_bytes IS NOT NULL AND f.epoch_id IS NOT NULL "
-        "ORDER BY f.captured_at DESC LIMIT 1",
+        "AND (f.retention_class <> 'case' OR :investigates = 1) ORDER BY f.captured_at DESC LIMIT 1",
         camera_id=camera_id,
+        investigates=int(tx.principal.may(Permission.INVESTIGATE)),
         **reach(tx),
     )
     if row is None:
@@ -272,7 +275,12 @@ async def latest_picture(tx: Scoped, camera_id: str) -> PicturePlace:
             camera_id=camera_id,
         )
     return PicturePlace(
-        row["epoch_id"], tx.principal.tenant_id, row["camera_key"], row["captured_at"], row["frame_uuid"]
+        row["epoch_id"],
+        tx.principal.tenant_id,
+        row["camera_key"],
+        row["captured_at"],
+        row["frame_uuid"],
+        in_case=row["retention_class"] == "case",
     )
 
 

@@ -83,7 +83,7 @@ async def _file_damage(tx: Tx) -> tuple[Finding, ...]:
 
 
 def _schema_differences(connection: Connection) -> tuple[Finding, ...]:
-    """What differs from tables.py. Indexes of other names are the operator's own affair."""
+    """What differs from tables/. Indexes of other names are the operator's own affair."""
     inspector = sa.inspect(connection)
     names = set(inspector.get_table_names())
     wanted = _wanted_indexes(connection)
@@ -109,7 +109,7 @@ def _column_differences(inspector: sa.Inspector, table: sa.Table) -> Iterator[st
 
 
 def _wanted_indexes(connection: Connection) -> set[str]:
-    """The indexes that tables.py has on this database; not every database gets the same ones."""
+    """The indexes that tables/ has on this database; not every database gets the same ones."""
     names: set[str] = set()
 
     def note(statement: object, *_: object, **__: object) -> None:
@@ -159,6 +159,7 @@ _ORPHANS = (
     _orphans("event_tags", "event_id", "events", "event_id"),
     _orphans("incidents", "incident_id", "cameras", "camera_key"),
     _orphans("incidents", "incident_id", "events", "last_event_id", "event_id"),
+    _orphans("incident_reviews", "incident_id", "incidents", "incident_id"),
     _orphans("clips", "clip_id", "events", "event_id"),
     _orphans("clips", "clip_id", "cameras", "camera_key"),
     _orphans("clips", "clip_id", "epochs", "epoch_id"),
@@ -303,6 +304,30 @@ _CLIPS = (
     ),
 )
 
+_CASES = (
+    Check(
+        "case_unheld",
+        "frames that a case holds and whose class does not say so: retention would delete them",
+        """
+        SELECT count(*) AS found, min(f.frame_id) AS example FROM frames f JOIN case_items i ON i.holds = 1
+          AND ((i.kind = 'frame' AND i.object_id = f.frame_id) OR (i.kind = 'event' AND i.object_id = f.event_id))
+        WHERE f.retention_class <> 'case'""",
+    ),
+    Check(
+        "case_class",
+        "frames of the class case that no case holds: retention would never delete them",
+        """
+        SELECT count(*) AS found, min(f.frame_id) AS example FROM frames f
+        WHERE f.retention_class = 'case' AND NOT EXISTS (
+            SELECT 1 FROM case_items i WHERE i.kind = 'frame' AND i.object_id = f.frame_id AND i.holds = 1)
+          AND NOT EXISTS (
+            SELECT 1 FROM case_items i LEFT JOIN clips k ON i.kind = 'clip' AND k.clip_id = i.object_id
+            JOIN events e ON e.event_id = CASE WHEN i.kind = 'clip' THEN k.event_id ELSE i.object_id END
+            WHERE i.holds = 1 AND i.kind <> 'frame'
+              AND (e.event_id = f.event_id OR e.best_frame_id = f.frame_id))""",
+    ),
+)
+
 _INSTALLATION = (
     Check(
         "vocabularies_active",
@@ -337,4 +362,4 @@ _INSTALLATION = (
     ),
 )
 
-CHECKS = _ORPHANS + _LEASES + _JOBS_AND_EVENTS + _CLIPS + _INSTALLATION
+CHECKS = _ORPHANS + _LEASES + _JOBS_AND_EVENTS + _CLIPS + _CASES + _INSTALLATION

@@ -62,6 +62,7 @@ class ClipPlace:
     clip_uuid: str
     object_key: str
     bytes: int
+    in_case: bool = False  # whoever opens it is written down
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -345,7 +346,8 @@ def _is_closed(row: Row, tx: Scoped) -> bool:
 def _place(row: Row) -> ClipPlace:
     if row["object_key"] is None:
         raise NotFound("this event has no clip; see `clip` of the event", reason="no_clip")
-    return ClipPlace(row["clip_uuid"], row["object_key"], row["object_bytes"])
+    in_case = row["retention_class"] == Retention.CASE
+    return ClipPlace(row["clip_uuid"], row["object_key"], row["object_bytes"], in_case)
 
 
 _OF_FRAME = f"""

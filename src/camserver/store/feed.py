@@ -43,6 +43,8 @@ _OBJECTS: Mapping[str, str] = {
     "WHERE tenant_id = :tenant_id AND event_id IN (:ids...)",
     "incident": "SELECT incident_id AS id, incident_uuid AS uuid FROM incidents "
     "WHERE tenant_id = :tenant_id AND incident_id IN (:ids...)",
+    "case": "SELECT case_id AS id, case_uuid AS uuid FROM cases "
+    "WHERE tenant_id = :tenant_id AND case_id IN (:ids...)",
 }
 
 

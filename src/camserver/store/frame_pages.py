@@ -189,7 +189,14 @@ def _place(row: Row, kind: str) -> PicturePlace:
             reason="no_frame_picture",
             kind=kind,
         )
-    return PicturePlace(row["epoch_id"], row["tenant_id"], row["camera_key"], row["captured_at"], row["frame_uuid"])
+    return PicturePlace(
+        row["epoch_id"],
+        row["tenant_id"],
+        row["camera_key"],
+        row["captured_at"],
+        row["frame_uuid"],
+        in_case=row["retention_class"] == Retention.CASE,
+    )
 
 
 def _missing(frame_uuid: str) -> NotFound:

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 from PIL import Image
 
-from camserver.clients.analyzer import AnalyzerClient
+from camserver.clients.analyzer import AnalyzerClient, Question
 from camserver.domain.detections import Detection
 from camserver.domain.vocabulary import SHIPPED_VERSION
 from camserver.wire.analyzer import IMAGE_BYTES_MAX, parse_answer
@@ -153,9 +153,12 @@ async def test_the_servers_own_client_is_served(empty: RunningAnalyzer) -> None:
         await client.check_health()
         await client.put_vocabulary(SHIPPED_VERSION, DOCUMENT)
         empty.detector.finds = [PERSON]
-        analysis = await client.analyze("cam_1", CAPTURED_AT_MS, "r-1", SHARP, shipped())
-        assert analysis.tags == ("count.single",)
+        hints = {"time_band": "night", "network_zone": "local"}
+        question = Question("cam_1", CAPTURED_AT_MS, "r-1", SHARP, previous=SHARP, hints=hints)
+        analysis = await client.analyze(question, shipped())
+        assert (analysis.tags, analysis.severity) == (("count.single",), 2)
         assert analysis.model_name == "script"
+        assert (await client.capabilities()).api_version == "v1"
     finally:
         await client.close()
 

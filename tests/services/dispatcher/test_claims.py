@@ -21,20 +21,23 @@ async def test_two_dispatchers_share_the_work_and_do_nothing_twice(
     two_stores: tuple[Store, Store], analyzer: FakeAnalyzer, tmp_path: Path
 ) -> None:
     stage = await Stage.open(two_stores[0], analyzer, tmp_path)
+    stage.with_jobs(batch=10)
     for number in range(10):
         for camera in range(3):
             await stage.look(camera, HUMAN, NOW_MS + number * SEC)
     analyzer.add_fault(Fault.hold())
     async with stage.dispatcher(two_stores[0]), stage.dispatcher(two_stores[1]):
+        # Each asks ten questions and has five jobs at hand for when they are answered.
         await stage.until_status(running=30)
         holders = {job["locked_by"] for job in await stage.jobs()}
         assert len(holders) == 2, "neither took everything"
-        await analyzer.until_received(2 + 30)
+        await analyzer.until_received(2 + 20)
         # All at once, so that the results of one camera meet: each moves the state the others were decided on.
         analyzer.heal()
         await stage.until_status(done=30)
     asked = [record.request_id for record in analyzer.analyses()]
     assert len(asked) == len(set(asked)) == 30
+    assert analyzer.in_flight_max == 20
     assert [job["attempt"] for job in await stage.jobs()] == [1] * 30
     events = await stage.events()
     assert sum(event["frame_count"] for event in events) == 30
@@ -144,11 +147,14 @@ async def test_a_job_whose_claim_is_gone_is_dropped_and_makes_room(stage: Stage)
     async with stage.dispatcher():
         await stage.analyzer.until_received(2)
         await stage.store.write(jobs.return_expired, NOW_MS + 3600 * SEC, JobPolicy(), 0.0)
-        other = await stage.look(1, HUMAN)
+        await stage.look(1, HUMAN)
+        await stage.until_status(delayed=1, running=1)  # the next one is at hand
+        last = await stage.look(2, HUMAN)
         await stage.clock.some_turns()
-        assert (await stage.job(other))["status"] == "queued", "one at a time, and that one is under way"
+        assert (await stage.job(last))["status"] == "queued", "one at a time, and that one is under way"
+        assert len(stage.analyzer.analyses()) == 1
         await stage.clock.advance(20 * SEC)  # the renewal notices
-        await stage.until_status(done=1, delayed=1)
+        await stage.until_status(done=2, delayed=1)
     assert (await stage.job(lost))["status"] == "delayed"
 
 

@@ -195,3 +195,24 @@ async def test_an_answer_outside_the_contract_costs_the_attempt(
         await stage.until_status(done=1)
     assert (await stage.jobs())[0]["attempt"] == 2
     assert [event["frame_count"] for event in await stage.events()] == [1]
+
+
+@on_one_database
+@pytest.mark.parametrize("breach", ["tags:unheard", "primary_event:unheard", "severity:high", "bboxes:turned"])
+async def test_of_a_liars_answers_nothing_is_kept(stage: Stage, breach: str) -> None:
+    stage.analyzer.add_fault(Fault.break_contract(breach))
+    frame = await stage.look(0, HUMAN)
+    async with stage.dispatcher():
+        for attempt in range(1, 5):
+            await stage.until_status(delayed=1)
+            await stage.clock.advance(2**attempt * SEC + 2 * SEC)
+            await stage.analyzer.until_received(1 + attempt + 1)
+        await stage.until_status(dead=1)
+    job = await stage.job(frame)
+    assert (job["attempt"], job["analyzed"], job["event_id"]) == (5, 0, None)
+    assert job["last_error"].startswith("broken_answer in attempt 5 of 5")
+    assert breach.partition(":")[0] in job["last_error"], "the field is named"
+    for table in ("events", "incidents", "frame_tags", "event_tags", "deliveries"):
+        assert await stage.rows(f"SELECT * FROM {table}") == []
+    (row,) = await stage.rows("SELECT result_json, tags_json, primary_event FROM frames")
+    assert (row["result_json"], row["tags_json"]) == (None, None)

@@ -3,6 +3,8 @@
 What is decided is in domain/health.py, how it is written in store/health.py. Any number of dispatchers may do it.
 """
 
+from collections.abc import Callable
+
 from camserver.base.clock import Clock
 from camserver.base.log import get_logger
 from camserver.services.dispatcher.turns import take_turns
@@ -16,9 +18,9 @@ EVERY_MS = 2_000
 ROUNDS_MAX = 50
 
 
-async def follow_health(store: Store, clock: Clock, terms: HealthTerms) -> None:
+async def follow_health(store: Store, clock: Clock, terms: Callable[[], HealthTerms]) -> None:
     """Sweeps until cancelled. A store that is away is waited for: the looks wait in it."""
-    await take_turns(clock, EVERY_MS, "health", lambda: _turn(store, clock, terms))
+    await take_turns(clock, EVERY_MS, "health", lambda: _turn(store, clock, terms()))
 
 
 async def _turn(store: Store, clock: Clock, terms: HealthTerms) -> None:

@@ -4,22 +4,25 @@ import asyncio
 import os
 import secrets
 import socket
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from camserver.base.clock import Clock
 from camserver.base.errors import Retry
 from camserver.base.log import get_logger
 from camserver.base.ready import Ready
-from camserver.clients.analyzer import AnalyzerClient
 from camserver.domain import health
 from camserver.domain.jobs import Breaker
 from camserver.domain.outcomes import Policies
 from camserver.objects.local import Objects
+from camserver.services.dispatcher.analyzers import open_pool
 from camserver.services.dispatcher.clips import follow_clips
 from camserver.services.dispatcher.health import follow_health
+from camserver.services.dispatcher.outbox import Outbox, open_outbox
+from camserver.services.dispatcher.pictures import Pictures
 from camserver.services.dispatcher.sweeping import Sweeper
 from camserver.services.dispatcher.vocabulary import ActiveVocabulary
-from camserver.services.dispatcher.working import Desk, claim_and_work, renew_locks
+from camserver.services.dispatcher.working import AskingTerms, Desk, claim_and_work, renew_locks
 from camserver.store import Store, jobs
 from camserver.store.clips import ClipTerms
 from camserver.store.health import HealthTerms
@@ -36,50 +39,70 @@ STORE_PAUSE_SEC = 1.0
 async def run(store: Store, objects: Objects, clock: Clock, settings: "Settings", ready: Ready) -> None:
     ready.expect("dispatcher")
     interval_ms = round(settings.looks.polling_interval_sec * 1000)
-    analyzer = AnalyzerClient(
-        settings.analyzer.url,
-        analyze_timeout_sec=settings.analyzer.analyze_timeout_sec,
-        schema_timeout_sec=settings.analyzer.schema_timeout_sec,
-        health_timeout_sec=settings.analyzer.health_timeout_sec,
-    )
-    vocabulary = ActiveVocabulary(store, analyzer)
+    name = _own_name()
+    pool = open_pool(name, store, clock, settings.analyzer, settings.jobs)
     desk = Desk(
-        name=_own_name(),
+        name=name,
         store=store,
-        objects=objects,
         clock=clock,
-        analyzer=analyzer,
-        vocabulary=vocabulary,
+        pool=pool,
+        pictures=Pictures(objects, clock, Breaker.new(settings.jobs)),
         terms=ClaimTerms(settings.jobs, settings.events, interval_ms),
-        policies=Policies(events=settings.events, incidents=settings.incidents, stationary=settings.stationary),
-        breaker=Breaker.new(settings.jobs),
+        policies=_policies(settings),
+        asking=_asking_terms(settings),
     )
+    outbox = open_outbox(name, store, objects, clock, settings, lambda: pool.vocabulary.current)
+    outbox.book.on_change = lambda: _take_in(desk, outbox)
     sweeper = Sweeper(store, objects, clock, settings.jobs, settings.events, interval_ms)
     try:
-        await _first_vocabulary(vocabulary, clock)
+        await _first_vocabulary(pool.vocabulary, clock)
         ready.set("dispatcher")
         # Before the first claim: an analyzer without it refuses every job.
-        await vocabulary.offer()
+        await pool.offer_vocabulary()
         async with asyncio.TaskGroup() as group:
-            group.create_task(vocabulary.follow(clock))
+            group.create_task(pool.follow_vocabulary())
+            group.create_task(pool.watch())
             group.create_task(claim_and_work(desk))
             group.create_task(renew_locks(desk))
             group.create_task(sweeper.run())
-            group.create_task(follow_health(store, clock, _health_terms(settings, interval_ms)))
+            group.create_task(follow_health(store, clock, lambda: _health_terms(settings, interval_ms, outbox)))
             group.create_task(follow_clips(store, clock, ClipTerms()))
+            group.create_task(outbox.run())
     finally:
         ready.clear("dispatcher", "stopped")
         await _put_down(desk)
-        await analyzer.close()
+        await outbox.close()
+        await pool.close()
 
 
-def _health_terms(settings: "Settings", interval_ms: int) -> HealthTerms:
+def _take_in(desk: Desk, outbox: Outbox) -> None:
+    """Outcomes make rows only for what somebody receives."""
+    desk.policies = replace(desk.policies, deliveries=outbox.book.sinks)
+
+
+def _policies(settings: "Settings") -> Policies:
+    return Policies(
+        events=settings.events,
+        incidents=settings.incidents,
+        stationary=settings.stationary,
+        notify=settings.notify,
+        llm_review=settings.llm_review,
+    )
+
+
+def _asking_terms(settings: "Settings") -> AskingTerms:
+    chosen = settings.analyzer
+    return AskingTerms(chosen.send_previous, chosen.night_from_hour, chosen.night_until_hour)
+
+
+def _health_terms(settings: "Settings", interval_ms: int, outbox: Outbox) -> HealthTerms:
     return HealthTerms(
         default_interval_ms=interval_ms,
         policies=health.Policies(settings.health, settings.looks),
         events=settings.events,
         incidents=settings.incidents,
         notify=settings.notify,
+        deliveries=outbox.book.sinks,
     )
 
 

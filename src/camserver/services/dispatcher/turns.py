@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
+from camserver.base.cancelling import go_on_unless_cancelled
 from camserver.base.clock import Clock
 from camserver.base.errors import Retry
 from camserver.base.log import get_logger
@@ -26,4 +27,5 @@ async def take_turns(clock: Clock, every_ms: int, name: str, turn: Callable[[], 
             except Exception:
                 # What is broken here must not keep the analysis from going on.
                 log.exception(f"{name}_broke")
+            go_on_unless_cancelled()
         await clock.sleep(STEP_SEC)

@@ -19,6 +19,7 @@ from camserver.base.errors import (
 )
 from camserver.base.log import get_logger
 from camserver.base.secrets import scrub
+from camserver.services.web.field_problems import problem_in_words
 from camserver.services.web.messages import Language, choose_language, message_for
 from camserver.wire.api import ErrorAnswer
 
@@ -81,12 +82,14 @@ def _outward(error: Exception, request_id: str) -> CamError:
 
 def _bad_fields(error: RequestValidationError) -> BadInput:
     """Names fields and rules only: the values given may hold a password."""
+    problems = error.errors()[:FIELDS_SHOWN_MAX]
     fields = [
-        {"field": ".".join(str(part) for part in problem["loc"]), "problem": problem["type"]}
-        for problem in error.errors()[:FIELDS_SHOWN_MAX]
+        {"field": ".".join(str(part) for part in problem["loc"]), "problem": problem["type"]} for problem in problems
     ]
-    named = ", ".join(f"{field['field']} ({field['problem']})" for field in fields)
-    return BadInput(f"the request is malformed: {named}; correct it", reason="bad_fields", fields=fields)
+    named = "; ".join(
+        problem_in_words(field["field"], problem) for field, problem in zip(fields, problems, strict=True)
+    )
+    return BadInput(f"the request is malformed: {named}", reason="bad_fields", fields=fields, named=named)
 
 
 def _of_framework(error: HTTPException) -> CamError:
@@ -94,7 +97,7 @@ def _of_framework(error: HTTPException) -> CamError:
         return NotFound("there is nothing at this address", reason="no_route")
     if error.status_code == 405:
         return WrongMethod("this address does not take that method", reason="wrong_method")
-    return BadInput("the request's body can't be read; send JSON", reason="bad_fields")
+    return BadInput("the request's body can't be read; send JSON", reason="bad_body")
 
 
 def _plain(details: object) -> dict[str, object]:

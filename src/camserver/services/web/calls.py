@@ -21,6 +21,9 @@ from camserver.store import ScopedStore, Store
 from camserver.store.first_start import Home
 from camserver.store.sessions import SignedIn
 
+# Cases that are sent at once; each reads as fast as its reader takes it.
+EXPORTS_MAX = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Web:
@@ -39,6 +42,7 @@ class Web:
     devices: Devices
     feeds: Feeds
     waits: Waits = field(default_factory=Waits)
+    exports: Waits = field(default_factory=lambda: Waits(EXPORTS_MAX))
 
 
 @dataclass(frozen=True, slots=True)

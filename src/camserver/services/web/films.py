@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from fastapi import Response
 from starlette.responses import StreamingResponse
 
-from camserver.base.errors import Reject
+from camserver.base.errors import NotFound, Reject
+from camserver.base.log import get_logger
 from camserver.objects.local import Objects
 from camserver.services.web.answers import error_response
 from camserver.services.web.calls import Call
 from camserver.store.clips import ClipPlace
 from camserver.wire.errands import MP4
+
+log = get_logger(__name__)
 
 RESPONSES: dict[int | str, dict[str, object]] = {
     200: {"content": {MP4: {}}},
@@ -79,7 +82,11 @@ async def clip_response(call: Call, place: ClipPlace, headers: Mapping[str, str]
     if part is not None:
         sent["Content-Range"] = f"bytes {part.begin}-{part.begin + part.length - 1}/{place.bytes}"
     # Before the answer begins: an object that is not there is still an error then.
-    first = await call.web.objects.get_range(place.object_key, wanted.begin, min(CHUNK_BYTES, wanted.length))
+    try:
+        first = await call.web.objects.get_range(place.object_key, wanted.begin, min(CHUNK_BYTES, wanted.length))
+    except NotFound:
+        log.error("a clip is gone though its row is there", clip=place.clip_uuid)
+        raise NotFound("this clip is gone", reason="picture_gone", kind="clip") from None
     return StreamingResponse(
         _chunks(call.web.objects, place.object_key, wanted, first),
         status_code=200 if part is None else 206,

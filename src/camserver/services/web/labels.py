@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from camserver.domain.phrases import OWN_TAGS, camera_cause_phrase, camera_issue_phrase, primary_event_phrase
+from camserver.domain.reviews import label_phrase
 from camserver.domain.vocabulary import NOTIFY_SAFE, Tag, Vocabulary, parse_vocabulary
 from camserver.services.web.calls import Call
 from camserver.store import vocabularies
@@ -56,6 +57,12 @@ def shown_tag(tag: Tag) -> api.Tag:
 def shown_primary_event(primary_event: str) -> api.Label:
     phrase = primary_event_phrase(primary_event)
     return api.Label(id=primary_event, label_ja=phrase.ja, label_en=phrase.en)
+
+
+def shown_review_label(label: str) -> api.Label:
+    """What a language model chose from its closed list."""
+    phrase = label_phrase(label)
+    return api.Label(id=label, label_ja=phrase.ja, label_en=phrase.en)
 
 
 def shown_issue(kind: str) -> api.Label:

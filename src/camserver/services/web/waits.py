@@ -15,10 +15,14 @@ class Waits:
         self._waits_max = waits_max
         self._waiting = 0
 
+    @property
+    def is_full(self) -> bool:
+        return self._waiting >= self._waits_max
+
     @contextmanager
     def one_more(self) -> Iterator[bool]:
         """Whether there is room to wait; who finds none is answered as things stand."""
-        if self._waiting >= self._waits_max:
+        if self.is_full:
             log.warning("too many requests wait at once", waiting=self._waiting)
             yield False
             return

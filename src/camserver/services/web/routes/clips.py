@@ -9,6 +9,7 @@ from camserver.domain.clips import no_clip_phrase
 from camserver.domain.people import Permission
 from camserver.services.web import films
 from camserver.services.web.calls import TheCall
+from camserver.services.web.looks import note_look
 from camserver.services.web.routing import Routes
 from camserver.store import clips
 from camserver.store.clips import ClipDetail
@@ -24,7 +25,9 @@ _KEPT = {"Cache-Control": "private, max-age=300", "Vary": "Cookie"}
 @routes.get("/api/events/{event_uuid}/clip", Permission.READ, response_class=Response, responses=films.RESPONSES)
 async def get_event_clip(call: TheCall, event_uuid: EventUuid) -> Response:
     """The clip of an event, whole or a part of it (`Range`)."""
-    return await films.clip_response(call, await call.store.read(clips.place, event_uuid), _KEPT)
+    place = await call.store.read(clips.place, event_uuid)
+    await note_look(call, "clip", event_uuid, place.in_case)
+    return await films.clip_response(call, place, _KEPT)
 
 
 def shown_clip(clip: ClipDetail) -> api.Clip:

@@ -8,13 +8,19 @@ from fastapi import Path, Query
 from camserver.domain.people import Permission
 from camserver.domain.vocabulary import Vocabulary
 from camserver.services.web.calls import TheCall
-from camserver.services.web.labels import active_vocabulary, shown_cause, shown_issue, shown_tags
+from camserver.services.web.labels import (
+    active_vocabulary,
+    shown_cause,
+    shown_issue,
+    shown_review_label,
+    shown_tags,
+)
 from camserver.services.web.routes.clips import shown_clip
 from camserver.services.web.routes.filters import CameraIds, Cursor, From, PrimaryEvents, SeverityMin, TagIds, To
 from camserver.services.web.routes.frames import shown_frame
 from camserver.services.web.routes.incidents import shown_incident
 from camserver.services.web.routing import Routes
-from camserver.store import clips, event_pages, frame_pages
+from camserver.store import clips, event_pages, frame_pages, llm_reviews
 from camserver.store.event_pages import EventFilter, EventSummary
 from camserver.wire import api
 
@@ -60,9 +66,11 @@ async def list_events(
 
 @routes.get("/api/events/{event_uuid}", Permission.READ)
 async def get_event(call: TheCall, event_uuid: EventUuid) -> api.EventDetail:
-    """One event with its incident, its best frame and how its clip stands."""
+    """One event with its incident, its best frame, how its clip stands and, for people who may investigate, what a
+    language model said of it."""
     found = await call.store.read(event_pages.get, event_uuid)
     clip = await call.store.read(clips.of_event, event_uuid)
+    review = await call.store.read(llm_reviews.of_event, event_uuid)
     vocabulary = await active_vocabulary(call)
     return api.EventDetail.model_validate(
         {
@@ -70,6 +78,7 @@ async def get_event(call: TheCall, event_uuid: EventUuid) -> api.EventDetail:
             "incident": None if found.incident is None else shown_incident(found.incident),
             "best_frame": None if found.best_frame is None else shown_frame(vocabulary, found.best_frame),
             "clip": None if clip is None else shown_clip(clip),
+            "llm_review": None if review is None else {**asdict(review), "label": shown_review_label(review.label)},
         }
     )
 

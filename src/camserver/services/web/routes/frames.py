@@ -11,6 +11,7 @@ from camserver.objects.keys import Kind
 from camserver.services.web import pictures
 from camserver.services.web.calls import TheCall
 from camserver.services.web.labels import active_vocabulary, shown_tags
+from camserver.services.web.looks import note_look
 from camserver.services.web.routing import Routes
 from camserver.store import frame_pages
 from camserver.store.frame_pages import FrameDetail
@@ -38,6 +39,7 @@ async def get_frame_picture(
 ) -> Response:
     """A picture of a frame, for somebody who is signed in."""
     place = await call.store.read(frame_pages.picture, frame_uuid, kind)
+    await note_look(call, kind, frame_uuid, place.in_case)
     return await pictures.picture_response(call, place, Kind(kind), _KEPT)
 
 

@@ -1,0 +1,69 @@
+"""Which addresses may be connected to when people say where something is (decision 45).
+
+One rule for cameras and for receivers: never where clouds keep secrets, never several hosts at once, and this machine
+only where a setting permits it. Private networks are fine; that is where cameras and brokers are.
+"""
+
+import contextlib
+import ipaddress
+import socket
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+_Ip: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+# Addresses of this network hold an IPv4 address in their last four bytes (RFC 6052), and gateways go there.
+_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+# Where clouds answer machines with their secrets, besides the link-local one.
+_METADATA: Final = frozenset({"fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192"})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something is: an address that may be connected to."""
+
+    family: socket.AddressFamily
+    address: str
+    port: int
+
+    @property
+    def netloc(self) -> str:
+        """As it stands in an address."""
+        return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
+
+
+def why_not(address: str, *, allow_loopback: bool, own: frozenset[str], setting: str) -> str | None:
+    """Why an address must not be connected to; None when it may. `setting` is what permits this machine."""
+    # A scope such as %eth0 says which network, not which address.
+    parsed = _plain(ipaddress.ip_address(address.partition("%")[0]))
+    if parsed.is_link_local or str(parsed) in _METADATA:
+        return "which is link-local, where clouds keep secrets"
+    if parsed.is_multicast or parsed.is_unspecified or str(parsed) == "255.255.255.255":
+        return "which is no single host"
+    if parsed.is_loopback and not allow_loopback:
+        return f"which is this machine; {setting} permits it"
+    if allow_loopback:
+        return None
+    if str(parsed) in {str(_plain(ipaddress.ip_address(one))) for one in own}:
+        return "which is the server itself"
+    if _is_of_this_machine(parsed):
+        return f"which is this machine; {setting} permits it"
+    return None
+
+
+def _plain(address: _Ip) -> _Ip:
+    """The IPv4 address that an IPv6 address stands for, if it does."""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return address.ipv4_mapped
+        if address in _NAT64:
+            return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address
+
+
+def _is_of_this_machine(address: _Ip) -> bool:
+    """Whoever speaks to an address of its own speaks from the same one. Nothing is sent."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as trial:
+        trial.connect((str(address), 9))
+        return ipaddress.ip_address(trial.getsockname()[0].partition("%")[0]) == address
+    return False

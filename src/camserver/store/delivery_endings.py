@@ -1,0 +1,190 @@
+"""How attempts at deliveries end: done, fanned out, held back, put off or dead; whole and under their fence.
+
+What a handler wants to be written together with the end of its delivery goes into the same transaction.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import uuid_utils
+
+from camserver.domain.deliveries import (
+    Along,
+    Child,
+    DeliveriesPolicy,
+    Done,
+    Ending,
+    FanOut,
+    JsonObject,
+    Later,
+    Suppressed,
+    Trouble,
+    after_trouble,
+)
+from camserver.domain.jobs import Dead, Delay
+from camserver.store.deliveries import SWEEP_BATCH, NewDelivery, add, json_text
+from camserver.store.tx import Row, Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A failed attempt and what it leads to."""
+
+    follows: Delay | Dead
+    error: str
+    progress: JsonObject | None = None
+    along: tuple[Along, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """How an attempt ended."""
+
+    delivery_id: int
+    token: str
+    ending: Ending | Failed
+
+
+async def settle(tx: Tx, settled: tuple[Settled, ...], now_ms: int) -> tuple[bool, ...]:
+    """Writes how attempts ended, each whole or not at all; False for those whose fence is lost."""
+    rows = await tx.all(
+        _HELD,
+        delivery_ids=sorted({one.delivery_id for one in settled}),
+        tokens=sorted({one.token for one in settled}),
+    )
+    held = {(row["delivery_id"], row["locked_token"]): row for row in rows}
+    kept = [one for one in settled if (one.delivery_id, one.token) in held]
+    await _write_endings(tx, kept, now_ms)
+    for one in kept:
+        row = held[one.delivery_id, one.token]
+        if isinstance(one.ending, FanOut):
+            await _insert_children(tx, row, one.ending.children, now_ms)
+        _tell_if_dead(tx, row, one.ending, now_ms)
+        for along in one.ending.along:
+            await along.operation(tx, *along.args)
+    return tuple((one.delivery_id, one.token) in held for one in settled)
+
+
+def _tell_if_dead(tx: Tx, row: Row, ending: Ending | Failed, now_ms: int) -> None:
+    """A dead letter is for people to see."""
+    if isinstance(ending, Failed) and isinstance(ending.follows, Dead):
+        tx.changed(tenant_id=row["tenant_id"], kind="delivery", at_ms=now_ms, site_id=row["site_id"])
+
+
+async def _write_endings(tx: Tx, settled: Sequence[Settled], now_ms: int) -> None:
+    over: list[dict[str, object]] = []
+    again: list[dict[str, object]] = []
+    for one in sorted(settled, key=lambda one: one.delivery_id):
+        ending = one.ending
+        if isinstance(ending, Later):
+            again.append(_delayed(one.delivery_id, Delay(ending.at_ms, refund=True), ending.reason, None))
+            continue
+        if isinstance(ending, Failed) and isinstance(ending.follows, Delay):
+            again.append(_delayed(one.delivery_id, ending.follows, ending.error, ending.progress))
+            continue
+        status, error, result = _over(ending)
+        over.append(
+            {
+                "delivery_id": one.delivery_id,
+                "status": status,
+                "error": error,
+                "result": result,
+                "now_ms": now_ms,
+            }
+        )
+    if over:
+        await tx.many(_OVER, over)
+    if again:
+        await tx.many(_AGAIN, again)
+
+
+def _delayed(delivery_id: int, until: Delay, error: str, progress: JsonObject | None) -> dict[str, object]:
+    return {
+        "delivery_id": delivery_id,
+        "available_at": until.available_at,
+        "refund": int(until.refund),
+        "error": error[:255],
+        "result": json_text(progress),
+    }
+
+
+def _over(ending: Done | FanOut | Suppressed | Failed) -> tuple[str, str | None, str | None]:
+    """Status, error and result of a delivery that is over."""
+    if isinstance(ending, Done | FanOut):
+        return "done", None, json_text(ending.result)
+    if isinstance(ending, Suppressed):
+        return "suppressed", ending.reason[:255], None
+    reason = f"{ending.follows.reason}: " if isinstance(ending.follows, Dead) else ""
+    return "dead", f"{reason}{ending.error}"[:255], json_text(ending.progress)
+
+
+async def _insert_children(tx: Tx, parent: Row, children: tuple[Child, ...], now_ms: int) -> None:
+    await add(
+        tx,
+        tuple(
+            NewDelivery(
+                delivery_uuid=str(uuid_utils.uuid7()),
+                tenant_id=parent["tenant_id"],
+                kind=child.kind,
+                reason=parent["reason"],
+                request=child.request,
+                site_id=parent["site_id"],
+                camera_key=parent["camera_key"],
+                frame_id=parent["frame_id"],
+                event_id=parent["event_id"],
+                incident_id=parent["incident_id"],
+                receiver_id=child.receiver_id,
+                parent_id=parent["delivery_id"],
+                once_key=child.key(parent["delivery_uuid"]),
+                available_at=child.available_at,
+            )
+            for child in children
+        ),
+        now_ms,
+    )
+
+
+async def return_expired(tx: Tx, now_ms: int, policy: DeliveriesPolicy, jitter: float) -> int:
+    """Takes deliveries back from dispatchers that died. The attempt counts: it may be what killed them."""
+    rows = await tx.all(_EXPIRED, now_ms=now_ms)
+    settled = [
+        Settled(
+            row["delivery_id"],
+            row["locked_token"],
+            Failed(
+                after_trouble(
+                    Trouble.FAILED,
+                    attempt=row["attempt"],
+                    created_at=row["created_at"],
+                    now_ms=now_ms,
+                    policy=policy,
+                    jitter=jitter,
+                ),
+                "the lock ran out",
+            ),
+        )
+        for row in rows
+    ]
+    await _write_endings(tx, settled, now_ms)
+    for row, one in zip(rows, settled, strict=True):
+        _tell_if_dead(tx, row, one.ending, now_ms)
+    return len(rows)
+
+
+_HELD = """
+SELECT delivery_id, delivery_uuid, locked_token, tenant_id, site_id, camera_key, reason, frame_id, event_id,
+  incident_id
+FROM deliveries WHERE delivery_id IN (:delivery_ids...) AND locked_token IN (:tokens...) AND status = 'running'
+ORDER BY delivery_id FOR UPDATE"""
+_OVER = """
+UPDATE deliveries SET status = :status, finished_at = :now_ms, last_error = :error, result = :result,
+  locked_by = NULL, locked_token = NULL, locked_until = NULL
+WHERE delivery_id = :delivery_id"""
+_AGAIN = """
+UPDATE deliveries SET status = 'delayed', available_at = :available_at, attempt = attempt - :refund,
+  last_error = :error, result = COALESCE(:result, result),
+  locked_by = NULL, locked_token = NULL, locked_until = NULL
+WHERE delivery_id = :delivery_id"""
+_EXPIRED = f"""
+SELECT delivery_id, locked_token, attempt, created_at, tenant_id, site_id FROM deliveries
+WHERE status = 'running' AND locked_until < :now_ms ORDER BY delivery_id LIMIT {SWEEP_BATCH} FOR UPDATE SKIP LOCKED"""

@@ -1,0 +1,77 @@
+"""From a look to a review through the whole dispatcher, with a fault at every step of it."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from camserver.base.secrets import Secret
+from camserver.config.sections import LlmSettings
+from camserver.store import Store
+from tests.fakes.analyzer import Seen
+from tests.fakes.llm import KEY, FakeLlm, Trick
+from tests.services.dispatcher.stage import Stage
+from tests.services.dispatcher.test_faults import Countdown, FailingStore
+
+UNKNOWN = Seen("unknown", ("reason.unknown_activity",), confidence=0.4)
+# A call of the store that fails, or a trick of the model, one a round.
+FAULTS = ("find_subject", "reserve", "settle", "reset", "cut", "overloaded", "prose", "garbage")
+ROUND_SEC = 700
+
+
+@pytest.fixture
+async def llm() -> AsyncIterator[FakeLlm]:
+    async with FakeLlm() as fake:
+        yield fake
+
+
+def with_model(stage: Stage, llm: FakeLlm) -> None:
+    chosen = LlmSettings(
+        provider="gemini", model="gemini-2.5-flash", base_url=llm.url("gemini"), key=Secret(KEY), price_in=1.0
+    )
+    stage.settings = replace(stage.settings, llm=chosen)
+
+
+async def reviews(stage: Stage) -> list[dict[str, Any]]:
+    return await stage.rows("SELECT * FROM llm_reviews WHERE label <> '' ORDER BY review_id")
+
+
+async def until_reviewed(stage: Stage, count: int) -> None:
+    for _ in range(60):
+        unfinished = await stage.rows(
+            "SELECT 1 AS one FROM deliveries WHERE kind = 'llm_review' AND status IN ('queued','delayed','running')"
+        )
+        if not unfinished and len(await reviews(stage)) >= count:
+            return
+        await stage.pass_time(10, 10)
+    raise AssertionError(await stage.rows("SELECT * FROM deliveries"))
+
+
+@pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
+async def test_every_unknown_event_gets_one_review_whatever_fails(stage: Stage, llm: FakeLlm, is_done: bool) -> None:
+    with_model(stage, llm)
+    countdown = Countdown()
+    store: Store = FailingStore(stage.store, countdown, is_done)
+    async with stage.dispatcher(store=store):
+        # What is worth a row is known once the receivers were read.
+        await stage.clock.some_turns(6)
+        for number, fault in enumerate(FAULTS, start=1):
+            if fault in ("find_subject", "reserve", "settle"):
+                countdown.arm(fault, 0)
+            else:
+                llm.tricks.append(Trick(fault))
+            await stage.look(0, UNKNOWN)
+            await stage.until_nothing_waits()
+            await until_reviewed(stage, number)
+            await stage.pass_time(ROUND_SEC, 20)
+    assert {"find_subject", "reserve", "settle"} <= set(countdown.struck)
+    found = await reviews(stage)
+    events = await stage.events()
+    assert [review["event_id"] for review in found] == [event["event_id"] for event in events]
+    assert len(events) == len(FAULTS)
+    (day,) = await stage.rows("SELECT calls, tokens_in FROM llm_days")
+    assert day["calls"] >= len(found), "never less than what was asked and answered"
+    statuses = await stage.rows("SELECT DISTINCT status FROM deliveries WHERE kind = 'llm_review'")
+    assert [row["status"] for row in statuses] == ["done"]
+    assert len(await stage.rows("SELECT * FROM llm_reviews")) == len(found)

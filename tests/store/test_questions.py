@@ -1,0 +1,65 @@
+"""What an analyzer is told besides the picture."""
+
+import pytest
+
+from camserver.store import Store, Tx, analyzers, questions
+from camserver.store.analyzers import FORGOTTEN_MS, Seen
+from tests.store.scenery import NOW_MS, furnish, look, recorded
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+AGE_MS = 600_000
+
+
+async def frame_ids(tx: Tx) -> tuple[int, ...]:
+    rows = await tx.all("SELECT frame_id FROM frames ORDER BY captured_at, camera_key")
+    return tuple(row["frame_id"] for row in rows)
+
+
+async def test_the_look_before_is_found_where_it_has_a_picture_and_is_not_old(fresh_store: Store) -> None:
+    scene = await furnish(fresh_store, cameras=2)
+    looks = [
+        look(scene, 0, 1, NOW_MS),
+        look(scene, 1, 1, NOW_MS + 1),
+        look(scene, 0, 2, NOW_MS + AGE_MS),  # its former one is just not too old
+        look(scene, 0, 3, NOW_MS + AGE_MS + 1, epoch_id=None, infer_bytes=None, verdict="skip"),
+        look(scene, 0, 4, NOW_MS + AGE_MS + 2),  # the look before it failed
+        look(scene, 1, 2, NOW_MS + 2 * AGE_MS),  # its former one is too old
+    ]
+    await recorded(fresh_store, *looks)
+    ids = await fresh_store.read(frame_ids)
+    found = await fresh_store.read(questions.backgrounds, ids, AGE_MS)
+    before = [found[frame_id].previous for frame_id in ids]
+    assert [None if one is None else one.frame_uuid for one in before] == [
+        None,
+        None,
+        looks[0].frame_uuid,
+        looks[2].frame_uuid,
+        None,
+        None,
+    ]
+    assert before[2] == questions.Previous(looks[0].frame_uuid, NOW_MS, scene.epoch_id)
+    assert {(one.timezone, one.network_zone) for one in found.values()} == {("UTC", "local")}
+    without = await fresh_store.read(questions.backgrounds, ids, None)
+    assert {one.previous for one in without.values()} == {None}
+
+
+async def test_what_dispatchers_see_of_analyzers(fresh_store: Store) -> None:
+    ok = Seen("http://a:9000", "ok", 3, 16, 21, None)
+    bad = Seen("http://b:9000", "away", 0, 1, None, "x" * 300)
+    await fresh_store.write(analyzers.report, "one", (ok, bad), NOW_MS)
+    await fresh_store.write(analyzers.report, "two", (ok,), NOW_MS + 1)
+    await fresh_store.write(analyzers.report, "one", (ok, bad), NOW_MS + 2)
+    found = await fresh_store.read(analyzers.seen, NOW_MS + 2)
+    assert [(one.dispatcher, one.seen.url, one.seen_at) for one in found] == [
+        ("one", "http://a:9000", NOW_MS + 2),
+        ("two", "http://a:9000", NOW_MS + 1),
+        ("one", "http://b:9000", NOW_MS + 2),
+    ]
+    assert found[0].seen == ok
+    assert found[2].seen.last_error == "x" * 255
+    later = NOW_MS + 2 + FORGOTTEN_MS
+    assert [one.dispatcher for one in await fresh_store.read(analyzers.seen, later)] == ["one", "one"]
+    await fresh_store.write(analyzers.report, "two", (ok,), later)
+    await fresh_store.write(analyzers.forget, "two")
+    assert [one.dispatcher for one in await fresh_store.read(analyzers.seen, later)] == ["one", "one"]
