@@ -20,7 +20,7 @@ def test_what_was_sealed_opens_for_its_camera(plaintext: bytes) -> None:
 
 @pytest.mark.parametrize(("tenant_id", "camera_id"), [(2, "cam_1"), (1, "cam_2")])
 def test_it_does_not_open_for_another_camera(tenant_id: int, camera_id: str) -> None:
-    with pytest.raises(DataUnusable, match="belong to another camera"):
+    with pytest.raises(DataUnusable, match="belong to another one"):
         open_sealed(KEY, tenant_id, camera_id, seal(KEY, 1, "cam_1", b"secret"))
 
 

@@ -117,6 +117,18 @@ async def test_a_job_that_failed_at_one_goes_to_another(stage: Stage, three: lis
 
 
 @on_one_database
+async def test_a_picture_is_given_up_only_when_two_refuse_it(stage: Stage, three: list[FakeAnalyzer]) -> None:
+    three[0].add_fault(Fault.answer_status(400))
+    await some_looks(stage)
+    async with stage.dispatcher():
+        await stage.until_status(done=12)
+        assert {job["attempt"] for job in await stage.jobs()} == {1}
+        for fake in three[1:]:
+            fake.add_fault(Fault.answer_status(400))
+        await some_looks(stage, 1, NOW_MS + SEC)
+        await stage.until_status(done=12, dead=1)
+
+
 async def test_nobody_there_gives_back_what_was_at_hand(stage: Stage, three: list[FakeAnalyzer]) -> None:
     """Jobs that were claimed ahead when the last analyzer vanished are not kept, and lose no attempt."""
     stage.with_jobs(batch=4, breaker_failures=1)

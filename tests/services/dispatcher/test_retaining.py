@@ -309,6 +309,9 @@ async def test_old_records_of_other_kinds_go(house: House) -> None:
         await house.store.write(run, _DELIVERY, {**values, "status": "done"})
         await house.store.write(run, _DELIVERY, {**values, "status": "queued", "uuid": f"q{at}"})
         await house.store.write(run, _NOTIFICATION, values)
+    for at in (days_ago(3), days_ago(1)):
+        held_back = {"tenant": tenant, "at": at, "uuid": f"s{at}", "status": "suppressed"}
+        await house.store.write(run, _DELIVERY, held_back)
     for at in (days_ago(731), days_ago(729)):
         await house.store.write(run, _AUDIT, {"tenant": tenant, "at": at})
     await house.retainer.round()
@@ -316,7 +319,7 @@ async def test_old_records_of_other_kinds_go(house: House) -> None:
         table: len(await house.evidence.rows(f"SELECT tenant_id FROM {table}"))
         for table in ("deliveries", "notifications", "audit_log")
     }
-    assert count == {"deliveries": 3, "notifications": 1, "audit_log": 1}
+    assert count == {"deliveries": 4, "notifications": 1, "audit_log": 1}
 
 
 _DELIVERY = """

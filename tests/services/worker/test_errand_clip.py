@@ -99,7 +99,12 @@ class Stage:
         self.video.packets.tell(packet)
         ring = self.ring
         await until(
-            lambda: any(packet.boot_ms == one.boot_ms for group in ring._groups for one in group.packets),
+            lambda: any(
+                packet.boot_ms == one.boot_ms
+                for piece in ring._pieces()
+                for group in piece
+                for one in tuple(group.packets)
+            ),
             "the packet is in the ring",
         )
 

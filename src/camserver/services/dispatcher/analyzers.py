@@ -101,6 +101,15 @@ class Pool:
                 self._leave(future.result())
             raise
 
+    def another(self, place: int) -> int | None:
+        """A place at another analyzer than that one, at once or not at all."""
+        now_ms = self.clock.now_ms()
+        index = choose(self._lanes(), now_ms, avoid=place)
+        if index is None or index == place:
+            return None
+        self.analyzers[index].lane = self.analyzers[index].lane.asked(now_ms)
+        return index
+
     async def ask(self, place: int, question: Question) -> tuple[Analysis, Vocabulary]:
         """The answer, and the vocabulary it is in; AnalyzerError says what went wrong."""
         analyzer = self.analyzers[place]

@@ -197,7 +197,15 @@ async def _analyzed(desk: Desk, job: ClaimedJob, known: Background | None) -> tu
         place = await desk.pool.place(job.frame_uuid)
     finally:
         desk.pool.let_go()
-    return await desk.pool.ask(place, question)
+    try:
+        return await desk.pool.ask(place, question)
+    except AnalyzerError as error:
+        # A picture that is refused is given up at once. Where there are others, one that refuses every picture must
+        # not be the only one who was asked.
+        another = desk.pool.another(place) if error.kind is ErrorKind.BAD_REQUEST else None
+        if another is None:
+            raise
+    return await desk.pool.ask(another, question)
 
 
 async def _question(desk: Desk, job: ClaimedJob, known: Background | None) -> Question:
