@@ -1,7 +1,8 @@
 """Being told to stop, where something else is caught.
 
 A task that is cancelled gives back what it holds on its way out. When that fails too, what is raised is no longer the
-cancellation but that failure; a loop that catches failures and goes on would then never stop.
+cancellation but that failure; a loop that catches failures and goes on would then never stop. `asyncio.wait_for` of
+Python 3.11, also inside a library, forgets a cancellation that comes at the same moment as what was waited for.
 """
 
 import asyncio

@@ -268,7 +268,8 @@ class Supervisor:
 
 async def _wait_at_most(event: asyncio.Event, seconds: float) -> None:
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await event.wait()
 
 
 def _copy_lines(source: IO[bytes], last_lines: deque[str]) -> None:

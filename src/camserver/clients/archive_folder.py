@@ -98,7 +98,8 @@ class FolderArchive:
             threads = self._threads[receiver.receiver_id] = ThreadPoolExecutor(THREADS_PER_ARCHIVE, name)
         call = asyncio.get_running_loop().run_in_executor(threads, partial(work, *args, **kwargs))
         try:
-            return await asyncio.wait_for(call, TIMEOUT_SEC)
+            async with asyncio.timeout(TIMEOUT_SEC):
+                return await call
         except TimeoutError:
             raise DeliveryError(
                 Trouble.RETRY,

@@ -267,7 +267,8 @@ async def _other(wanted: ProbeWanted, steps: Steps, facts: dict[str, str]) -> Pr
     )
     try:
         with steps.step("picture"):
-            shot = await asyncio.wait_for(source.grab(), wanted.keyframe_sec)
+            async with asyncio.timeout(wanted.keyframe_sec):
+                shot = await source.grab()
     except TimeoutError:
         raise Stopped(Cause.NO_VIDEO) from None
     finally:

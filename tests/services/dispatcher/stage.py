@@ -212,6 +212,15 @@ class Stage:
                 await self.store.write(_nothing)
                 await self.until(self._none_runs, "no job under way")
 
+    async def pass_time_until(self, condition: Callable[[], bool], what: str, step_sec: int = 30) -> None:
+        """Moves the clock on, step by step, until it holds: for loops whose turn may just be over."""
+
+        async def moved_on() -> bool:
+            await self.pass_time(step_sec, step_sec)
+            return condition()
+
+        await poll_async(moved_on, what)
+
     async def _none_runs(self) -> bool:
         return "running" not in await self.counts()
 

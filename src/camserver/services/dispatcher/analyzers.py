@@ -18,6 +18,7 @@ from camserver.domain.analysis import Analysis
 from camserver.domain.analyzers import Lane, choose, earliest_resume_at, is_anyone_there, jobs_wanted
 from camserver.domain.jobs import BreakerState, ErrorKind, JobPolicy, sends_vocabulary
 from camserver.domain.vocabulary import Vocabulary
+from camserver.services.dispatcher.turns import patiently
 from camserver.services.dispatcher.vocabulary import ActiveVocabulary, Supply
 from camserver.store import Store, analyzers
 from camserver.store.analyzers import Seen
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 STEP_SEC = 1.0
-STORE_PAUSE_SEC = 1.0
 # An analyzer that had nothing to do, or that is away, is asked for its health this often.
 HEALTH_EVERY_MS = 5_000
 REPORT_EVERY_MS = 5_000
@@ -152,16 +152,8 @@ class Pool:
                 if not sends_vocabulary(error.kind, sent_already):
                     raise
             sent_already = True
-            await self._push(analyzer, sent)
-
-    async def _push(self, analyzer: Analyzer, sent_before: int) -> None:
-        """Waits for a store that is away: the vocabulary is read from it."""
-        while True:
-            try:
-                return await analyzer.supply.push(sent_before)
-            except Retry as error:
-                log.warning("store_awaited", why=error.message)
-                await self.clock.sleep(STORE_PAUSE_SEC)
+            # Patiently: the vocabulary is read from the store.
+            await patiently(self.clock, analyzer.supply.push, sent)
 
     def _remember(self, request_id: str, index: int) -> None:
         if len(self.analyzers) > 1:

@@ -9,7 +9,6 @@ import asyncio
 import base64
 import hashlib
 import json
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -50,9 +49,10 @@ from camserver.domain.deliveries import (
 from camserver.domain.facts import DeliveryKind
 from camserver.objects.interface import Objects
 from camserver.objects.keys import Kind, frame_key
+from camserver.services.dispatcher.duty import on_duty
 from camserver.services.dispatcher.receivers import ReceiverBook
 from camserver.services.dispatcher.turns import take_turns
-from camserver.store import Store, archive, deliveries, duties, upkeep
+from camserver.store import Store, archive, deliveries, upkeep
 from camserver.store.archive import ArchivedPicture, Case, DueCopy, LeftOut, NewCopy
 from camserver.store.cameras import PicturePlace
 from camserver.store.receivers import TRIAL
@@ -266,26 +266,22 @@ class ArchiveSweeper:
         await take_turns(self.clock, SWEEP_EVERY_MS, "archive_sweep", self.turn)
 
     async def turn(self) -> None:
-        token = str(uuid.uuid4())
-        if (
-            await self.store.write(duties.take, DUTY, self.name, token, self.clock.now_ms(), 5 * SWEEP_EVERY_MS)
-            is None
-        ):
-            return
-        try:
-            # Before anything is thought removed for good, because its archive is.
-            await self.book.refresh()
-            days_ms = self.policy.closed_case_days * DAY_MS
-            await self.store.write(archive.release_closed, self.clock.now_ms() + days_ms)
-            known = {one.receiver_id: one for one in self.book.everywhere}
-            for receiver_id in await self.store.read(archive.archives):
-                receiver = known.get(receiver_id)
-                if receiver is None or receiver.kind not in self.archives:
-                    await self.store.write(archive.forget_unreachable, receiver_id, self.clock.now_ms())
-                else:
-                    await self._sweep(receiver)
-        finally:
-            await self.store.write(duties.release, DUTY, token)
+        async with on_duty(self.store, self.clock, DUTY, self.name, 5 * SWEEP_EVERY_MS) as is_ours:
+            if is_ours:
+                await self._sweep_all()
+
+    async def _sweep_all(self) -> None:
+        # Before anything is thought removed for good, because its archive is.
+        await self.book.refresh()
+        days_ms = self.policy.closed_case_days * DAY_MS
+        await self.store.write(archive.release_closed, self.clock.now_ms() + days_ms)
+        known = {one.receiver_id: one for one in self.book.everywhere}
+        for receiver_id in await self.store.read(archive.archives):
+            receiver = known.get(receiver_id)
+            if receiver is None or receiver.kind not in self.archives:
+                await self.store.write(archive.forget_unreachable, receiver_id, self.clock.now_ms())
+            else:
+                await self._sweep(receiver)
 
     async def _sweep(self, receiver: Receiver) -> None:
         removed: list[DueCopy] = []

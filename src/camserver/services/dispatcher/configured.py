@@ -14,12 +14,13 @@ import uuid_utils
 
 from camserver.base.clock import Clock
 from camserver.base.credentials import Sealed, open_sealed, seal
-from camserver.base.errors import BadInput, Conflict, DataUnusable, Retry
+from camserver.base.errors import BadInput, Conflict, DataUnusable
 from camserver.base.log import get_logger
 from camserver.base.secrets import Secret
 from camserver.clients.drive_tokens import parse_account
 from camserver.domain.deliveries import ReceiverKind
 from camserver.domain.people import Principal, Role
+from camserver.services.dispatcher.turns import patiently
 from camserver.store import Store, receivers, tenants
 from camserver.store.core import ScopedStore
 from camserver.store.receivers import NewReceiver, ReceiverChange, StoredReceiver, secrets_of
@@ -31,7 +32,6 @@ log = get_logger(__name__)
 
 NAME: Final = "webhook (configuration)"
 DRIVE_NAME: Final = "drive (configuration)"
-STORE_PAUSE_SEC = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +77,11 @@ def _read_key(file: Path) -> dict[str, Secret] | None:
 
 
 async def _keep(store: Store, clock: Clock, name: str, named: Named | None, key: bytes) -> None:
-    while True:
-        try:
-            await _bring_in_line(store, clock, name, named, key)
-            return
-        except Retry as error:
-            log.warning("configured_receiver_put_off", receiver=name, why=error.message)
-            await clock.sleep(STORE_PAUSE_SEC)
-        except (BadInput, Conflict) as error:
-            # Another dispatcher that started at the same time was first.
-            log.info("configured_receiver_left", receiver=name, why=error.message)
-            return
+    try:
+        await patiently(clock, _bring_in_line, store, clock, name, named, key)
+    except (BadInput, Conflict) as error:
+        # Another dispatcher that started at the same time was first.
+        log.info("configured_receiver_left", receiver=name, why=error.message)
 
 
 async def _bring_in_line(store: Store, clock: Clock, name: str, named: Named | None, key: bytes) -> None:

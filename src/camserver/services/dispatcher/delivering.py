@@ -34,11 +34,11 @@ from camserver.services.dispatcher.delivery_desk import (
     IDLE_SEC,
     KIND_IN_FLIGHT,
     SEVERAL,
-    STORE_PAUSE_SEC,
     DeliveryDesk,
     Lane,
 )
 from camserver.services.dispatcher.delivery_locks import renew_delivery_locks, sweep_deliveries
+from camserver.services.dispatcher.turns import STORE_PAUSE_SEC, patiently, until_set
 from camserver.store import deliveries
 from camserver.store.deliveries import Wanted
 from camserver.store.delivery_endings import Failed, Settled
@@ -70,7 +70,7 @@ async def _claim_and_start(desk: DeliveryDesk, group: asyncio.TaskGroup) -> None
     _put_in_lanes(desk, claimed)
     _start(desk, group)
     if len(claimed) < AHEAD // 2:
-        await _wait_for_more(desk)
+        await until_set(desk.hungry, desk.clock, IDLE_SEC)
 
 
 def _put_in_lanes(desk: DeliveryDesk, claimed: Sequence[Claimed]) -> None:
@@ -125,17 +125,6 @@ def _start(desk: DeliveryDesk, group: asyncio.TaskGroup) -> None:
         desk.at_work[claimed.delivery_id, claimed.token] = group.create_task(_deliver(desk, lane, claimed, group))
         if lane.waiting and lane.room_to_start(now_ms) > 0:
             ready.append(lane)
-
-
-async def _wait_for_more(desk: DeliveryDesk) -> None:
-    """Until somebody is through with what was claimed, or a moment is over."""
-    woken = asyncio.create_task(desk.hungry.wait())
-    idle = asyncio.ensure_future(desk.clock.sleep(IDLE_SEC))
-    try:
-        await asyncio.wait({woken, idle}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        woken.cancel()
-        idle.cancel()
 
 
 async def _deliver(desk: DeliveryDesk, lane: Lane, claimed: Claimed, group: asyncio.TaskGroup) -> None:
@@ -233,14 +222,7 @@ def _failed(desk: DeliveryDesk, claimed: Claimed, error: DeliveryError) -> Faile
 
 async def _settled(desk: DeliveryDesk, claimed: Claimed, ending: Ending | Failed) -> None:
     settled = Settled(claimed.delivery_id, claimed.token, ending)
-    while True:
-        try:
-            is_kept = await desk.settler.submit(settled)
-            break
-        except Retry as error:
-            # One that was written without our learning of it finds its fence gone.
-            log.warning("store_awaited", why=error.message)
-            await desk.clock.sleep(STORE_PAUSE_SEC)
+    is_kept = await patiently(desk.clock, desk.settler.submit, settled)
     if not is_kept:
         desk.counters.fences_lost += 1
         log.warning("delivery_fence_lost", attempt=claimed.attempt)

@@ -16,7 +16,6 @@ from camserver.store.delivery_endings import Settled
 
 # How often empty queues are looked at.
 IDLE_SEC = 0.3
-STORE_PAUSE_SEC = 1.0
 # Claimed ahead in a lane, so that it need not wait for the store between two deliveries.
 AHEAD = 32
 # A claim that brings this many of a lane suggests that there are more.

@@ -5,8 +5,8 @@ from collections import deque
 
 from camserver.base.errors import Retry
 from camserver.base.log import get_logger
-from camserver.services.dispatcher.delivery_desk import STORE_PAUSE_SEC, DeliveryDesk
-from camserver.services.dispatcher.turns import take_turns
+from camserver.services.dispatcher.delivery_desk import DeliveryDesk
+from camserver.services.dispatcher.turns import STORE_PAUSE_SEC, take_turns
 from camserver.store import deliveries, delivery_endings
 
 log = get_logger(__name__)

@@ -15,6 +15,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from camserver import __version__
+from camserver.base.cancelling import go_on_unless_cancelled
 from camserver.base.clock import Clock
 from camserver.base.errors import BadInput, CamError, NotFound, Retry
 from camserver.base.log import get_logger
@@ -106,6 +107,7 @@ class MqttLink:
             except Exception:
                 # What is broken here must not keep other deliveries from going on.
                 log.exception("mqtt_link_broke", receiver=self.terms.receiver_uuid)
+            go_on_unless_cancelled()
             if self._clock.boot_ms() - started_ms >= LASTED_MS:
                 pause_sec = PAUSE_MIN_SEC
             # Spread out, or all that lost the same broker come back at the same moment.
@@ -173,6 +175,7 @@ class MqttLink:
                 raise
             except Retry as error:
                 log.warning("mqtt_states_put_off", why=error.message)
+            go_on_unless_cancelled()
             await self._clock.sleep(LOOK_EVERY_SEC)
 
     async def _tell_all(self, connection: Connection) -> None:

@@ -21,6 +21,7 @@ from camserver.services.dispatcher.health import follow_health
 from camserver.services.dispatcher.outbox import Outbox, open_outbox
 from camserver.services.dispatcher.pictures import Pictures
 from camserver.services.dispatcher.sweeping import Sweeper
+from camserver.services.dispatcher.turns import patiently
 from camserver.services.dispatcher.vocabulary import ActiveVocabulary
 from camserver.services.dispatcher.working import AskingTerms, Desk, claim_and_work, renew_locks
 from camserver.store import Store, jobs
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from camserver.config import Settings
 
 log = get_logger(__name__)
-
-STORE_PAUSE_SEC = 1.0
 
 
 async def run(store: Store, objects: Objects, clock: Clock, settings: "Settings", ready: Ready) -> None:
@@ -113,11 +112,7 @@ def _own_name() -> str:
 
 async def _first_vocabulary(vocabulary: ActiveVocabulary, clock: Clock) -> None:
     while vocabulary.current is None:
-        try:
-            await vocabulary.refresh()
-        except Retry as error:
-            log.warning("vocabulary_not_read", why=error.message)
-            await clock.sleep(STORE_PAUSE_SEC)
+        await patiently(clock, vocabulary.refresh)
 
 
 async def _put_down(desk: Desk) -> None:

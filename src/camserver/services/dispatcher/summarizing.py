@@ -8,16 +8,15 @@ not made.
 import json
 from typing import TYPE_CHECKING
 
-import uuid_utils
-
 from camserver.base.clock import Clock
 from camserver.base.log import get_logger
 from camserver.base.zones import zone_of
 from camserver.domain.deliveries import Child, Claimed, Ending, FanOut, Suppressed
 from camserver.domain.facts import DeliveryKind
 from camserver.domain.summaries import SummaryPolicy, body, last_period
+from camserver.services.dispatcher.duty import on_duty
 from camserver.services.dispatcher.turns import take_turns
-from camserver.store import Store, duties, summaries
+from camserver.store import Store, summaries
 from camserver.store.summaries import Site
 
 if TYPE_CHECKING:
@@ -40,14 +39,10 @@ async def summarize(store: Store, clock: Clock, policy: SummaryPolicy, owner: st
     """Makes what is due now."""
     if not policy.enabled:
         return
-    token = str(uuid_utils.uuid7())
-    if await store.write(duties.take, DUTY, owner, token, clock.now_ms()) is None:
-        return
-    try:
-        for site in await store.read(summaries.sites):
-            await _make(store, clock, policy, site)
-    finally:
-        await store.write(duties.release, DUTY, token)
+    async with on_duty(store, clock, DUTY, owner) as is_ours:
+        if is_ours:
+            for site in await store.read(summaries.sites):
+                await _make(store, clock, policy, site)
 
 
 async def _make(store: Store, clock: Clock, policy: SummaryPolicy, site: Site) -> None:

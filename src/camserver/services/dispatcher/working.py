@@ -6,9 +6,8 @@ whether the wait was too long.
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
 import uuid_utils
@@ -26,6 +25,7 @@ from camserver.domain.outcomes import Policies, decide
 from camserver.domain.vocabulary import Vocabulary
 from camserver.services.dispatcher.analyzers import Pool
 from camserver.services.dispatcher.pictures import Pictures
+from camserver.services.dispatcher.turns import STORE_PAUSE_SEC, patiently, until_set
 from camserver.store import Store, jobs, outcomes, questions
 from camserver.store.jobs import ClaimedJob, ClaimTerms, Failure
 from camserver.store.outcomes import Applied, Finished
@@ -34,14 +34,10 @@ from camserver.wire.analyzer import result_json
 
 log = get_logger(__name__)
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 # How often an empty queue is looked at.
 IDLE_SEC = 0.3
 # How often a state that keeps moving is decided again before the job is given back.
 DECISIONS_MAX = 20
-STORE_PAUSE_SEC = 1.0
 # An older picture says nothing about what moved.
 PREVIOUS_MAX_AGE_MS = 600_000
 
@@ -154,13 +150,7 @@ async def _wait_for_more(desk: Desk, is_full: bool) -> None:
     if not is_full:
         await desk.clock.sleep(IDLE_SEC)
         return
-    woken = asyncio.create_task(desk.pool.changed.wait())
-    idle = asyncio.ensure_future(desk.clock.sleep(IDLE_SEC))
-    try:
-        await asyncio.wait({woken, idle}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        woken.cancel()
-        idle.cancel()
+    await until_set(desk.pool.changed, desk.clock, IDLE_SEC)
 
 
 async def _work(desk: Desk, job: ClaimedJob, known: Background | None) -> None:
@@ -232,13 +222,13 @@ async def _settle_in_turn(desk: Desk, job: ClaimedJob, analysis: Analysis, vocab
     for _ in range(DECISIONS_MAX):
         outcome = decide(job.frame, analysis, job.view, vocabulary, desk.policies, desk.clock.now_ms())
         finished = Finished(job.job_id, job.token, outcome, tag_groups, kept)
-        applied = await _patiently(desk, desk.applier.submit, finished)
+        applied = await patiently(desk.clock, desk.applier.submit, finished)
         if applied is Applied.DONE:
             desk.counters.done += 1
             return
         if applied is Applied.STATE_MOVED:
             desk.counters.decided_again += 1
-            fresh = await _patiently(desk, _claimed_still, desk, job)
+            fresh = await patiently(desk.clock, _claimed_still, desk, job)
             if fresh:
                 job = fresh[0]
                 continue
@@ -251,16 +241,6 @@ async def _settle_in_turn(desk: Desk, job: ClaimedJob, analysis: Analysis, vocab
 async def _claimed_still(desk: Desk, job: ClaimedJob) -> tuple[ClaimedJob, ...]:
     """The job with its camera's state as it is now; nothing when its fence is lost."""
     return await desk.store.read(jobs.claimed, (job.job_id,), (job.token,), desk.terms)
-
-
-async def _patiently(desk: Desk, call: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Repeats a call while the store is away. One that was done without our learning of it finds the fence gone."""
-    while True:
-        try:
-            return await call(*args, **kwargs)
-        except Retry as error:
-            log.warning("store_awaited", why=error.message)
-            await desk.clock.sleep(STORE_PAUSE_SEC)
 
 
 async def _give_back(desk: Desk, job: ClaimedJob, error: AnalyzerError) -> None:
@@ -276,7 +256,7 @@ async def _give_back(desk: Desk, job: ClaimedJob, error: AnalyzerError) -> None:
     desk.counters.failed += 1
     log.info("attempt_failed", kind=error.kind.value, attempt=job.attempt, follows=str(follows), why=error.message)
     failure = Failure(job.job_id, job.token, follows, f"{error.kind.value}: {error.message}")
-    await _patiently(desk, desk.failer.submit, failure)
+    await patiently(desk.clock, desk.failer.submit, failure)
 
 
 async def renew_locks(desk: Desk) -> None:
