@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from camserver import __version__
-from camserver.base.cancelling import go_on_unless_cancelled
+from camserver.base.cancelling import apart, go_on_unless_cancelled
 from camserver.base.clock import Clock
 from camserver.base.errors import BadInput, CamError, NotFound, Retry
 from camserver.base.log import get_logger
@@ -100,7 +100,7 @@ class MqttLink:
         while True:
             started_ms = self._clock.boot_ms()
             try:
-                await self._connected()
+                await apart(self._connected())
             except CamError as error:
                 log.warning("mqtt_link_down", receiver=self.terms.receiver_uuid, why=error.message)
                 self._note(error.message)
@@ -188,7 +188,7 @@ class MqttLink:
         after_key = 0
         while len(found) < CAMERAS_MAX:
             standings = await self._store.read(camera_standings.page, after_key)
-            await self._tell(connection, standings)
+            await apart(self._tell(connection, standings))
             found += [standing.camera_key for standing in standings]
             if len(standings) < camera_standings.PAGE:
                 await self._forget(connection, set(self._told) - set(found))
@@ -200,7 +200,7 @@ class MqttLink:
         if not camera_keys:
             return
         standings = await self._store.read(camera_standings.some, camera_keys)
-        await self._tell(connection, standings)
+        await apart(self._tell(connection, standings))
         await self._forget(connection, set(camera_keys) - {standing.camera_key for standing in standings})
 
     async def _announce(self, connection: Connection) -> None:

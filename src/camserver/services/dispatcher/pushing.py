@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from camserver.base.cancelling import apart
 from camserver.base.clock import Clock
 from camserver.base.credentials import open_sealed
 from camserver.base.errors import BadInput, DataUnusable
@@ -88,7 +89,8 @@ class PushSender:
             )
         if len(found) == push_subscriptions.PER_MESSAGE_MAX:
             log.warning("push_subscriptions_beyond_bound", receiver=receiver.name, most=len(found))
-        tally = await self._send_all([one for one in found if one.subscription_uuid not in over], receiver, outgoing)
+        untold = [one for one in found if one.subscription_uuid not in over]
+        tally = await apart(self._send_all(untold, receiver, outgoing))
         now_ms = self._clock.now_ms()
         if not tally.errors:
             failed = [one.subscription_uuid for one in tally.failed]
