@@ -73,6 +73,7 @@ class Keyframes:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
         self._news = asyncio.Event()
+        self._is_awaited = False  # waking the loop for nobody costs more than keeping the picture
         self._group: Group | None = None  # the newest that shows a picture
         self._coming: Group | None = None  # one that will, when it has recovered
         self._miss: Miss | None = None
@@ -138,6 +139,7 @@ class Keyframes:
             with self._lock:
                 if self._miss is not None or self._last_boot_ms is not None:
                     return self._miss
+                self._is_awaited = True
             await self._news.wait()
 
     async def take(self, newest: bool = False) -> tuple[Packet, ...] | Miss:
@@ -152,13 +154,16 @@ class Keyframes:
                     return taken
                 if self._miss is not None:
                     return self._miss
+                self._is_awaited = True
             await self._news.wait()
 
     def offer(self, packet: Packet) -> None:
         with self._lock:
             is_first = self._last_boot_ms is None
             self._last_boot_ms = packet.boot_ms
-            is_news = self._accept(packet) or is_first
+            is_news = (self._accept(packet) or is_first) and self._is_awaited
+            if is_news:
+                self._is_awaited = False
         if is_news:
             self._tell()
 

@@ -55,9 +55,9 @@ class Stream:
     raw: RawShape | None = None  # of rawvideo only
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Packet:
-    """One access unit."""
+    """One access unit. Never changed; frozen ones take several times as long to make."""
 
     stream: Stream
     pts: int | None

@@ -13,6 +13,7 @@ from camserver.config import Settings, load
 from camserver.domain.workers import WorkerState
 from camserver.services.worker import service
 from camserver.services.worker.link import CONNECT_SEC
+from camserver.services.worker.spool_files import LookName
 from camserver.services.worker.waiting import end
 from camserver.wire.looks import LookUpload
 from camserver.wire.worker import (
@@ -314,8 +315,12 @@ async def test_server_away_looks_are_spooled_and_sent_when_it_is_back(worker: Ru
     spool = worker.data_dir / "spool" / "looks"
     await worker.pass_until(lambda: len(list(spool.iterdir())) >= 5, "spooled looks", bound_ms=60_000)
     assert not worker.ready.is_ready
+    files = list(spool.iterdir())
+    names = [LookName.parse(file.name) for file in files]
+    spooled = {name.seq for name in names if name is not None}
     async with worker.control:
-        await worker.pass_until(lambda: list(spool.iterdir()) == [], "an empty spool")
+        await worker.pass_until(lambda: spooled <= set(worker.control.seqs()), "what was spooled")
+        await until(lambda: not any(file.exists() for file in files), "a spool without them")
         seqs = worker.control.seqs()
         assert sorted(set(seqs)) == list(range(1, max(seqs) + 1))
         await worker.pass_until(lambda: worker.ready.is_ready, "the socket too")

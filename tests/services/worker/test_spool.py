@@ -13,6 +13,7 @@ from camserver.services.worker.spool import Dropped, Spool
 from camserver.services.worker.spool_files import SpoolFiles
 from camserver.wire.looks import LookUpload
 from tests.rig import small_disk as rig
+from tests.rig.polling import until
 from tests.services.worker.build import FollowingClock, look, reported, roomy_spool, spooled
 
 BLOCK = 4096
@@ -119,7 +120,7 @@ async def test_memory_is_bounded_and_its_drops_are_told(tmp_path: Path, monkeypa
 
 
 async def test_look_from_memory_leaves_when_it_was_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SpoolFiles, "write", lambda self, one: None)  # the disk fails
+    monkeypatch.setattr(SpoolFiles, "write", lambda self, *one: None)  # the disk fails
     async with opened(tmp_path) as spool:
         assert not await spool.add(look(1))
         entry = spool.take(0, fresh_first=True)
@@ -290,6 +291,38 @@ async def roomy(folder: Path) -> AsyncIterator[Spool]:
         yield spool
     finally:
         await spool.close()
+
+
+async def test_files_of_looks_that_the_server_has_go_soon_and_at_the_end(tmp_path: Path) -> None:
+    async with opened(tmp_path) as spool:
+        await spool.add(look(1))
+        first = spool.take(0, fresh_first=False)
+        assert first is not None
+        await spool.acknowledged(first)
+        await until(lambda: list((tmp_path / "looks").iterdir()) == [], "a spool without files")
+        await spool.add(look(2))
+        second = spool.take(0, fresh_first=False)
+        assert second is not None
+        await spool.acknowledged(second)
+    assert list((tmp_path / "looks").iterdir()) == []
+
+
+async def test_only_so_much_is_at_hand_and_the_rest_is_read_from_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("camserver.services.worker.spool.AT_HAND_MAX_BYTES", 250_000)
+    looks = [look(seq, size_bytes=100_000) for seq in range(1, 6)]
+    async with opened(tmp_path) as spool:
+        for one in looks:
+            await spool.add(one)
+        assert len(spool._at_hand) == 2
+        while (entry := spool.take(0, fresh_first=False)) is not None:
+            loaded = await spool.load(entry)
+            assert loaded is not None
+            assert loaded.infer == looks[entry.name.seq - 1].infer
+            await spool.acknowledged(entry)
+        assert not spool._at_hand
+        assert spool._at_hand_bytes == 0
 
 
 async def test_many_cameras_add_at_once_and_all_is_kept(tmp_path: Path) -> None:

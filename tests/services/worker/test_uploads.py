@@ -69,6 +69,7 @@ async def test_recorded_look_leaves_the_spool(
     (sent,) = control.uploads
     assert sent.infer == look(1).infer
     assert sending.uploader.recorded == 1
+    await spool.delete_sent()
     assert list((tmp_path / "spool" / "looks").iterdir()) == []
 
 
@@ -356,8 +357,9 @@ async def test_server_that_never_answers_is_given_up(
 
 
 async def test_damaged_spool_file_is_reported_and_stops_nothing(
-    control: ScriptedControl, spool: Spool, sender: Sender, tmp_path: Path
+    control: ScriptedControl, spool: Spool, sender: Sender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("camserver.services.worker.spool.AT_HAND_MAX_BYTES", 0)  # it is read from its file
     for seq in (1, 2):
         await spool.add(look(seq))
     damaged = min((tmp_path / "spool" / "looks").iterdir())

@@ -18,9 +18,9 @@ from camserver.media.packets import Miss
 # How often each one is asked whether it goes on.
 TICK_SEC = 0.5
 # With many cameras something arrives at every moment. What comes within this time is read together: within 20 ms that
-# took up to a third less CPU than waking up for each (50 cameras), within 100 ms another fifth less. With few cameras
-# it is read at once.
-GATHER_SEC = 0.1
+# took up to a third less CPU than waking up for each (50 cameras), within 100 ms another fifth less, within 200 ms a
+# little less still. Looks may be that much older; with few cameras it is read at once.
+GATHER_SEC = 0.2
 GATHER_FROM = 8
 # The same when one of them can't wait so long.
 GATHER_HASTY_SEC = 0.02

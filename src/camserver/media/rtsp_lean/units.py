@@ -34,8 +34,10 @@ _DOLLAR = 0x24
 _NUMBERS = bytes(range(256))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Unit:
+    """Never changed; frozen ones take several times as long to make."""
+
     data: bytes  # Annex B
     time: int  # when it is shown, in the track's clock, from 0; unwrapped
     is_in_order: bool  # whether pictures come in the order they are shown in

@@ -5,10 +5,13 @@ disk is full, the oldest quiet looks go first, then the oldest, but a quiet look
 A look for which there is no room at all is held in memory, a few of them, and sent from there, or moved to disk when
 there is room again. Every look that is dropped is counted and told by `take_drops`; the server sees the hole in seq.
 
-Files are written by one thread, so that no event loop waits for a disk.
+Files are written by one thread, so that no event loop waits for a disk. Each call of it costs as much as the work it
+does, so there are few: the newest looks are also kept in memory, from where they are sent, and files of looks that
+the server has are deleted several at a time.
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,6 +30,11 @@ log = get_logger(__name__)
 FREE_FLOOR_BYTES = 200_000_000
 MEMORY_LOOKS_MAX = 64
 MEMORY_MAX_BYTES = 16_000_000
+# Looks that are durable and at hand too, for an uploader that keeps up.
+AT_HAND_MAX_BYTES = 8_000_000
+# Files of looks that the server has are deleted at the latest after this time, or when they are this many.
+LEAVE_SEC = 0.5
+LEAVE_MAX = 64
 
 T = TypeVar("T")
 Args = TypeVarTuple("Args")
@@ -57,6 +65,11 @@ class Spool:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spool")
         self._writing = asyncio.Lock()
         self._writes: set[asyncio.Task[bool]] = set()
+        self._at_hand: OrderedDict[LookName, LookUpload] = OrderedDict()
+        self._at_hand_bytes = 0
+        self._leaving: list[LookName] = []  # files to delete
+        self._delete_timer: asyncio.TimerHandle | None = None
+        self._deletions: set[asyncio.Task[None]] = set()
         self._drops: dict[LeaseKey, Dropped] = {}
         # camera_id -> (generation, seq): the highest ever seen, also of looks that have left since.
         self._highest: dict[str, tuple[int, int]] = {}
@@ -82,6 +95,7 @@ class Spool:
     async def close(self) -> None:
         """Ends after the writes under way; nothing may be added any more."""
         await asyncio.gather(*self._writes, return_exceptions=True)
+        await self.delete_sent()
         await self._disk(self._files.close)
         self._thread.shutdown()
 
@@ -117,8 +131,9 @@ class Spool:
 
     async def load(self, entry: Entry) -> LookUpload | None:
         """The look of an entry. None when its file is damaged: then it has been set aside."""
-        if entry.in_memory is not None:
-            return entry.in_memory
+        at_hand = entry.in_memory or self._at_hand.get(entry.name)
+        if at_hand is not None:
+            return at_hand
         try:
             return await self._disk(self._files.read, entry.name)
         except BadInput as error:
@@ -127,10 +142,30 @@ class Spool:
             return None
 
     async def acknowledged(self, entry: Entry) -> None:
-        """The server has it."""
-        if entry.in_memory is None:
-            await self._disk(self._files.remove, entry.name)
+        """The server has it. Its file goes soon; if it comes back after a crash, it is sent again, to no harm."""
         self._forget(entry)
+        if entry.in_memory is not None:
+            return
+        self._leaving.append(entry.name)
+        if len(self._leaving) >= LEAVE_MAX:
+            await self.delete_sent()
+        elif self._delete_timer is None:
+            self._delete_timer = asyncio.get_running_loop().call_later(LEAVE_SEC, self._delete_in_background)
+
+    async def delete_sent(self) -> None:
+        """Deletes the files of looks that the server has."""
+        if self._delete_timer is not None:
+            self._delete_timer.cancel()
+            self._delete_timer = None
+        leaving, self._leaving = self._leaving, []
+        if leaving:
+            await self._disk(self._files.remove_all, leaving)
+        await asyncio.gather(*(self._deletions - {asyncio.current_task()}), return_exceptions=True)
+
+    def _delete_in_background(self) -> None:
+        task = asyncio.ensure_future(self.delete_sent())
+        self._deletions.add(task)
+        task.add_done_callback(self._deletions.discard)
 
     async def refused(self, entry: Entry) -> None:
         """It will never be accepted, so it is kept for a person to look at, within bounds."""
@@ -158,9 +193,11 @@ class Spool:
             await self._left.wait()
 
     async def until_empty(self) -> None:
+        """Until the server has every look, and no file is left."""
         while self._backlog.looks:
             self._left.clear()
             await self._left.wait()
+        await self.delete_sent()
 
     def next_wake_boot_ms(self) -> int | None:
         return self._backlog.next_wake_boot_ms()
@@ -177,12 +214,18 @@ class Spool:
             name = LookName.of(look)
             quiet = name.quiet
             self._note_seq(name)
-            if await self._make_room(size_bytes, quiet):
-                found = await self._disk(self._files.write, look)
+            over_bytes = self.disk_bytes + size_bytes - self._max_bytes
+            if over_bytes <= 0 or await self._drop_bytes(over_bytes, quiet):
+                found = await self._disk(self._files.write, look, self._free_floor_bytes)
+                if found is None and self._leaving:
+                    await self.delete_sent()
+                    found = await self._disk(self._files.write, look, self._free_floor_bytes)
+                # Somebody else may fill the disk. Then the spool stays as large as it is, not more and not less.
                 if found is None and await self._drop_bytes(size_bytes, quiet):
                     found = await self._disk(self._files.write, look)
                 if found is not None:
                     self._backlog.add(Entry(found.name, found.size_bytes))
+                    self._keep_at_hand(found.name, look)
                     self.came.set()
                     await self._move_from_memory()
                     return True
@@ -192,27 +235,14 @@ class Spool:
     async def _move_from_memory(self) -> None:
         """Makes durable what was held in memory, as far as there is room again."""
         while (entry := self._backlog.first_in_memory()) is not None and entry.in_memory is not None:
-            if await self._over_bytes(on_disk_bytes(entry.size_bytes)) > 0:
+            if self.disk_bytes + on_disk_bytes(entry.size_bytes) > self._max_bytes:
                 return
-            found = await self._disk(self._files.write, entry.in_memory)
+            found = await self._disk(self._files.write, entry.in_memory, self._free_floor_bytes)
             if found is None:
                 return
             if not self._backlog.move_to_disk(entry, found.size_bytes):
                 # It was taken to be sent meanwhile, or has left.
                 await self._disk(self._files.remove, found.name)
-
-    async def _over_bytes(self, size_bytes: int) -> int:
-        """How much too large the spool would be with so much more."""
-        over_bytes = self.disk_bytes + size_bytes - self._max_bytes
-        if await self._disk(self._files.free_bytes) - size_bytes < self._free_floor_bytes:
-            # Somebody else may fill the disk. Then the spool stays as large as it is, not more and not less.
-            over_bytes = max(over_bytes, size_bytes)
-        return over_bytes
-
-    async def _make_room(self, size_bytes: int, quiet: bool) -> bool:
-        """Whether the spool may grow by `size_bytes`, after dropping what has to go for it."""
-        over_bytes = await self._over_bytes(size_bytes)
-        return over_bytes <= 0 or await self._drop_bytes(over_bytes, quiet)
 
     async def _drop_bytes(self, wanted_bytes: int, quiet_only: bool) -> bool:
         """Drops looks until so much is free again. False, and nothing more, when there are not enough."""
@@ -259,7 +289,19 @@ class Spool:
             else Dropped(old.count + 1, min(old.first_seq, name.seq), max(old.last_seq, name.seq))
         )
 
+    def _keep_at_hand(self, name: LookName, look: LookUpload) -> None:
+        self._at_hand[name] = look
+        self._at_hand_bytes += _size(look)
+        while self._at_hand_bytes > AT_HAND_MAX_BYTES:
+            self._let_go(next(iter(self._at_hand)))
+
+    def _let_go(self, name: LookName) -> None:
+        look = self._at_hand.pop(name, None)
+        if look is not None:
+            self._at_hand_bytes -= _size(look)
+
     def _forget(self, entry: Entry) -> None:
+        self._let_go(entry.name)
         self._backlog.remove(entry)
         self._left.set()
 

@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import os
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,10 +108,13 @@ class SpoolFiles:
                 os.close(fd)
         self._looks_fd = self._lock_fd = -1
 
-    def write(self, look: LookUpload) -> FoundFile | None:
-        """Makes a look durable. None when the disk is full or fails: then no part of the look is there."""
+    def write(self, look: LookUpload, free_floor_bytes: int = 0) -> FoundFile | None:
+        """Makes a look durable. None when it would leave less free than the floor, or when the disk is full or fails:
+        then no part of the look is there."""
         name = LookName.of(look)
         data = encode(look)
+        if free_floor_bytes and self.free_bytes() - on_disk_bytes(len(data)) < free_floor_bytes:
+            return None
         path = self._looks / name.file_name
         draft = path.with_name(path.name + DRAFT_SUFFIX)
         try:
@@ -144,6 +148,10 @@ class SpoolFiles:
             path.unlink(missing_ok=True)
         except OSError as error:
             log.error("look can't be deleted: check the disk", file=path.name, cause=error.strerror)
+
+    def remove_all(self, names: Iterable[LookName]) -> None:
+        for name in names:
+            self.remove(name)
 
     def set_aside(self, name: LookName) -> None:
         """Keeps the file for a person to look at; where even that fails, it goes, because it must not come back."""
