@@ -1,31 +1,30 @@
 """The answer to an errand: `POST /v1/errands` with a header and at most one object in one body (docs/protocol.md).
 
-    4 bytes   length of the header, big-endian
-    header    JSON, an ErrandHeader
+    header    an ErrandHeader
     object    `bytes` bytes: a JPEG picture or an MP4 clip
 
 The question is `Errand` in wire/worker.py. This module packs and unpacks; who may answer is decided by control.
 """
 
-import struct
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError, model_validator
 
 from camserver.base.errors import BadInput
+from camserver.wire.framing import LENGTH_BYTES, framed, header_of
 from camserver.wire.worker import EpochMs, IntentId, Message, problems
 
 ERRANDS_PATH: Final = "/v1/errands"
 CONTENT_TYPE: Final = "application/vnd.camserver.errand"
 HEADER_MAX_BYTES: Final = 262_144
 OBJECT_MAX_BYTES: Final = 64_000_000
-BODY_MAX_BYTES: Final = 4 + HEADER_MAX_BYTES + OBJECT_MAX_BYTES
+BODY_MAX_BYTES: Final = LENGTH_BYTES + HEADER_MAX_BYTES + OBJECT_MAX_BYTES
 JPEG: Final = "image/jpeg"
 MP4: Final = "video/mp4"
 
 ObjectType: TypeAlias = Literal["", "image/jpeg", "video/mp4"]
-_LENGTH = struct.Struct("!I")
+_WHAT: Final = "an errand"
 
 
 class ErrandHeader(Message):
@@ -73,30 +72,15 @@ def pack(header: ErrandHeader, body: bytes = b"") -> bytes:
     """The body of an upload."""
     if len(body) != header.bytes:
         raise BadInput(f"errand {header.errand_id} says {header.bytes} bytes but has {len(body)}")
-    text = header.model_dump_json().encode()
-    if len(text) > HEADER_MAX_BYTES:
-        raise BadInput(f"the header of an errand is {len(text)} bytes long, more than {HEADER_MAX_BYTES}")
-    return b"".join((_LENGTH.pack(len(text)), text, body))
+    return framed(_WHAT, header.model_dump_json(), HEADER_MAX_BYTES, body)
 
 
 def unpack(data: bytes | bytearray | memoryview) -> ErrandUpload:
     """The parts of a body, which must be exactly as long as its header says."""
-    view = memoryview(data)
-    if len(view) < _LENGTH.size:
-        raise BadInput(f"an upload of {len(view)} bytes is cut off before its header")
-    (header_bytes,) = _LENGTH.unpack_from(view)
-    if header_bytes > HEADER_MAX_BYTES:
-        raise BadInput(f"the header of an errand is {header_bytes} bytes long, more than {HEADER_MAX_BYTES}")
-    start = _LENGTH.size + header_bytes
-    if len(view) < start:
-        raise BadInput(f"an upload of {len(view)} bytes is cut off within its header of {header_bytes}")
-    try:
-        header = ErrandHeader.model_validate_json(bytes(view[_LENGTH.size : start]))
-    except ValidationError as error:
-        raise BadInput(f"the header of an errand is not understood: {problems(error)}") from None
-    if len(view) != start + header.bytes:
-        raise BadInput(f"an upload of {len(view)} bytes does not hold the {header.bytes} bytes its header names")
-    return ErrandUpload(header, bytes(view[start:]))
+    header, body = header_of(_WHAT, ErrandHeader, data, HEADER_MAX_BYTES)
+    if len(body) != header.bytes:
+        raise BadInput(f"an upload of {len(data)} bytes does not hold the {header.bytes} bytes its header names")
+    return ErrandUpload(header, bytes(body))
 
 
 def parse_answer(text: str | bytes) -> ErrandAnswer:

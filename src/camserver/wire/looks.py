@@ -1,20 +1,19 @@
 """The upload of a look: `POST /v1/looks` with a header and up to two pictures in one body (docs/protocol.md).
 
-    4 bytes   length of the header, big-endian
-    header    JSON, a LookHeader
+    header    a LookHeader
     infer     `infer_bytes` bytes, the picture that is analyzed
     full      `full_bytes` bytes, the picture as it came
 
 This module packs and unpacks; what a look is worth is decided by control.
 """
 
-import struct
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from camserver.base.errors import BadInput
+from camserver.wire.framing import LENGTH_BYTES, framed, header_of, parsed
 from camserver.wire.worker import (
     BootMs,
     CameraId,
@@ -33,9 +32,8 @@ HEADER_MAX_BYTES: Final = 40_960
 GATE_STATE_MAX_BYTES: Final = 16_384
 INFER_MAX_BYTES: Final = 5_000_000
 FULL_MAX_BYTES: Final = 20_000_000
-BODY_MAX_BYTES: Final = 4 + HEADER_MAX_BYTES + INFER_MAX_BYTES + FULL_MAX_BYTES
-
-_LENGTH = struct.Struct("!I")
+BODY_MAX_BYTES: Final = LENGTH_BYTES + HEADER_MAX_BYTES + INFER_MAX_BYTES + FULL_MAX_BYTES
+_WHAT: Final = "a look"
 
 Pixels = Annotated[int, Field(ge=0, le=65_535)]
 
@@ -129,38 +127,22 @@ def pack(header: LookHeader, infer: bytes = b"", full: bytes = b"") -> bytes:
             f"look {header.camera_id}/{header.generation}/{header.seq} says {header.infer_bytes} and "
             f"{header.full_bytes} bytes of pictures but has {len(infer)} and {len(full)}"
         )
-    text = header.model_dump_json(exclude_none=True).encode()
-    if len(text) > HEADER_MAX_BYTES:
-        raise BadInput(f"the header of a look is {len(text)} bytes long, more than {HEADER_MAX_BYTES}")
-    return b"".join((_LENGTH.pack(len(text)), text, infer, full))
+    return framed(_WHAT, header.model_dump_json(exclude_none=True), HEADER_MAX_BYTES, infer, full)
 
 
 def unpack(body: bytes | bytearray | memoryview) -> LookUpload:
     """The parts of a body, which must be exactly as long as its header says."""
-    view = memoryview(body)
-    if len(view) < _LENGTH.size:
-        raise BadInput(f"an upload of {len(view)} bytes is cut off before its header")
-    (header_bytes,) = _LENGTH.unpack_from(view)
-    if header_bytes > HEADER_MAX_BYTES:
-        raise BadInput(f"the header of a look is {header_bytes} bytes long, more than {HEADER_MAX_BYTES}")
-    start = _LENGTH.size + header_bytes
-    if len(view) < start:
-        raise BadInput(f"an upload of {len(view)} bytes is cut off within its header of {header_bytes}")
-    header = parse_header(bytes(view[_LENGTH.size : start]))
-    full_start = start + header.infer_bytes
-    if len(view) != full_start + header.full_bytes:
+    header, pictures = header_of(_WHAT, LookHeader, body, HEADER_MAX_BYTES)
+    if len(pictures) != header.infer_bytes + header.full_bytes:
         raise BadInput(
-            f"an upload of {len(view)} bytes does not hold the {header.infer_bytes} and {header.full_bytes} "
+            f"an upload of {len(body)} bytes does not hold the {header.infer_bytes} and {header.full_bytes} "
             "bytes of pictures that its header names"
         )
-    return LookUpload(header, bytes(view[start:full_start]), bytes(view[full_start:]))
+    return LookUpload(header, bytes(pictures[: header.infer_bytes]), bytes(pictures[header.infer_bytes :]))
 
 
 def parse_header(text: str | bytes) -> LookHeader:
-    try:
-        return LookHeader.model_validate_json(text)
-    except ValidationError as error:
-        raise BadInput(f"the header of a look is not understood: {problems(error)}") from None
+    return parsed(_WHAT, LookHeader, text)
 
 
 def parse_answer(text: str | bytes) -> LookAnswer:
