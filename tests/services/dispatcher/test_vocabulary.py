@@ -1,10 +1,13 @@
 """The analyzer has the vocabulary that the store calls active: at start, on a change, and when it says it has not."""
 
+import asyncio
 import json
 
 import pytest
 
+from camserver.clients.analyzer import AnalyzerClient
 from camserver.domain.vocabulary import SHIPPED_VERSION
+from camserver.services.dispatcher.vocabulary import ActiveVocabulary, Supply
 from camserver.store import vocabularies
 from camserver.store.vocabularies import Document
 from tests.domain.build import shipped_document
@@ -86,6 +89,22 @@ async def test_many_mismatches_at_once_send_it_once(stage: Stage) -> None:
         stage.analyzer.heal()
         await stage.until_status(done=3)
     assert puts(stage) == [SHIPPED_VERSION] * 2
+
+
+async def test_several_offers_at_once_send_it_once(stage: Stage) -> None:
+    """The look after an analyzer's health offers it too."""
+    active = ActiveVocabulary(stage.store)
+    await active.refresh()
+    client = AnalyzerClient(stage.analyzer.url, analyze_timeout_sec=60, schema_timeout_sec=60, health_timeout_sec=60)
+    supply = Supply(active, client)
+    try:
+        await asyncio.gather(*(supply.offer() for _ in range(5)))
+        assert puts(stage) == [SHIPPED_VERSION]
+        await activate(stage)
+        await asyncio.gather(*(supply.offer() for _ in range(5)))
+        assert puts(stage) == [SHIPPED_VERSION, NEXT_VERSION]
+    finally:
+        await client.close()
 
 
 async def test_a_second_mismatch_in_an_attempt_counts(stage: Stage) -> None:

@@ -69,21 +69,26 @@ class Supply:
             if sent_before is not None and sent_before != self.sent:
                 return
             await self._active.refresh_if_usable()
-            version, document = self._active.document()
-            await self._analyzer.put_vocabulary(version, document)
-            self.sent += 1
-            self._sent_version = version
-            log.info("vocabulary_sent", schema_version=version, analyzer=self._analyzer.host)
+            await self._put()
 
     async def offer(self) -> None:
         """Sends the active vocabulary unless the analyzer has it from us. One that is away gets it later."""
         try:
-            await self._active.refresh_if_usable()
-            current = self._active.current
-            if current is not None and current.version != self._sent_version:
-                await self.push()
+            # Several offer it at once: whoever comes second finds it sent.
+            async with self._sending:
+                await self._active.refresh_if_usable()
+                current = self._active.current
+                if current is not None and current.version != self._sent_version:
+                    await self._put()
         except (AnalyzerError, Retry) as error:
             log.info("vocabulary_not_sent", why=error.message, analyzer=self._analyzer.host)
         except CamError as error:
             # Not even the first one can be used.
             log.error("vocabulary_unusable", why=error.message, error_code=error.code)
+
+    async def _put(self) -> None:
+        version, document = self._active.document()
+        await self._analyzer.put_vocabulary(version, document)
+        self.sent += 1
+        self._sent_version = version
+        log.info("vocabulary_sent", schema_version=version, analyzer=self._analyzer.host)
