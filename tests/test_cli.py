@@ -62,6 +62,8 @@ def test_the_commands_are_these() -> None:
         *("config", "config show", "config check", "db", "db upgrade", "db check", "db status"),
         *("camera", "camera add", "camera list", "camera remove", "camera probe", "camera test"),
         *("camera discover", "camera rediscover", "camera import", "gate", "gate explain"),
+        *("camera hints", "camera presets", "analyze", "conformance"),
+        *("models", "models list", "models check", "models install", "models use", "models remove", "models update"),
         *("case", "case create", "case list", "case add", "case note", "case hold", "case close", "case export"),
         *("case verify", "case key", "retention", "retention show", "retention run"),
         *("llm", "llm test", "summary", "summary show"),

@@ -117,6 +117,16 @@ def test_up_leaves_another_analyzer_to_others(
     assert ("analyzer" in processes.wanted_processes(load(None, environ, tmp_path))) is runs
 
 
+def test_another_analyzer_or_an_installed_model_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assets, "_CHECKOUT", tmp_path)
+    passing_on = {"CAMSERVER_ANALYZER_DETECTOR": "remote", "CAMSERVER_ANALYZER_REMOTE_URL": "http://is21:9000"}
+    assert "analyzer" not in processes.wanted_processes(load(None, {}, tmp_path))
+    assert "analyzer" in processes.wanted_processes(load(None, passing_on, tmp_path))
+    assets.models_folder(tmp_path).mkdir()
+    assets.active_model_file(tmp_path).touch()
+    assert "analyzer" in processes.wanted_processes(load(None, {}, tmp_path))
+
+
 def test_a_model_of_ones_own_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assets, "_CHECKOUT", tmp_path)
     settings = load(None, {"CAMSERVER_ANALYZER_MODEL_PATH": "own.tflite"}, tmp_path)

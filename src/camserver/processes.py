@@ -62,7 +62,7 @@ def wanted_processes(settings: "Settings") -> list[str]:
     chosen = settings.analyzer
     if not chosen.is_own:
         wanted.remove("analyzer")
-    elif chosen.model_path is None and assets.find(assets.MODEL, settings.server.data_dir) is None:
+    elif chosen.needs_own_model and not assets.has_model(settings.server.data_dir):
         log.warning("no analyzer: nothing will be recognized", cause=assets.no_model(settings.server.data_dir))
         wanted.remove("analyzer")
     return wanted

@@ -30,6 +30,17 @@ def test_a_folder_is_no_file(checkout: Path) -> None:
     assert assets.find(assets.MODEL, checkout / "data") is None
 
 
+def test_an_installed_model_in_use_is_a_model_to_start_with(checkout: Path) -> None:
+    data = checkout / "data"
+    assert not assets.has_model(data)
+    assets.models_folder(data).mkdir(parents=True)
+    assets.active_model_file(data).touch()
+    assert assets.has_model(data)
+    assets.active_model_file(data).unlink()
+    (checkout / ".assets" / assets.MODEL).touch()
+    assert assets.has_model(data)
+
+
 def test_set_up_fetches_the_files_that_are_looked_for() -> None:
     listed = tomllib.loads((Path(__file__).parents[2] / "assets.toml").read_text())["asset"]
     needed = {entry["file"] for entry in listed if not entry.get("tests_only")}
@@ -38,5 +49,12 @@ def test_set_up_fetches_the_files_that_are_looked_for() -> None:
 
 def test_the_advice_names_every_way_out(tmp_path: Path) -> None:
     said = assets.no_model(tmp_path)
-    for word in (assets.MODEL, "make setup", str(tmp_path / "assets"), "analyzer.model_path", "analyzer.url"):
+    for word in (
+        assets.MODEL,
+        "make setup",
+        str(tmp_path / "assets"),
+        "analyzer.model_path",
+        "analyzer.url",
+        "camserver models",
+    ):
         assert word in said

@@ -101,6 +101,8 @@ async def test_all_are_added_where_the_simulator_plays_them(server: LocalServer,
         assert camera["source"] == {"type": "rtsp", "url": url, "has_credentials": False}
         assert (camera["name"], camera["enabled"]) == (wanted.name, True)
         assert camera["polling_interval_sec"] == INTERVAL_SEC
+    assert there["demo_street"]["own"]["hints"]["excluded_objects"] == ["camera.moved", "camera.occluded"]
+    assert there["demo_yard"]["own"]["hints"] is None
 
 
 async def test_adding_twice_adds_nothing(server: LocalServer) -> None:

@@ -14,6 +14,7 @@ from camserver.base.exits import Exit
 from camserver.clients.local_server import LocalServer
 from camserver.commands import camera_words
 from camserver.commands.shown import age, columns_of, reader_language, table
+from camserver.domain.presets import Preset
 from tests.rig.pictures import jpeg
 
 NOW_MS = 1_700_000_000_000
@@ -82,7 +83,9 @@ def run(*arguments: str, stdin: str | None = None) -> Result:
 def test_everything_a_camera_can_be_added_with(api: Api) -> None:
     api.answers["POST /api/cameras"] = {"camera_id": "yard"}
     options = ["--sub", "rtsp://h/2", "--transport", "udp", "--rotation", "90", "--device", "nvr", "--site", "north"]
-    result = run("add", "yard", "rtsp://h/1", *options, "--tls-pin", "AB:" * 31 + "CD", "--json")
+    result = run(
+        "add", "yard", "rtsp://h/1", *options, "--tls-pin", "AB:" * 31 + "CD", "--preset", "parking", "--json"
+    )
     assert json.loads(result.output) == {"camera_id": "yard"}
     [(_, body)] = api.asked
     assert body == {
@@ -95,6 +98,7 @@ def test_everything_a_camera_can_be_added_with(api: Api) -> None:
         "rotation": 90,
         "device": "nvr",
         "tls_pin": "ab" * 31 + "cd",
+        "hints": {"preset": "parking"},
     }
 
 
@@ -104,25 +108,113 @@ def test_the_list_shows_state_age_codec_and_interval(api: Api, monkeypatch: pyte
         "camera_id": "a", "name": "入口カメラ", "enabled": True, "state": "ACTIVE", "state_reason": "",
         "polling_interval_sec": 5.0, "caps": {"codec": "h264", "res": "1920x1080"},
         "latest": {"captured_at": NOW_MS - 12_000, "status": "ok"},
+        "own": {"hints": {"preset": "shop", "thresholds": {"person": 0.5}, "shelf_roi": None}},
         "health": {"state": "up", "since": 1, "cause": None, "issues": []},
     }  # fmt: skip
     bad = good | {
         "camera_id": "b", "name": "yard", "state": "PAUSED", "state_reason": "unauthorized", "caps": None,
+        "own": None,
         "latest": {"captured_at": NOW_MS - 7_300_000, "status": "error", "error_code": "unauthorized"},
         "health": {"state": "down", "since": 1, "cause": {"label_en": "wrong password", "label_ja": "認証エラー"},
                    "issues": []},
     }  # fmt: skip
-    off = good | {"camera_id": "c", "enabled": False, "latest": None}
+    off = good | {"camera_id": "c", "enabled": False, "latest": None, "own": {"hints": {"preset": "road"}}}
     api.answers["GET /api/cameras"] = {"cameras": [good, bad, off]}
     lines = run("list").output.splitlines()
-    assert lines[0].split() == ["ID", "NAME", "STATE", "HEALTH", "LAST", "LOOK", "CODEC", "SIZE", "EVERY"]
-    assert lines[1].split() == ["a", "入口カメラ", "ACTIVE", "up", "12", "s", "h264", "1920x1080", "5", "s"]
+    assert lines[0].split() == ["ID", "NAME", "STATE", "HEALTH", "LAST", "LOOK", "CODEC", "SIZE", "EVERY", "PRESET"]
+    assert lines[1].split() == [
+        "a",
+        "入口カメラ",
+        "ACTIVE",
+        "up",
+        "12",
+        "s",
+        "h264",
+        "1920x1080",
+        "5",
+        "s",
+        "shop",
+        "+",
+    ]
     assert "PAUSED (unauthorized)" in lines[2]
     assert "down (wrong password)" in lines[2]
     assert "2 h unauthorized" in lines[2]
     assert " OFF " in lines[3]
+    assert [line.split()[-1] for line in lines[2:]] == ["-", "road"]
     # Columns line up although one name is twice as wide as it is long.
     assert len({columns_of(line[: line.index("5 s")]) for line in lines[1:]}) == 1
+
+
+PATH = "/api/cameras/yard"
+
+
+def test_hints_are_changed_by_what_is_given_and_kept_otherwise(api: Api) -> None:
+    before = {"preset": "shop", "thresholds": {"person": 0.5}, "expected_objects": None, "shelf_roi": None}
+    after = {**before, "preset": "parking", "expected_objects": ["car", "dog"]}
+    api.answers |= {f"GET {PATH}": {"own": {"hints": before}}, f"PATCH {PATH}": {"own": {"hints": after}}}
+    result = run("hints", "yard", "--preset", "parking", "--expect", "car", "--expect", "dog")
+    assert api.asked[-1] == (f"PATCH {PATH}", {"hints": after})
+    assert result.output == "preset: parking\nthresholds: person=0.5\nexpected_objects: car, dog\n"
+    run("hints", "yard", "--clear", "--exclude", "Bird", "--threshold", "Human=0.7")
+    assert api.asked[-1][1] == {"hints": {"excluded_objects": ["bird"], "thresholds": {"human": 0.7}}}
+    run("hints", "yard", "--preset", "none")
+    assert api.asked[-1][1] == {"hints": {**before, "preset": None}}
+
+
+@pytest.mark.parametrize("own", [None, {"hints": None}])
+def test_without_a_change_hints_are_shown(api: Api, own: object) -> None:
+    api.answers[f"GET {PATH}"] = {"own": own}
+    assert run("hints", "yard").output == "Nothing is said to the analyzer of yard.\n"
+    assert json.loads(run("hints", "yard", "--json").output) == {"camera_id": "yard", "hints": None}
+    assert {call for call, _ in api.asked} == {f"GET {PATH}"}
+
+
+@pytest.mark.parametrize("odd", ["person", "person=", "person=much", "=0.5", "person=1.5", "person=nan"])
+def test_a_threshold_that_is_none_is_refused_before_anything_is_asked(api: Api, odd: str) -> None:
+    result = run("hints", "yard", "--threshold", odd)
+    assert result.exit_code != 0
+    assert api.asked == []
+
+
+def test_a_shelf_is_given_by_its_corners_or_a_file_and_shown_as_it_is_given(api: Api, tmp_path: Path) -> None:
+    corners, text = [[0.1, 0.2], [0.5, 0.25], [1.0, 0.0]], "0.1,0.2 0.5,0.25 1,0"
+    before = {"preset": "shop", "shelf_roi": None}
+    after = {**before, "shelf_roi": corners}
+    api.answers |= {f"GET {PATH}": {"own": {"hints": before}}, f"PATCH {PATH}": {"own": {"hints": after}}}
+    assert run("hints", "yard", "--shelf", text).output == f"preset: shop\nshelf_roi: {text}\n"
+    assert api.asked[-1] == (f"PATCH {PATH}", {"hints": after})
+    file = tmp_path / "shelf.json"
+    file.write_text(json.dumps(corners))
+    run("hints", "yard", "--shelf-file", str(file))
+    assert api.asked[-1][1] == {"hints": after}
+    run("hints", "yard", "--shelf", "none")
+    assert api.asked[-1][1] == {"hints": before}
+
+
+@pytest.mark.parametrize("odd", ["", "0.1", "0.1,0.2,0.3", "a,b", "0.1;0.2"])
+def test_corners_that_are_none_are_refused_before_anything_is_asked(api: Api, odd: str) -> None:
+    result = run("hints", "yard", "--shelf", odd)
+    assert (result.exit_code, api.asked) == (Exit.REFUSED.value, [])
+    assert "0.1,0.2 0.5,0.2" in result.output
+
+
+@pytest.mark.parametrize("odd", ["", "{}", "[]", "[[0.1]]", '[["0", "1"]]', "[[true, 1]]", "[0.1, 0.2]"])
+def test_a_file_without_corners_is_refused_by_its_name(api: Api, tmp_path: Path, odd: str) -> None:
+    file = tmp_path / "shelf.json"
+    file.write_text(odd)
+    result = run("hints", "yard", "--shelf-file", str(file))
+    assert (result.exit_code, api.asked) == (Exit.REFUSED.value, [])
+    assert "shelf.json" in result.output
+    assert run("hints", "yard", "--shelf", "none", "--shelf-file", str(file)).exit_code == Exit.REFUSED.value
+
+
+def test_the_presets_are_listed_in_both_languages(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = run("presets").output.splitlines()
+    assert lines[0].split() == ["PRESET", "PLACE", "EXPECTED", "BY", "DAY", "EXCLUDED"]
+    assert [line.split()[0] for line in lines[1:]] == list(Preset)
+    assert [one["preset"] for one in json.loads(run("presets", "--json").output)] == list(Preset)
+    monkeypatch.setenv("LC_ALL", "ja_JP.UTF-8")
+    assert "駐車場" in run("presets").output
 
 
 def test_no_cameras_are_said_apart(api: Api) -> None:

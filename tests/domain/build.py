@@ -27,7 +27,12 @@ def shipped_vocabulary() -> Vocabulary:
 
 
 def frame(
-    captured_at: int = T0, *, late: bool = False, blur_score: float | None = None, interval_ms: int = MIN
+    captured_at: int = T0,
+    *,
+    late: bool = False,
+    blur_score: float | None = None,
+    interval_ms: int = MIN,
+    is_watched: bool = False,
 ) -> FrameFacts:
     return FrameFacts(
         frame_id=1,
@@ -38,6 +43,7 @@ def frame(
         late=late,
         blur_score=blur_score,
         interval_ms=interval_ms,
+        is_watched=is_watched,
     )
 
 

@@ -14,8 +14,10 @@ from camserver.domain.detections import (
     Detection,
     DetectionPolicy,
     Hints,
+    Measured,
     Quality,
     interpret,
+    people,
     quality_tags,
 )
 from camserver.domain.vocabulary import SHIPPED_FILE, Vocabulary, parse_vocabulary
@@ -162,6 +164,78 @@ def test_a_threshold_of_the_caller_counts(thresholds: dict[str, float], expected
     assert said(seen("person", 0.6), hints=Hints(thresholds=thresholds))[0] == expected
 
 
+@pytest.mark.parametrize("name", ["car", "vehicle"])
+def test_what_is_expected_is_no_event_by_itself(name: str) -> None:
+    hints = Hints(expected=frozenset({name}))
+    assert said(seen("car", 0.45), hints=hints) == ("none", (), 0, False)
+    analysis = interpret([seen("car", 0.9), seen("dog", 0.6, RIGHT)], GOOD, hints, VOCABULARY, POLICY)
+    assert (analysis.primary_event, analysis.tags, analysis.count_hint) == ("animal", ("animal.dog",), 1)
+    assert [box.label for box in analysis.boxes] == ["car", "dog"], "what else is there is shown"
+
+
+def test_an_expected_person_has_neither_tags_nor_severity() -> None:
+    hints = Hints(night=True, expected=frozenset({"human"}))
+    worn = seen("backpack", 0.5, (0.15, 0.3, 0.25, 0.5))
+    more = Measured(people_tags=frozenset({"top_color.red"}))
+    analysis = interpret([seen("person"), worn, seen("dog", 0.6, RIGHT)], GOOD, hints, VOCABULARY, POLICY, more)
+    assert (analysis.primary_event, analysis.tags, analysis.severity) == ("animal", ("animal.dog",), 1)
+    assert people([seen("person"), seen("person", 0.3, RIGHT)], Hints(), POLICY) == (seen("person"),)
+    assert people([seen("person")], hints, POLICY) == ()
+
+
+def test_a_doubt_about_what_is_expected_is_none() -> None:
+    hints = Hints(expected=frozenset({"animal", "human"}))
+    analysis = interpret(
+        [seen("person", 0.7), seen("dog", 0.65), seen("car", 0.9, RIGHT)], GOOD, hints, VOCABULARY, POLICY
+    )
+    assert (analysis.primary_event, analysis.unknown_flag) == ("vehicle", False)
+
+
+@pytest.mark.parametrize(
+    ("found", "measured", "expected"),
+    [
+        # A covered or moved camera is an issue whatever is found.
+        (
+            [],
+            Measured(tampering_tags=frozenset({"camera.occluded"})),
+            ("camera_issue", ("camera.occluded",), 2, False),
+        ),
+        (
+            [seen("person")],
+            Measured(tampering_tags=frozenset({"camera.moved"})),
+            ("camera_issue", ("camera.moved", "count.single"), 2, False),
+        ),
+        # Something gone stands behind people and before vehicles.
+        ([], Measured(is_missing=True), ("object_missing", ("object_missing.suspected",), 2, False)),
+        ([seen("car")], Measured(is_missing=True), ("object_missing", ("object_missing.suspected",), 2, False)),
+        (
+            [seen("person")],
+            Measured(is_missing=True),
+            ("human", ("count.single", "object_missing.suspected"), 2, False),
+        ),
+        # What is said of people needs people.
+        (
+            [seen("person")],
+            Measured(people_tags=frozenset({"behavior.running", "top_color.blue"})),
+            ("human", ("behavior.running", "count.single", "top_color.blue"), 1, False),
+        ),
+        ([seen("car")], Measured(people_tags=frozenset({"top_color.blue"})), ("vehicle", (), 0, False)),
+    ],
+)
+def test_what_was_measured_counts(
+    found: list[Detection], measured: Measured, expected: tuple[str, tuple[str, ...], int, bool]
+) -> None:
+    analysis = interpret(found, GOOD, Hints(), VOCABULARY, POLICY, measured)
+    assert (analysis.primary_event, analysis.tags, analysis.severity, analysis.unknown_flag) == expected
+
+
+@pytest.mark.parametrize("name", ["camera.moved", "camera_issue"])
+def test_a_camera_that_turns_by_itself_can_be_left_alone(name: str) -> None:
+    moved = Measured(tampering_tags=frozenset({"camera.moved"}))
+    analysis = interpret([], GOOD, Hints(excluded=frozenset({name})), VOCABULARY, POLICY, moved)
+    assert not analysis.detected
+
+
 def test_every_word_is_in_the_shipped_vocabulary() -> None:
     tags = {meaning.tag for meaning in MEANINGS.values() if meaning.tag} | set(CARRIED.values())
     assert not [tag for tag in tags if not VOCABULARY.has(tag)]
@@ -189,17 +263,24 @@ _hints = st.builds(
     st.booleans(),
     st.frozensets(st.sampled_from([*MEANINGS, *Category]), max_size=3),
     st.dictionaries(st.sampled_from([*MEANINGS, *Category]), st.floats(0, 1), max_size=3),
+    st.frozensets(st.sampled_from([*MEANINGS, *Category]), max_size=3),
+)
+_measured = st.builds(
+    Measured,
+    st.frozensets(st.sampled_from(["top_color.red", "behavior.running"])),
+    st.frozensets(st.sampled_from(["camera.moved", "camera.occluded"])),
+    st.booleans(),
 )
 _vocabularies = st.sets(st.sampled_from(VOCABULARY.tags)).map(
     lambda tags: Vocabulary("some", ("none", "unknown", "human", "vehicle"), tuple(tags))
 )
 
 
-@given(_found, _quality, _hints, st.one_of(st.just(VOCABULARY), _vocabularies))
+@given(_found, _quality, _hints, st.one_of(st.just(VOCABULARY), _vocabularies), _measured)
 def test_whatever_is_found_the_answer_is_coherent(
-    found: list[Detection], quality: Quality, hints: Hints, vocabulary: Vocabulary
+    found: list[Detection], quality: Quality, hints: Hints, vocabulary: Vocabulary, measured: Measured
 ) -> None:
-    analysis = interpret(found, quality, hints, vocabulary, POLICY)
+    analysis = interpret(found, quality, hints, vocabulary, POLICY, measured)
     assert analysis.primary_event in vocabulary.primary_events
     assert all(vocabulary.has(tag) for tag in analysis.tags)
     assert list(analysis.tags) == sorted(set(analysis.tags))

@@ -1,8 +1,10 @@
 """What an analyzer is told about a camera besides the picture."""
 
+import json
+
 import pytest
 
-from camserver.domain.hints import camera_hints, time_band
+from camserver.domain.hints import OWN_CHARS_MAX, Told, camera_hints, time_band
 from tests.domain.build import T0
 
 HOUR_MS = 3_600_000
@@ -46,11 +48,38 @@ def test_hints_of_a_camera() -> None:
 
 def test_what_people_said_of_the_camera_goes_along_but_never_overrules_what_is_known() -> None:
     own = '{"excluded_objects": ["bird"], "thresholds": {"person": 0.7}, "time_band": "day", "preset": "balanced"}'
-    assert camera_hints(T0, "UTC", "local", 22, 5, own) == {
+    assert camera_hints(T0, "UTC", "local", 22, 5, Told(own)) == {
         "excluded_objects": ["bird"],
         "thresholds": {"person": 0.7},
         "time_band": "night",
         "network_zone": "local",
     }
-    for odd in ("[]", "null", "{", "7", '"text"', '{"thresholds": "' + "x" * 10_000 + '"}'):
-        assert camera_hints(T0, "UTC", "", 22, 5, odd) == {"time_band": "night"}
+    for odd in ("[]", "null", "{", "7", '"text"', '{"thresholds": "' + "x" * OWN_CHARS_MAX + '"}'):
+        assert camera_hints(T0, "UTC", "", 22, 5, Told(odd, odd)) == {"time_band": "night"}
+
+
+def test_masks_and_the_time_of_the_picture_before_go_along() -> None:
+    mask = [[0.1, 0.1], [0.4, 0.1], [0.4, 0.3]]
+    hints = camera_hints(T0, "", "", 22, 5, Told(None, json.dumps([mask])), previous_at_ms=T0 - 1500)
+    assert hints == {"privacy_masks": [mask], "prev_captured_at": "2025-12-31T23:59:58.500+00:00"}
+    assert camera_hints(T0, "", "", 22, 5, Told(None, "[]")) == {}
+
+
+def test_a_preset_is_told_in_the_contracts_words_and_by_the_time_of_day() -> None:
+    told = Told('{"preset": "shop"}')
+    night, day = (camera_hints(T0 + hour * HOUR_MS, "UTC", "", 22, 5, told) for hour in (0, 12))
+    assert (night["location_type"], night.get("expected_objects")) == ("shop", None)
+    assert (day["location_type"], day["expected_objects"]) == ("shop", ["human"])
+    excluded = json.dumps(day["excluded_objects"])
+    assert '"car"' in excluded
+    assert '"person"' not in excluded
+
+
+def test_where_the_time_is_not_known_nobody_is_expected() -> None:
+    assert "expected_objects" not in camera_hints(T0, "Nowhere", "", 22, 5, Told('{"preset": "shop"}'))
+
+
+def test_what_people_say_stands_in_the_place_of_what_the_preset_says() -> None:
+    own = {"preset": "parking", "expected_objects": ["truck"], "excluded_objects": [], "shelf_roi": None}
+    hints = camera_hints(T0, "", "", 22, 5, Told(json.dumps(own)))
+    assert hints == {"location_type": "parking", "expected_objects": ["truck"], "excluded_objects": []}

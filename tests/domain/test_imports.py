@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from camserver.domain.imports import COLUMNS, PROBLEMS_MAX, Imported, read_csv, without_login
+from camserver.domain.presets import Preset
 
 HEADER = "camera_id,name,url,user,password,polling_interval_sec\n"
 
@@ -17,11 +18,11 @@ def problems(imported: Imported) -> list[tuple[int | None, str | None]]:
 def test_a_list_of_cameras() -> None:
     text = (
         "camera_id,name,site,url,sub_url,user,password,polling_interval_sec,transport,tls_pin,rotation,device,"
-        "streams_max,clip_sec,mask_clock,do_not_process\n"
+        "streams_max,clip_sec,mask_clock,do_not_process,preset\n"
         'cam_1,"入口, 北",main,rtsp://10.0.0.9/1,rtsp://10.0.0.9/2,viewer," p,w ",5,UDP,'
         + "AB:"
         * 31
-        + "ab,90,nvr1,2,0,no,yes\n"
+        + "ab,90,nvr1,2,0,no,yes,Parking\n"
         "\n# a remark\n"
         "cam_2,,,rtsp://10.0.0.10/1\n"
     )
@@ -41,6 +42,7 @@ def test_a_list_of_cameras() -> None:
         "clip_sec": 0.0,
         "mask_clock": False,
         "do_not_process": True,
+        "hints": {"preset": "parking"},
     }
     assert (second.camera_id, second.name, second.site, second.values) == ("cam_2", "cam_2", None, {})
     assert second.where == "line 5"
@@ -78,6 +80,14 @@ def test_separators_line_ends_and_a_byte_order_mark(separator: str, newline: str
 )  # fmt: skip
 def test_what_is_wrong_is_named_by_line_and_column(text: str, wrong: list[tuple[int, str | None]]) -> None:
     assert problems(read_csv(text)) == wrong
+
+
+def test_an_unknown_preset_names_the_known_ones() -> None:
+    (problem,) = read_csv("camera_id,url,preset\ncam_1,rtsp://h/1,garden\n").problems
+    assert (problem.line, problem.column) == (2, "preset")
+    for preset in Preset:
+        assert preset in problem.said.ja
+        assert preset in problem.said.en
 
 
 def test_the_good_lines_of_a_bad_file_are_known() -> None:

@@ -1,6 +1,9 @@
 import pickle
 from dataclasses import replace
 
+import pytest
+
+from camserver.domain.analysis import Analysis
 from camserver.domain.facts import CameraView, DeliveryKind, EventAction, EventFacts, IncidentFacts, Still
 from camserver.domain.notices import DeliveryPolicy
 from camserver.domain.outcomes import Outcome, Policies, decide
@@ -139,3 +142,51 @@ def test_somebody_who_stands_still_stays_an_event() -> None:
         a_view = follow(a_view, outcome)
     assert actions == [EventAction.OPEN] + [EventAction.MERGE] * 59
     assert outcome.event.last_seen_at - outcome.event.start_at == 59 * MIN
+
+
+COVERED = analysis("camera_issue", tags=("camera.blur", "camera.occluded"), severity=2, confidence=None)
+MOVED = analysis("camera_issue", tags=("camera.moved",), severity=2, confidence=None)
+DARK = analysis("camera_issue", tags=("camera.blur", "camera.dark"), confidence=None)
+
+
+@pytest.mark.parametrize(
+    ("result", "is_watched", "seems_covered", "action"),
+    [
+        (COVERED, True, False, EventAction.NONE),
+        (MOVED, True, False, EventAction.NONE),
+        (replace(MOVED, boxes=(box(),)), True, False, EventAction.NONE),
+        # The looks after a cover differ in nothing any more; they are only poor.
+        (DARK, True, True, EventAction.NONE),
+        (DARK, True, False, EventAction.OPEN),
+        # Where the look has no measurements, nobody else would tell.
+        (COVERED, False, False, EventAction.OPEN),
+        (MOVED, False, False, EventAction.OPEN),
+        (DARK, False, True, EventAction.OPEN),
+        # More than that the camera was touched.
+        (replace(MOVED, tags=("camera.moved", "count.single")), True, False, EventAction.OPEN),
+        (replace(MOVED, boxes=(box(label="person"),)), True, False, EventAction.OPEN),
+        (replace(MOVED, unknown_flag=True), True, False, EventAction.OPEN),
+        (replace(MOVED, tags=("camera.frozen", "camera.moved")), True, False, EventAction.OPEN),
+        (replace(MOVED, tags=()), True, True, EventAction.OPEN),
+        (analysis("human"), True, True, EventAction.OPEN),
+    ],
+)
+def test_a_touched_camera_is_told_by_its_health_where_that_is_judged(
+    result: Analysis, is_watched: bool, seems_covered: bool, action: EventAction
+) -> None:
+    looked = frame(is_watched=is_watched)
+    outcome = decide(looked, result, view(seems_covered=seems_covered), VOCABULARY, ALL_SINKS, T0)
+    assert outcome.event.action is action
+    # Whoever tells of it, the frame keeps what was said, and its picture is evidence.
+    assert outcome.analysis is result
+    assert ("archive", "unknown" if result.unknown_flag else "detected") in kinds(outcome)
+    assert (DeliveryKind.NOTIFY in {delivery.kind for delivery in outcome.deliveries}) is (
+        action is EventAction.OPEN and (result.severity >= 2 or result.unknown_flag)
+    )
+
+
+def test_a_covered_camera_neither_ends_nor_lengthens_somebodys_event() -> None:
+    there = view_of(event())
+    outcome = decide(frame(T0 + MIN, is_watched=True), COVERED, there, VOCABULARY, ALL_SINKS, T0 + MIN)
+    assert (outcome.event.action, outcome.event.close_event_id) == (EventAction.NONE, None)
+    assert outcome.retention is Retention.QUARANTINE

@@ -9,6 +9,7 @@ from camserver.domain.polygons import (
     DECIMALS,
     POINTS_MAX,
     area,
+    contains,
     problem,
     rounded,
     total_problem,
@@ -71,3 +72,13 @@ def test_zones_have_names_of_their_own() -> None:
 def test_all_of_a_camera_is_bounded() -> None:
     assert total_problem(CAMERA_POINTS_MAX) is None
     assert total_problem(CAMERA_POINTS_MAX + 1) is not None
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_what_is_inside(x: float, y: float) -> None:
+    triangle = ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0))
+    if abs(x + y - 1) > 1e-9 and min(x, y) > 0:
+        assert contains(triangle, x, y) == (x + y < 1)
+    hollow = ((0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.5, 0.1), (0.0, 1.0))
+    assert not contains(hollow, 0.5, 0.5)
+    assert contains(hollow, 0.1, 0.5)

@@ -102,3 +102,20 @@ async def test_a_cases_picture_is_for_investigators_and_never_linked(store: Stor
         await store.as_(admin).read(frame_pages.linkable_picture, "f1", "infer")
     with pytest.raises(Forbidden, match="no link"):
         await store.read(frame_pages.linked_picture, "f1", "infer")
+
+
+async def test_boxes_of_a_picture_that_was_given_out(store: Store) -> None:
+    admin = await with_frame(store, result_json=RESULT, full_bytes=500, letterbox=(10, 0, 12, 0))
+    place = await store.as_(admin).read(frame_pages.picture, "f1", "full")
+    for kind in ("infer", "full"):
+        # Without sizes nobody can say that the bars are not the camera's own.
+        assert await store.read(frame_pages.boxes_in, place, kind) == (Box(0.1, 0.2, 0.3, 0.4, "person", 0.9),)
+    for wrong in (replace(place, tenant_id=place.tenant_id + 1), replace(place, frame_uuid="f2")):
+        with pytest.raises(NotFound, match="there is no frame"):
+            await store.read(frame_pages.boxes_in, wrong, "infer")
+
+
+async def test_a_picture_that_was_not_analyzed_has_no_boxes(store: Store) -> None:
+    admin = await with_frame(store)
+    place = await store.as_(admin).read(frame_pages.picture, "f1", "infer")
+    assert await store.read(frame_pages.boxes_in, place, "infer") == ()

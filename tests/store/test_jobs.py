@@ -120,6 +120,7 @@ async def test_a_claim_brings_what_deciding_takes(fresh_store: Store) -> None:
     assert (job.view.version, job.view.open_event, job.view.incident) == (0, None, None)
     (still,) = job.view.stills
     assert (still.label, still.x1, still.seen) == ("car", 0.1, 3)
+    assert (job.frame.is_watched, job.view.seems_covered) == (False, False)
 
 
 async def prepare_camera(tx: Tx, camera_key: int, tenant_id: int) -> None:

@@ -1,7 +1,10 @@
 """What an analyzer is told besides the picture."""
 
+import json
+
 import pytest
 
+from camserver.domain.hints import Told
 from camserver.store import Store, Tx, analyzers, questions
 from camserver.store.analyzers import FORGOTTEN_MS, Seen
 from tests.store.scenery import NOW_MS, furnish, look, recorded
@@ -42,6 +45,44 @@ async def test_the_look_before_is_found_where_it_has_a_picture_and_is_not_old(fr
     assert {(one.timezone, one.network_zone) for one in found.values()} == {("UTC", "local")}
     without = await fresh_store.read(questions.backgrounds, ids, None)
     assert {one.previous for one in without.values()} == {None}
+
+
+async def test_a_look_from_before_the_camera_was_changed_is_none(fresh_store: Store) -> None:
+    scene = await furnish(fresh_store, cameras=1)
+    looks = [look(scene, 0, number, NOW_MS + number) for number in (1, 2, 3)]
+    await recorded(fresh_store, *looks)
+    await fresh_store.write(touch, scene.camera_keys[0], NOW_MS + 2)
+    ids = await fresh_store.read(frame_ids)
+    found = await fresh_store.read(questions.backgrounds, ids, AGE_MS)
+    before = [found[frame_id].previous for frame_id in ids]
+    assert [one and one.frame_uuid for one in before] == [None, None, looks[1].frame_uuid]
+
+
+async def touch(tx: Tx, camera_key: int, now_ms: int) -> None:
+    await tx.run("UPDATE cameras SET updated_at = :now_ms WHERE camera_key = :key", now_ms=now_ms, key=camera_key)
+
+
+async def test_what_people_said_of_a_camera_is_found(fresh_store: Store) -> None:
+    scene = await furnish(fresh_store, cameras=2)
+    await recorded(fresh_store, look(scene, 0, 1, NOW_MS), look(scene, 1, 1, NOW_MS + 1))
+    hints, masks = {"preset": "shop", "thresholds": {"person": 0.5}}, [[[0.1, 0.2], [0.3, 0.2], [0.3, 0.4]]]
+    await fresh_store.write(say, scene.camera_keys[0], json.dumps(hints), json.dumps(masks))
+    ids = await fresh_store.read(frame_ids)
+    for age_ms in (AGE_MS, None):
+        found = await fresh_store.read(questions.backgrounds, ids, age_ms)
+        told = found[ids[0]].told
+        assert (json.loads(str(told.hints)), json.loads(str(told.privacy_masks))) == (hints, masks)
+        assert found[ids[1]].told == Told()
+
+
+async def say(tx: Tx, camera_key: int, hints: str, masks: str) -> None:
+    await tx.run(
+        "INSERT INTO camera_overrides (camera_key, tenant_id, updated_at, hints, privacy_masks) "
+        "SELECT camera_key, tenant_id, updated_at, :hints, :masks FROM cameras WHERE camera_key = :camera_key",
+        camera_key=camera_key,
+        hints=hints,
+        masks=masks,
+    )
 
 
 async def test_what_dispatchers_see_of_analyzers(fresh_store: Store) -> None:

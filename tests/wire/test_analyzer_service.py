@@ -64,6 +64,48 @@ def test_hints_that_are_used() -> None:
     assert (known.night, known.excluded, dict(known.thresholds)) == (True, {"car"}, {"person": 0.7})
 
 
+def test_hints_beside_the_contract() -> None:
+    mask, shelf = [[0, 0], [0.5, 0], [0.5, 0.12344]], [[0.1, 0.1], [0.2, 0.1], [0.2, 0.2]]
+    hints = {
+        "expected_objects": ["car"],
+        "privacy_masks": [mask],
+        "shelf_roi": shelf,
+        "prev_captured_at": FIELDS["captured_at"],
+    }
+    asked = parse_fields(FIELDS | {"hints_json": json.dumps(hints)})
+    known = asked.hints.known()
+    assert known.expected == frozenset({"car"})
+    assert known.masks == (((0, 0), (0.5, 0), (0.5, 0.1234)),)
+    assert known.shelf == ((0.1, 0.1), (0.2, 0.1), (0.2, 0.2))
+    assert asked.since_previous_ms == 0
+    assert parse_fields(FIELDS).since_previous_ms is None
+
+
+@pytest.mark.parametrize(
+    "hints",
+    [
+        {"prev_captured_at": "yesterday"},
+        {"privacy_masks": [[[0, 0], [1, 1]]]},
+        {"shelf_roi": [[0, 0], [1, 1], [2, 0]]},
+        {"shelf_roi": [[0, 0, 0]] * 3},
+    ],
+)
+def test_hints_that_make_no_sense_are_refused(hints: dict[str, object]) -> None:
+    with pytest.raises(BadInput):
+        parse_fields(FIELDS | {"hints_json": json.dumps(hints)})
+
+
+@pytest.mark.parametrize(
+    ("before", "since_ms"),
+    [("2025-12-31T23:59:58.500Z", 1500), ("2025-12-31T23:59:59", 1000), ("2026-01-01T00:00:00.250+00:00", -250)],
+)
+def test_the_time_since_the_picture_before(before: str, since_ms: int) -> None:
+    fields = FIELDS | {"captured_at": "2026-01-01T00:00:00.000Z"}
+    assert (
+        parse_fields(fields | {"hints_json": json.dumps({"prev_captured_at": before})}).since_previous_ms == since_ms
+    )
+
+
 @given(st.dictionaries(st.sampled_from([*FIELDS, "hints_json", "profile", "return_bboxes", "x"]), st.text()))
 def test_any_fields_are_read_or_refused(fields: dict[str, str]) -> None:
     # Any other error fails the test.

@@ -12,12 +12,14 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from camserver.base.errors import CamError
+from camserver.clients.causes import cause_of
 from camserver.domain.analysis import Analysis
 from camserver.domain.jobs import ErrorKind, kind_of_status
 from camserver.domain.vocabulary import Vocabulary
 from camserver.wire.analyzer import (
     ANSWER_BYTES_MAX,
     IMAGE_BYTES_MAX,
+    VIA_HEADER,
     BrokenAnswer,
     CapabilitiesAnswer,
     check_content_type,
@@ -47,6 +49,8 @@ class Question:
     picture: bytes
     previous: bytes | None = None  # the camera's picture before it
     hints: Mapping[str, object] | None = None
+    profile: str | None = None
+    via: str = ""  # the analyzers that pass it on, where it is passed on
 
 
 class AnalyzerError(CamError):
@@ -103,6 +107,7 @@ class AnalyzerClient:
             data=form if len(form) <= WHOLE_BODY_BYTES_MAX else BytesIO(form),
             content_type=f"multipart/form-data; boundary={boundary}",
             is_read=True,
+            via=question.via,
         )
         try:
             return parse_answer(body, question.camera_id, question.captured_at, question.request_id, vocabulary)
@@ -151,9 +156,12 @@ class AnalyzerClient:
         data: bytes | BytesIO | None = None,
         content_type: str | None = None,
         is_read: bool = False,
+        via: str = "",
     ) -> bytes:
         """The body of a 200. `is_read`: somebody looks into it, so it must be what the contract says."""
         headers = {} if content_type is None else {"Content-Type": content_type}
+        if via:
+            headers[VIA_HEADER] = via
         try:
             async with self._session.request(
                 method, self._url + path, data=data, headers=headers, timeout=limit, allow_redirects=False
@@ -175,9 +183,7 @@ class AnalyzerClient:
                 ErrorKind.TIMEOUT, f"{method} {path} got no answer within {limit.total:g} s"
             ) from None
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
-            raise AnalyzerError(
-                ErrorKind.CONNECTION, f"{method} {path} at {self.host}: {type(error).__name__}: {error}"
-            ) from None
+            raise AnalyzerError(ErrorKind.CONNECTION, f"{method} {path} at {self.host}: {cause_of(error)}") from None
         except aiohttp.ClientError as error:
             raise AnalyzerError(
                 ErrorKind.BROKEN_ANSWER, f"{method} {path}: {type(error).__name__}: {error}"
@@ -192,6 +198,8 @@ def form_parts(question: Question, schema_version: str, boundary: str) -> Iterat
         "schema_version": schema_version,
         "request_id": question.request_id,
     }
+    if question.profile is not None:
+        fields["profile"] = question.profile
     if question.hints:
         fields["hints_json"] = json.dumps(question.hints)
     for name, text in fields.items():

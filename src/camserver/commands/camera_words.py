@@ -15,6 +15,23 @@ _WORDS: Mapping[str, Phrase] = {
         "No cameras yet; add one with: camserver camera add",
     ),
     "off": Phrase("無効", "OFF"),
+    "no_hints": Phrase(
+        "{camera_id} について解析に伝えることはありません。", "Nothing is said to the analyzer of {camera_id}."
+    ),
+    "bad_shelf": Phrase(
+        "--shelf {text}: 角の座標を X,Y の形で空白区切りにし、全体を引用符で囲んでください（値は 0 から 1）。"
+        "例: --shelf '0.1,0.2 0.5,0.2 0.5,0.6'",
+        "--shelf {text}: write the corners as X,Y with blanks between them and quotes around all, from 0 to 1, "
+        "such as --shelf '0.1,0.2 0.5,0.2 0.5,0.6'",
+    ),
+    "bad_shelf_file": Phrase(
+        "{file}: 角の座標の一覧ではありません。[[0.1, 0.2], [0.5, 0.2], [0.5, 0.6]] のように書いてください。",
+        "{file}: this is no list of corners; write it like [[0.1, 0.2], [0.5, 0.2], [0.5, 0.6]]",
+    ),
+    "one_shelf": Phrase(
+        "--shelf と --shelf-file は同時に使えません。どちらか一方にしてください。",
+        "--shelf and --shelf-file say the same thing; give one of them.",
+    ),
     # Probe
     "the_camera": Phrase("カメラ", "The camera"),
     "fps": Phrase("{value} fps", "{value} fps"),
@@ -84,7 +101,11 @@ STEPS: Mapping[str, Phrase] = {
 }
 _HEADS: Mapping[str, Phrase] = {
     "list": Phrase(
-        "ID|名前|状態|健全性|最終画像|コーデック|サイズ|間隔", "ID|NAME|STATE|HEALTH|LAST LOOK|CODEC|SIZE|EVERY"
+        "ID|名前|状態|健全性|最終画像|コーデック|サイズ|間隔|プリセット",
+        "ID|NAME|STATE|HEALTH|LAST LOOK|CODEC|SIZE|EVERY|PRESET",
+    ),
+    "presets": Phrase(
+        "プリセット|場所|いつもある物|昼はいつもある物|ないはずの物", "PRESET|PLACE|EXPECTED|BY DAY|EXCLUDED"
     ),
     "devices": Phrase("アドレス|名前|機種|カメラ|識別子", "ADDRESS|NAME|MODEL|CAMERA|REFERENCE"),
     "profiles": Phrase("プロファイル|コーデック|サイズ|FPS|用途|アドレス", "PROFILE|CODEC|SIZE|FPS|USE|ADDRESS"),

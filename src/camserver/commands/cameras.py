@@ -8,6 +8,7 @@ import click
 
 from camserver.commands.asking import password_from_stdin, with_server
 from camserver.commands.camera_discover import camera_discover, camera_rediscover
+from camserver.commands.camera_hints import PRESET_NAMES, camera_hints, camera_presets
 from camserver.commands.camera_import import camera_import
 from camserver.commands.camera_probe import camera_probe, camera_test
 from camserver.commands.camera_words import head, say
@@ -20,7 +21,15 @@ def camera() -> None:
     """Add, check, find, import, list and remove cameras."""
 
 
-for _command in (camera_probe, camera_test, camera_discover, camera_rediscover, camera_import):
+for _command in (
+    camera_probe,
+    camera_test,
+    camera_discover,
+    camera_rediscover,
+    camera_import,
+    camera_hints,
+    camera_presets,
+):
     camera.add_command(_command)
 
 
@@ -36,6 +45,11 @@ for _command in (camera_probe, camera_test, camera_discover, camera_rediscover, 
 @click.option("--transport", type=click.Choice(["tcp", "udp"]), help="How RTSP video travels.", show_default="tcp")
 @click.option("--tls-pin", help="SHA-256 of the camera's own certificate, for rtsps and https.")
 @click.option("--rotation", type=click.Choice(["0", "90", "180", "270"]), help="Turn the picture clockwise.")
+@click.option(
+    "--preset",
+    type=click.Choice(PRESET_NAMES),
+    help="The kind of place; see: camserver camera presets",
+)
 @click.option("--device", help="Cameras with the same name here share a device.", show_default="host and port")
 @json_option
 @pass_chosen
@@ -52,6 +66,7 @@ def camera_add(
     transport: str | None,
     tls_pin: str | None,
     rotation: str | None,
+    preset: str | None,
     device: str | None,
     as_json: bool,
 ) -> None:
@@ -65,6 +80,7 @@ def camera_add(
       camserver camera add entrance rtsp://192.0.2.10/stream1
       camserver camera add yard rtsp://192.0.2.11/live --user viewer --password-stdin < password.txt
       camserver camera add gate rtsp://192.0.2.12/stream1 --sub rtsp://192.0.2.12/stream2 --interval-sec 5
+      camserver camera add lot rtsp://192.0.2.13/stream1 --preset parking
     """
     values: dict[str, Any] = {
         "polling_interval_sec": interval_sec,
@@ -72,6 +88,7 @@ def camera_add(
         "tls_pin": None if tls_pin is None else tls_pin.replace(":", "").lower(),
         "rotation": None if rotation is None else int(rotation),
         "device": device,
+        "hints": None if preset is None else {"preset": preset},
         "sub": None if sub_url is None else {"url": sub_url},
     }
     given = {name: value for name, value in values.items() if value is not None}
@@ -126,7 +143,15 @@ def _row(one: dict[str, Any], now_ms: int) -> tuple[str, ...]:
         str(caps.get("codec") or "-"),
         str(caps.get("res") or "-"),
         "-" if every is None else f"{every:g} s",
+        _preset(one.get("own") or {}),
     )
+
+
+def _preset(own: dict[str, Any]) -> str:
+    """The camera's preset, with a sign for what is said beside it."""
+    hints = own.get("hints") or {}
+    more = any(value is not None for name, value in hints.items() if name != "preset")
+    return f"{hints.get('preset') or '-'}{' +' if more else ''}"
 
 
 def _health(health: dict[str, Any]) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, TypeVar
 
+from camserver.base.hosts import in_address, reached_at
+
 T = TypeVar("T")
 # What is chosen so far, by "section.key". A derived default may read settings that are not derived.
 Chosen = Mapping[str, Any]
@@ -29,3 +31,13 @@ def derived(derive: Callable[[Chosen], T], shown: str, doc: str, **metadata: obj
 def section(doc: str, unused: str = "") -> Any:
     """A section. `unused` says what does not exist yet; setting one of its keys is answered by a warning."""
     return field(metadata={"section": doc, "unused": unused})
+
+
+def address_of(service: str) -> Callable[[Chosen], str]:
+    """Where a program on this machine reaches that service."""
+
+    def derive(chosen: Chosen) -> str:
+        host = str(chosen[f"{service}.host"])
+        return f"http://{in_address(reached_at(host))}:{chosen[f'{service}.port']}"
+
+    return derive

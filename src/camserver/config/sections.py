@@ -13,12 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
-from urllib.parse import SplitResult, urlsplit
 
-from camserver.base.hosts import in_address, reached_at
 from camserver.base.secrets import Secret
+from camserver.config.analyzer_section import AnalyzerSettings
 from camserver.config.database_url import DatabaseUrl
-from camserver.config.fields import Chosen, derived, section, setting
+from camserver.config.fields import Chosen, address_of, derived, section, setting
 from camserver.domain.admission import AdmissionPolicy
 from camserver.domain.archive import ArchivePolicy
 from camserver.domain.deliveries import DeliveriesPolicy
@@ -40,16 +39,6 @@ def _under_data_dir(name: str) -> Callable[[Chosen], Path]:
     return lambda chosen: Path(chosen["server.data_dir"]) / name
 
 
-def _address(service: str) -> Callable[[Chosen], str]:
-    """Where a program on this machine reaches that service."""
-
-    def derive(chosen: Chosen) -> str:
-        host = str(chosen[f"{service}.host"])
-        return f"http://{in_address(reached_at(host))}:{chosen[f'{service}.port']}"
-
-    return derive
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
     data_dir: Path = setting(Path("data"), "Folder for everything camserver keeps on this machine.")
@@ -61,7 +50,7 @@ class ServerSettings:
         "same files. Default: secrets in data_dir.",
     )
     public_url: str = derived(
-        _address("web"),
+        address_of("web"),
         "http://127.0.0.1:8080",
         "Address under which people reach the web pages; links in messages begin with it. "
         "Default: made from [web] host and port.",
@@ -150,7 +139,7 @@ class WorkerSettings:
         None, "Id of the site this worker stands in. Not set: the site that the first start made."
     )
     server_url: str = derived(
-        _address("control"),
+        address_of("control"),
         "http://127.0.0.1:8081",
         "Where this worker reaches the workers' port. Default: made from [control] host and port.",
         form="http_url",
@@ -176,64 +165,6 @@ class WorkerSettings:
         "Whether cameras may be at addresses of the worker's own machine, such as a restreamer beside it. "
         "`camserver up --demo` allows it for its simulated cameras.",
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnalyzerSettings:
-    host: str = setting("127.0.0.1", "Address the analyzer that comes with camserver listens on.", min_chars=1)
-    port: int = setting(9000, "Port of the analyzer that comes with camserver.", min=1, max=65535)
-    url: str = derived(
-        _address("analyzer"),
-        "http://127.0.0.1:9000",
-        "Where the server reaches the analyzer. With the address of another one, `camserver up` does not start its "
-        "own. Default: made from host and port.",
-        form="http_url",
-    )
-    urls: tuple[str, ...] = setting(
-        (),
-        "Where the server reaches its analyzers when there are several; the least loaded is asked. `camserver up` "
-        "starts its own only when its address is among them. Empty: the one at url.",
-        form="http_url",
-    )
-    send_previous: bool = setting(True, "Whether a camera's picture before is sent along with the one to analyze.")
-    night_from_hour: int = setting(
-        22, "From this hour on, by the site's local time, analyzers are told that it is night.", min=0, max=23
-    )
-    night_until_hour: int = setting(
-        5, "Until this hour. The same as night_from_hour: it is never night.", min=0, max=23
-    )
-    model_path: Path | None = setting(
-        None, "File of another model for the analyzer that comes with camserver. Not set: the one set-up fetched."
-    )
-    workers: int = setting(1, "Pictures analyzed at once; each takes about 50 MB of memory.", min=1, max=64)
-    waiting_max: int = setting(
-        16, "Pictures that may wait for their turn; one more is refused with 429.", min=0, max=1000
-    )
-    nice: int = setting(
-        10, "How far the analyzer stands behind everything else on the CPU, 0 to 19 as in nice(1).", min=0, max=19
-    )
-    analyze_timeout_sec: float = setting(10.0, "Time-out of one analysis.", min=0.1, max=300)
-    schema_timeout_sec: float = setting(5.0, "Time-out of vocabulary and capability requests.", min=0.1, max=300)
-    health_timeout_sec: float = setting(3.0, "Time-out of a health request.", min=0.1, max=300)
-
-    def __post_init__(self) -> None:
-        default = _address("analyzer")({"analyzer.host": self.host, "analyzer.port": self.port})
-        if self.urls and self.url != default and self.url.rstrip("/") not in self.addresses:
-            raise ValueError(f"url is {self.url}, which is not among urls; name it there too, or remove url")
-
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        """Every analyzer once."""
-        return tuple(dict.fromkeys(url.rstrip("/") for url in self.urls or (self.url,)))
-
-    @property
-    def is_own(self) -> bool:
-        """Whether one of the analyzers is the one that this installation starts itself."""
-        return any(self._is_own(urlsplit(url)) for url in self.addresses)
-
-    def _is_own(self, asked: SplitResult) -> bool:
-        own_hosts = {self.host.strip("[]"), "localhost", "127.0.0.1", "::1"}
-        return asked.port == self.port and asked.hostname in own_hosts and asked.path in ("", "/")
 
 
 # What each provider offers for pictures at a small price.

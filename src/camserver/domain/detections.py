@@ -4,18 +4,22 @@ A detector says labels, scores and places; quality numbers say whether the pictu
 `Analysis` in the words of a vocabulary: a tag that it lacks is left out. Race, nationality and ethnicity are never
 inferred; no label here speaks of them.
 
-Two readings of the contract, which it leaves open:
+Readings of the contract, where it leaves something open:
 - Two categories leave a doubt only when they claim the same place. A person beside a car is no doubt.
 - A poor picture is a camera issue only when nothing was found in it; the tag is there in any case. Somebody who is
-  recognized in the dark is a person first.
+  recognized in the dark is a person first. A camera that was covered or moved is an issue whatever is found.
+- What is expected of a camera makes no event, and has no tags and no severity. Its boxes go along with an event of
+  something else.
+- Something missing stands behind people and animals and before vehicles.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from camserver.domain.analysis import Analysis, Box
 from camserver.domain.policy import setting
+from camserver.domain.polygons import Polygon
 from camserver.domain.stationary import iou
 from camserver.domain.vocabulary import NO_EVENT, UNKNOWN_EVENT, Vocabulary
 
@@ -38,6 +42,7 @@ TAG_GLARE = "camera.glare"
 TAG_SINGLE = "count.single"
 TAG_MULTIPLE = "count.multiple"
 TAG_LOW_CONFIDENCE = "reason.low_confidence"
+TAG_MISSING = "object_missing.suspected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class Category(StrEnum):
     CAMERA_ISSUE = "camera_issue"
     HUMAN = "human"
     ANIMAL = "animal"
+    OBJECT_MISSING = "object_missing"
     VEHICLE = "vehicle"
 
 
@@ -88,13 +94,20 @@ MEANINGS: Mapping[str, Meaning] = {
     "smoke": Meaning(Category.HAZARD, "hazard.smoke_like"),
     "fire": Meaning(Category.HAZARD, "hazard.flame_like"),
     "flame": Meaning(Category.HAZARD, "hazard.flame_like"),
+    "flood": Meaning(Category.HAZARD, "hazard.water_present"),
+    "fallen tree": Meaning(Category.HAZARD, "hazard.fallen_tree_like"),
 }
-# Counts only where it touches a person: a case on a shelf is not carried.
+# Count only where they touch a person: a case on a shelf is not carried, a helmet on a hook not worn.
 CARRIED: Mapping[str, str] = {
     "backpack": "carry.backpack",
     "handbag": "carry.bag",
     "suitcase": "carry.bag",
     "umbrella": "carry.umbrella",
+    "hat": "appearance.hat_like",
+    "helmet": "appearance.helmet_like",
+    "hardhat": "appearance.helmet_like",
+    "mask": "appearance.mask_like",
+    "face": "appearance.face_visible",
 }
 
 
@@ -132,29 +145,54 @@ class Hints:
     night: bool = False
     excluded: frozenset[str] = frozenset()
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    expected: frozenset[str] = frozenset()
+    masks: tuple[Polygon, ...] = ()  # black on purpose
+    shelf: Polygon | None = None  # a place that things shall not vanish from
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured besides the quality: of people, and against the picture before."""
+
+    people_tags: frozenset[str] = frozenset()
+    tampering_tags: frozenset[str] = frozenset()
+    is_missing: bool = False  # something is gone from the shelf
+
+
+NOTHING_MEASURED = Measured()
+
+
+@dataclass(slots=True)
 class _Thing:
     found: Detection
     meaning: Meaning
+    is_doubted: bool = False  # another category claims its place
 
 
 def interpret(
-    found: Sequence[Detection], quality: Quality, hints: Hints, vocabulary: Vocabulary, policy: DetectionPolicy
+    found: Sequence[Detection],
+    quality: Quality,
+    hints: Hints,
+    vocabulary: Vocabulary,
+    policy: DetectionPolicy,
+    measured: Measured = NOTHING_MEASURED,
 ) -> Analysis:
     """The analysis of one picture, without what only the service knows (model and time taken)."""
     wanted = [one for one in found if _is_wanted(one, hints, policy)]
-    things, doubtful = _one_name_a_place(wanted)
-    poor = quality_tags(quality)
-    primary = _primary(things, poor)
+    things = _one_name_a_place(wanted)
+    unexpected = [thing for thing in things if hints.expected.isdisjoint(names_of(thing.found.label))]
+    poor = _allowed(quality_tags(quality), Category.CAMERA_ISSUE, hints)
+    tampered = _allowed(measured.tampering_tags, Category.CAMERA_ISSUE, hints)
+    missing = _allowed((TAG_MISSING,) if measured.is_missing else (), Category.OBJECT_MISSING, hints)
+    primary = _primary(unexpected, poor, tampered, missing)
     if primary is None:
         return Analysis(vocabulary.version, False, NO_EVENT, (), 0, False)
-    persons = [thing.found for thing in things if thing.meaning.category is Category.HUMAN]
+    persons = [thing.found for thing in unexpected if thing.meaning.category is Category.HUMAN]
     carried = [one for one in wanted if one.label in CARRIED and any(one.touches(person) for person in persons)]
-    confidence = _confidence(things, primary)
-    unknown = doubtful or _is_doubted(things, confidence)
-    tags = {*poor, *_tags(things), *_count_tag(persons), *(CARRIED[one.label] for one in carried)}
+    confidence = _confidence(unexpected, primary)
+    tags = {*poor, *tampered, *missing, *_tags(unexpected), *(CARRIED[one.label] for one in carried)}
+    if persons:
+        tags |= {_count_tag(persons), *_allowed(measured.people_tags, Category.HUMAN, hints)}
     if confidence is not None and confidence < UNKNOWN_BELOW:
         tags.add(TAG_LOW_CONFIDENCE)
     known = tuple(sorted(tag for tag in tags if vocabulary.has(tag)))
@@ -164,11 +202,25 @@ def interpret(
         primary_event=primary if primary in vocabulary.primary_events else UNKNOWN_EVENT,
         tags=known,
         severity=_severity(known, bool(persons) and hints.night, vocabulary),
-        unknown_flag=unknown,
+        unknown_flag=any(thing.is_doubted for thing in unexpected) or _is_doubted(unexpected, confidence),
         confidence=confidence,
-        count_hint=sum(thing.meaning.category is primary for thing in things) or None,
+        count_hint=sum(thing.meaning.category is primary for thing in unexpected) or None,
         boxes=tuple(one.box() for one in [*(thing.found for thing in things), *carried]),
     )
+
+
+def people(found: Sequence[Detection], hints: Hints, policy: DetectionPolicy) -> tuple[Detection, ...]:
+    """Those who make an event, surest first: neither expected nor excluded."""
+    things = _one_name_a_place([one for one in found if _is_wanted(one, hints, policy)])
+    persons = [thing.found for thing in things if thing.meaning.category is Category.HUMAN]
+    return tuple(one for one in persons if hints.expected.isdisjoint(names_of(one.label)))
+
+
+def names_of(label: str) -> tuple[str, ...]:
+    """The names that hints may use for it, the most special first."""
+    meaning = MEANINGS.get(label)
+    tag = meaning.tag if meaning is not None else CARRIED.get(label)
+    return tuple(name for name in (tag, label, meaning.category if meaning is not None else None) if name)
 
 
 def quality_tags(quality: Quality) -> tuple[str, ...]:
@@ -184,24 +236,24 @@ def quality_tags(quality: Quality) -> tuple[str, ...]:
 
 
 def _is_wanted(one: Detection, hints: Hints, policy: DetectionPolicy) -> bool:
-    meaning = MEANINGS.get(one.label)
-    tag = meaning.tag if meaning is not None else CARRIED.get(one.label)
-    # The most special name first.
-    names = [name for name in (tag, one.label, meaning.category if meaning is not None else None) if name]
-    if not hints.excluded.isdisjoint(names):
+    names = names_of(one.label)
+    if not hints.excluded.isdisjoint((one.label, *names)):
         return False
     least = next((hints.thresholds[name] for name in names if name in hints.thresholds), policy.min_confidence)
     return one.score >= least
 
 
-def _one_name_a_place(wanted: Sequence[Detection]) -> tuple[list[_Thing], bool]:
-    """The things with a meaning, best first, one for each place; and whether two categories are too close to call.
+def _allowed(tags: Iterable[str], category: Category, hints: Hints) -> frozenset[str]:
+    return frozenset() if category in hints.excluded else frozenset(tags) - hints.excluded
+
+
+def _one_name_a_place(wanted: Sequence[Detection]) -> list[_Thing]:
+    """The things with a meaning, best first, one for each place.
 
     Detectors name one thing twice, a car that is also a truck. The better name stays. Where the names are of
     different categories and nearly as sure, both stay, and that is a doubt.
     """
     kept: list[_Thing] = []
-    doubtful = False
     for one in sorted(wanted, key=lambda one: -one.score):
         meaning = MEANINGS.get(one.label)
         if meaning is None:
@@ -209,19 +261,24 @@ def _one_name_a_place(wanted: Sequence[Detection]) -> tuple[list[_Thing], bool]:
         rivals = [thing for thing in kept if iou(thing.found.box(), one.box()) > SAME_PLACE_IOU]
         if any(_beats(rival, one, meaning) for rival in rivals):
             continue
-        doubtful = doubtful or bool(rivals)
-        kept.append(_Thing(one, meaning))
-    return kept, doubtful
+        for rival in rivals:
+            rival.is_doubted = True
+        kept.append(_Thing(one, meaning, is_doubted=bool(rivals)))
+    return kept
 
 
 def _beats(rival: _Thing, one: Detection, meaning: Meaning) -> bool:
     return rival.meaning.category is meaning.category or rival.found.score - one.score > CLOSE_CALL
 
 
-def _primary(things: Sequence[_Thing], poor: Sequence[str]) -> Category | None:
+def _primary(
+    things: Sequence[_Thing], poor: Collection[str], tampered: Collection[str], missing: Collection[str]
+) -> Category | None:
     present = {thing.meaning.category for thing in things}
-    if poor and not present:
+    if tampered or (poor and not present):
         present.add(Category.CAMERA_ISSUE)
+    if missing:
+        present.add(Category.OBJECT_MISSING)
     return next((category for category in Category if category in present), None)
 
 
@@ -242,10 +299,8 @@ def _tags(things: Sequence[_Thing]) -> set[str]:
     return {thing.meaning.tag for thing in things if thing.meaning.tag is not None}
 
 
-def _count_tag(persons: Sequence[Detection]) -> tuple[str, ...]:
-    if not persons:
-        return ()
-    return (TAG_SINGLE,) if len(persons) == 1 else (TAG_MULTIPLE,)
+def _count_tag(persons: Sequence[Detection]) -> str:
+    return TAG_SINGLE if len(persons) == 1 else TAG_MULTIPLE
 
 
 def _severity(tags: Sequence[str], human_at_night: bool, vocabulary: Vocabulary) -> int:

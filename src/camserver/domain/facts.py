@@ -21,6 +21,8 @@ class FrameFacts:
     late: bool
     blur_score: float | None
     interval_ms: int  # the camera's polling interval, for the merge gap
+    # Whether camera health judges its picture (domain/sight.py): it was measured by whoever took it, and is not late.
+    is_watched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class CameraView:
     # The incidents of open_event and of those covering, where they are not `incident`: a merge changes the event's
     # own incident, so its values must be known.
     incidents: tuple[IncidentFacts, ...] = ()
+    seems_covered: bool = False  # camera health holds it to be covered, or suspects it
 
 
 class EventAction(StrEnum):

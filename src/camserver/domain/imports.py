@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from camserver.domain.phrases import Phrase
+from camserver.domain.presets import Preset
 
 CAMERAS_MAX = 2_000
 PROBLEMS_MAX = 200
@@ -112,7 +113,7 @@ def _pin(text: str) -> object:
     return text.replace(":", "").lower()
 
 
-# Column of a per-camera value → how its text is read. Names are those of the API.
+# Column of a per-camera value → how its text is read. Names are those of the API; a preset is one of its hints.
 VALUES: Mapping[str, Callable[[str], object]] = {
     "polling_interval_sec": _number(1, 86_400),
     "transport": _one_of("tcp", "udp"),
@@ -123,6 +124,7 @@ VALUES: Mapping[str, Callable[[str], object]] = {
     "clip_sec": _number(0, 30),
     "mask_clock": _yes_or_no,
     "do_not_process": _yes_or_no,
+    "preset": _one_of(*Preset),
 }
 COLUMNS = ("camera_id", "name", "site", "url", "sub_url", "user", "password", *VALUES)
 NEEDED = ("camera_id", "url")
@@ -225,6 +227,8 @@ def _camera(line: int, names: list[str], cells: list[str], seen: dict[str, int])
             problems.append(Problem(f"line {line}, column {name}", wrong.said, line, name))
     if problems:
         return sorted(problems, key=lambda problem: COLUMNS.index(problem.column or COLUMNS[0]))
+    if "preset" in values:
+        values["hints"] = {"preset": values.pop("preset")}
     seen[given["camera_id"]] = line
     return WantedCamera(
         where=f"line {line}",

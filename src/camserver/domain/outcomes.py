@@ -21,11 +21,17 @@ from camserver.domain.facts import (
     IncidentFacts,
     Still,
 )
+from camserver.domain.health import CAMERA_ISSUE, ISSUES, Issue
 from camserver.domain.incidents import IncidentPolicy, change_incident
 from camserver.domain.notices import DeliveryPolicy, LlmReviewPolicy, NotifyPolicy
 from camserver.domain.retention import Retention, classify, strongest
 from camserver.domain.stationary import StationaryPolicy, is_told, look_through, mark_told, nothing_new
 from camserver.domain.vocabulary import Vocabulary
+
+# What an analyzer sees of two pictures, and camera health tells once it lasted.
+_TAMPERING_TAGS = frozenset({ISSUES[Issue.COVERED].tag_id, ISSUES[Issue.MOVED].tag_id})
+# What is true of a covered camera's pictures too.
+_POOR_PICTURE_TAGS = frozenset({"camera.blur", "camera.dark", "camera.glare"})
 
 __all__ = [
     "CameraView",
@@ -87,11 +93,12 @@ def decide(
     """
     own_class = classify(analysis, vocabulary)
     stills, news = look_through(view.stills, analysis, frame.captured_at, frame.late, policies.stationary)
-    may_begin = not is_told(view.stills, news, frame.captured_at, policies.stationary)
+    is_known = is_told(view.stills, news, frame.captured_at, policies.stationary)
+    may_begin = not is_known and not is_healths_to_tell(frame, news, view, policies.stationary)
     event = change_event(frame, news, own_class, view, policies.events, may_begin)
     if event.action is not EventAction.NONE and not frame.late:
         stills = mark_told(stills, news, policies.stationary)
-    elif event.action is EventAction.NONE and not may_begin:
+    elif event.action is EventAction.NONE and is_known:
         news = nothing_new(news)
     if event.is_loitering:
         news = _loitering(news)
@@ -121,6 +128,23 @@ def decide(
         touches_state=not frame.late,
         event_tags=((LOITERING_TAG, vocabulary.group_of(LOITERING_TAG)),) if event.is_loitering else (),
     )
+
+
+def is_healths_to_tell(frame: FrameFacts, analysis: Analysis, view: CameraView, stationary: StationaryPolicy) -> bool:
+    """Whether an analysis tells no more than that a camera was covered or moved, of a look that its health judges.
+
+    Health tells it when it lasted (decision 4), as the one event of it. A camera that stays covered shows nothing
+    new against the picture before; its pictures are then poor ones, which is the same news. Vehicles have no tags,
+    and one that came with this very look is in the next one too; people and hazards are never passed over.
+    """
+    if not frame.is_watched or analysis.primary_event != CAMERA_ISSUE or analysis.unknown_flag:
+        return False
+    tags = frozenset(analysis.tags)
+    if not tags or not tags <= _TAMPERING_TAGS | _POOR_PICTURE_TAGS:
+        return False
+    if any((box.label or "").strip().lower() in stationary.never_labels for box in analysis.boxes):
+        return False
+    return view.seems_covered or not tags.isdisjoint(_TAMPERING_TAGS)
 
 
 def _loitering(news: Analysis) -> Analysis:

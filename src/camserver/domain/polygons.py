@@ -49,6 +49,16 @@ def area(points: Sequence[Sequence[float]]) -> float:
     return abs(sum(a[0] * b[1] - b[0] * a[1] for a, b in pairs)) / 2
 
 
+def contains(points: Sequence[Sequence[float]], x: float, y: float) -> bool:
+    """Whether a point is inside of the polygon: a line from it to the right crosses an odd number of its sides."""
+    turned = [*points[1:], points[0]]
+    is_inside = False
+    for (ax, ay), (bx, by) in zip(points, turned, strict=True):
+        if (ay > y) != (by > y) and x < ax + (y - ay) / (by - ay) * (bx - ax):
+            is_inside = not is_inside
+    return is_inside
+
+
 def problem(points: Sequence[Sequence[float]]) -> Problem | None:
     """What is wrong with a polygon; None when it is good."""
     if not POINTS_MIN <= len(points) <= POINTS_MAX:

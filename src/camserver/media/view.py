@@ -27,17 +27,31 @@ class View:
 
 def view_of(gray: NDArray[np.uint8]) -> View | None:
     """None for a picture too small to say anything about it."""
-    block = max(round(gray.shape[1] / COARSE_WIDTH), 1)
+    block = block_px(gray)
     rows, columns = gray.shape[0] // block, gray.shape[1] // block
     if rows <= VIEW_ROWS or columns <= VIEW_COLUMNS:
         return None
+    steps = steps_of(gray)
+    cells = _means(_means(steps, VIEW_ROWS).T, VIEW_COLUMNS).T
+    bits = np.packbits(cells > np.median(cells))
+    return View(float(np.count_nonzero(steps > EDGE_LUMA)) / steps.size, bits.tobytes().hex())
+
+
+def block_px(gray: NDArray[np.uint8]) -> int:
+    """The side of the blocks in a picture, in its pixels."""
+    width: int = gray.shape[1]
+    return max(round(width / COARSE_WIDTH), 1)
+
+
+def steps_of(gray: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Where texture is: steps between the means of neighbouring blocks, one row and column less than there are."""
+    block = block_px(gray)
+    rows, columns = gray.shape[0] // block, gray.shape[1] // block
     # Rows first, in whole numbers: twice as quick as one mean over both.
     bands = gray[: rows * block, : columns * block].reshape(rows, block, -1).sum(axis=1, dtype=np.uint16)
     coarse = bands.reshape(rows, columns, block).sum(axis=2, dtype=np.uint32).astype(np.float32) / block**2
     steps = np.abs(np.diff(coarse, axis=1)[:-1]) + np.abs(np.diff(coarse, axis=0)[:, :-1])
-    cells = _means(_means(steps, VIEW_ROWS).T, VIEW_COLUMNS).T
-    bits = np.packbits(cells > np.median(cells))
-    return View(float(np.count_nonzero(steps > EDGE_LUMA)) / steps.size, bits.tobytes().hex())
+    return np.asarray(steps, np.float32)
 
 
 def _means(values: NDArray[np.float32], parts: int) -> NDArray[np.float32]:

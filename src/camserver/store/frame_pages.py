@@ -1,8 +1,8 @@
 """Frames as people read them, with boxes and tags, and where their pictures lie.
 
 Held to the principal's tenant and sites, except `linked_picture`, which serves whoever has a signed link and is
-asked only after the signature was checked. Tags for investigation only, and pictures of cases, are for those who may
-investigate. Recording frames is `frames`.
+asked only after the signature was checked, and `boxes_in`, which follows upon one of the others. Tags for
+investigation only, and pictures of cases, are for those who may investigate. Recording frames is `frames`.
 """
 
 import json
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from camserver.base.errors import Forbidden, NotFound
 from camserver.domain.analysis import Box
+from camserver.domain.boxes import Shapes, in_full
 from camserver.domain.links import may_be_linked
 from camserver.domain.people import Permission
 from camserver.domain.retention import Retention
@@ -170,6 +171,29 @@ async def linked_picture(tx: Tx, frame_uuid: str, kind: str) -> PicturePlace:
         raise _missing(frame_uuid)
     _refuse_case(row)
     return _place(row, kind)
+
+
+async def boxes_in(tx: Tx, place: PicturePlace, kind: str) -> tuple[Box, ...]:
+    """What was found in a picture, in shares of it. Asked only for a place that was given out just before."""
+    row = await tx.one(
+        "SELECT result_json, full_w, full_h, infer_w, infer_h, letterbox, letterbox_top, letterbox_left, "
+        "letterbox_bottom, letterbox_right FROM frames WHERE frame_uuid = :frame_uuid AND tenant_id = :tenant_id",
+        frame_uuid=place.frame_uuid,
+        tenant_id=place.tenant_id,
+    )
+    if row is None:
+        raise _missing(place.frame_uuid)
+    boxes = _boxes(row["result_json"])
+    return in_full(boxes, _shapes(row)) if kind == "full" else boxes
+
+
+def _shapes(row: Row) -> Shapes:
+    margins = _margins(row) if row["letterbox"] else Margins(0, 0, 0, 0)
+    return Shapes(
+        full=(row["full_w"], row["full_h"]) if row["full_w"] and row["full_h"] else None,
+        infer=(row["infer_w"], row["infer_h"]) if row["infer_w"] and row["infer_h"] else None,
+        bars=(margins.top, margins.left, margins.bottom, margins.right),
+    )
 
 
 def _refuse_case(row: Row) -> None:

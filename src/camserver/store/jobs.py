@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from camserver.domain import health
 from camserver.domain.events import EventPolicy, merge_gap_ms
 from camserver.domain.facts import CameraView, EventFacts, FrameFacts, IncidentFacts, Still
 from camserver.domain.jobs import Dead, Delay, ErrorKind, JobPolicy, Skip, after_error, jobs_to_skip
@@ -124,6 +125,7 @@ async def job_with_facts(tx: Tx, row: Row, terms: ClaimTerms) -> ClaimedJob:
         late=bool(row["late"]),
         blur_score=row["blur_score"],
         interval_ms=terms.default_interval_ms if interval_sec is None else round(interval_sec * 1000),
+        is_watched=not row["late"] and row["structure"] is not None and row["view_hex"] is not None,
     )
     return ClaimedJob(
         job_id=row["job_id"],
@@ -151,6 +153,7 @@ async def _view(tx: Tx, row: Row, frame: FrameFacts, policy: EventPolicy) -> Cam
         covering = tuple(event_facts(each) for each in rows)
         incidents += [_incident(each, "own_") for each in rows]
     stills = json.loads(row["stills"]) if row["stills"] else []
+    memory = health.from_plain(json.loads(row["health_memory"]) if row["health_memory"] else None)
     return CameraView(
         version=row["version"],
         open_event=open_event,
@@ -158,6 +161,7 @@ async def _view(tx: Tx, row: Row, frame: FrameFacts, policy: EventPolicy) -> Cam
         covering=covering,
         stills=tuple([Still(*still) for still in stills]),
         incidents=tuple({incident.incident_id: incident for incident in incidents}.values()),
+        seems_covered=memory.sight.covered is not None,
     )
 
 
@@ -362,7 +366,7 @@ WHERE job_id IN (:job_ids...) AND status = 'queued'"""
 JOB_FACTS = """
 SELECT j.job_id, j.locked_token, j.attempt, j.created_at, j.tenant_id, j.camera_key,
   f.frame_id, f.frame_uuid, f.site_id, f.captured_at, f.late, f.blur_score, f.epoch_id,
-  c.camera_id, o.polling_interval_sec, s.version, s.stills,
+  f.structure, f.view_hex, h.memory AS health_memory, c.camera_id, o.polling_interval_sec, s.version, s.stills,
   e.event_id, e.incident_id AS own_incident_id, e.primary_event, e.start_at, e.last_seen_at, e.severity_max,
   e.confidence_max, e.retention_class, e.best_score,
   own.start_at AS own_start_at, own.last_seen_at AS own_last_seen_at, own.severity_max AS own_severity_max,
@@ -373,6 +377,7 @@ JOIN frames f ON f.frame_id = j.frame_id
 JOIN cameras c ON c.camera_key = j.camera_key
 JOIN camera_state s ON s.camera_key = j.camera_key
 LEFT JOIN camera_overrides o ON o.camera_key = j.camera_key
+LEFT JOIN camera_health h ON h.camera_key = j.camera_key
 LEFT JOIN events e ON e.event_id = s.open_event_id
 LEFT JOIN incidents own ON own.incident_id = e.incident_id
 LEFT JOIN incidents i ON i.incident_id = s.incident_id"""

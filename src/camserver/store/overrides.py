@@ -1,6 +1,6 @@
 """A camera's own values: where one is not set, the configured default holds. The row is `camera_overrides`.
 
-Polygons and zones are JSON text, as they are stored; what is good in them is checked where they come in.
+Polygons, zones and hints are JSON text, as they are stored; what is good in them is checked where they come in.
 """
 
 from collections.abc import Mapping
@@ -30,6 +30,7 @@ class Overrides:
     device: str | None = None
     streams_max: int | None = None
     clip_sec: float | None = None
+    hints: str | None = None  # JSON: what the analyzer is told
 
 
 NAMES = tuple(field.name for field in fields(Overrides))

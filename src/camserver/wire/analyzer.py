@@ -20,6 +20,8 @@ ANSWER_BYTES_MAX = 1_000_000
 TAGS_MAX = 200
 BOXES_MAX = 500
 WARNINGS_MAX = 50
+# Beside the contract: analyzers that passed a request on, so that a circle of them is noticed.
+VIA_HEADER = "X-Analyzer-Via"
 # An echo may have lost the fraction of its second on the way.
 ECHO_SLACK_MS = 1000
 

@@ -6,7 +6,7 @@ breaks the contract can't be made here. Pictures are bytes beside the form and a
 
 import json
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from camserver.base.errors import BadInput
 from camserver.domain.analysis import Analysis
 from camserver.domain.detections import Category, Hints
+from camserver.domain.polygons import POINTS_MAX, POINTS_MIN, POLYGONS_MAX, rounded
 from camserver.domain.vocabulary import NO_EVENT, UNKNOWN_EVENT
 from camserver.wire.analyzer import IMAGE_BYTES_MAX, AnalyzeAnswer, BoxAnswer, DiffInfo, ModelInfo, Name, Share
 
@@ -37,8 +38,15 @@ def _in_utc(text: str) -> str:
     return text
 
 
+def _utc(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
 Given = Annotated[Name, Field(min_length=1)]
 Names = Annotated[list[Name], Field(max_length=HINT_NAMES_MAX)]
+Point = Annotated[list[Share], Field(min_length=2, max_length=2)]
+Points = Annotated[list[Point], Field(min_length=POINTS_MIN, max_length=POINTS_MAX)]
 
 
 class _Asked(BaseModel):
@@ -53,6 +61,10 @@ class HintsAsked(_Asked):
     expected_objects: Names | None = None
     excluded_objects: Names | None = None
     thresholds: Annotated[dict[Name, Share], Field(max_length=HINT_NAMES_MAX)] | None = None
+    # Beside those that the contract names; another analyzer leaves them alone. Polygons are of [x, y] in 0..1.
+    prev_captured_at: Annotated[Given, AfterValidator(_in_utc)] | None = None
+    privacy_masks: Annotated[list[Points], Field(max_length=POLYGONS_MAX)] | None = None
+    shelf_roi: Points | None = None
 
     def known(self) -> Hints:
         """What of it this analyzer uses."""
@@ -60,6 +72,9 @@ class HintsAsked(_Asked):
             night=self.time_band == "night",
             excluded=frozenset(self.excluded_objects or ()),
             thresholds=self.thresholds or {},
+            expected=frozenset(self.expected_objects or ()),
+            masks=tuple(rounded(mask) for mask in self.privacy_masks or ()),
+            shelf=None if self.shelf_roi is None else rounded(self.shelf_roi),
         )
 
 
@@ -73,6 +88,14 @@ class AnalyzeAsked(_Asked):
     profile: Literal["fast", "standard"] = "standard"
     return_bboxes: bool = True
     hints: HintsAsked = HintsAsked()
+
+    @property
+    def since_previous_ms(self) -> int | None:
+        """The time between the two pictures; None where the caller does not tell."""
+        if self.hints.prev_captured_at is None:
+            return None
+        between = _utc(self.captured_at) - _utc(self.hints.prev_captured_at)
+        return round(between.total_seconds() * 1000)
 
 
 class VocabularyAsked(_Asked):
@@ -93,6 +116,8 @@ class Capabilities(BaseModel):
     supported_primary_events: tuple[str, ...] = SUPPORTED_PRIMARY_EVENTS
     max_image_bytes: int = IMAGE_BYTES_MAX
     recommended_infer_widths: tuple[int, ...] = INFER_WIDTHS
+    # What is not as it was set up, such as a model that could not be loaded.
+    warnings: tuple[str, ...] | None = None
 
 
 class Health(BaseModel):

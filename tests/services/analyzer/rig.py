@@ -117,14 +117,14 @@ def settings_in(folder: Path, **changes: Any) -> Settings:
 
 @asynccontextmanager
 async def running_analyzer(
-    folder: Path, detectors: Sequence[ScriptedDetector] = (), **changes: Any
+    folder: Path, detectors: Sequence[ScriptedDetector] = (), fast: Sequence[ScriptedDetector] = (), **changes: Any
 ) -> AsyncIterator[RunningAnalyzer]:
     chosen = list(detectors) or [ScriptedDetector()]
     ready = Ready()
     ready.expect("analyzer")
     with listening_socket() as sock:
         settings = settings_in(folder, **changes)
-        serving = asyncio.create_task(service.serve(chosen, StoreClock(), settings, ready, sock))
+        serving = asyncio.create_task(service.serve(chosen, StoreClock(), settings, ready, sock, fast=fast))
         try:
             await until(lambda: ready.is_ready or serving.done(), "the analyzer is ready")
             timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_SEC)

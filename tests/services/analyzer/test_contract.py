@@ -15,6 +15,7 @@ from PIL import Image
 from camserver.clients.analyzer import AnalyzerClient, Question
 from camserver.domain.detections import Detection
 from camserver.domain.vocabulary import SHIPPED_VERSION
+from camserver.services.analyzer.detector import Model
 from camserver.wire.analyzer import IMAGE_BYTES_MAX, parse_answer
 from tests.rig.pictures import jpeg, jpeg_of_bytes, png
 from tests.services.analyzer.rig import (
@@ -24,6 +25,7 @@ from tests.services.analyzer.rig import (
     PERSON,
     SHARP,
     RunningAnalyzer,
+    ScriptedDetector,
     form,
     running_analyzer,
     shipped,
@@ -45,7 +47,16 @@ async def test_health_and_capabilities(empty: RunningAnalyzer) -> None:
         "api_version": "v1",
         "runtime": "scripted",
         "model": {"name": "script", "version": "1"},
-        "supported_primary_events": ["none", "hazard", "camera_issue", "human", "animal", "vehicle", "unknown"],
+        "supported_primary_events": [
+            "none",
+            "hazard",
+            "camera_issue",
+            "human",
+            "animal",
+            "object_missing",
+            "vehicle",
+            "unknown",
+        ],
         "max_image_bytes": IMAGE_BYTES_MAX,
         "recommended_infer_widths": [640, 960],
     }
@@ -170,6 +181,15 @@ async def test_boxes_can_be_left_out(analyzer: RunningAnalyzer) -> None:
         assert status == 200
         assert "bboxes" not in said
         assert said["count_hint"] == 1
+
+
+async def test_the_fast_profile_is_the_smaller_models(tmp_path: Path) -> None:
+    smaller = ScriptedDetector([CAR], model=Model("scripted", "small", "1"))
+    async with running_analyzer(tmp_path, [ScriptedDetector([PERSON])], [smaller]) as analyzer:
+        await analyzer.put_vocabulary()
+        for profile, name, event in (("fast", "small", "vehicle"), ("standard", "script", "human")):
+            status, said = await analyzer.analyze(profile=profile)
+            assert (status, said["model_info"]["name"], said["primary_event"]) == (200, name, event)
 
 
 async def test_hints_count(analyzer: RunningAnalyzer) -> None:

@@ -1,9 +1,11 @@
 """More than can be done: the line is bounded, refuses in time, and forgets those who left."""
 
 import asyncio
+import logging
 from pathlib import Path
 
 import aiohttp
+import pytest
 
 from tests.rig.polling import poll_async, until
 from tests.services.analyzer.rig import PERSON, RunningAnalyzer, ScriptedDetector, form, running_analyzer
@@ -55,7 +57,10 @@ async def test_as_many_at_once_as_there_are_detectors(tmp_path: Path) -> None:
     assert sum(len(one.sizes) for one in detectors) == 20
 
 
-async def test_a_client_that_left_costs_no_work(tmp_path: Path) -> None:
+async def test_a_client_that_left_costs_no_work_and_frees_its_place(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     async with running_analyzer(tmp_path, waiting_max=5) as analyzer:
         await analyzer.put_vocabulary()
         analyzer.detector.open.clear()
@@ -67,22 +72,17 @@ async def test_a_client_that_left_costs_no_work(tmp_path: Path) -> None:
             for task in gone:
                 task.cancel()
             await asyncio.gather(*gone, return_exceptions=True)
-        # Their connections are closed; whether the server has noticed shows when their turn comes.
-        last = asyncio.create_task(_patient(analyzer))
+        await until(lambda: noted(caplog, "not analyzed") == 5, "the service has noticed")
+        # The detector still has the first picture, and all other places are free again.
+        others = [asyncio.create_task(ask(analyzer)) for _ in range(5)]
+        await until_full(analyzer, [first, *others])
         analyzer.detector.open.set()
-        assert await first == 200
-        assert await last == 200
-        assert len(analyzer.detector.sizes) == 2
+        assert await asyncio.gather(first, *others) == [200] * 6
+        assert len(analyzer.detector.sizes) == 6
 
 
-async def _patient(analyzer: RunningAnalyzer) -> int:
-    """Asks until it is not refused."""
-
-    async def probe() -> int | None:
-        status = await ask(analyzer)
-        return None if status == 429 else status
-
-    return await poll_async(probe, "a place in the line")
+def noted(caplog: pytest.LogCaptureFixture, event: str) -> int:
+    return sum(isinstance(one.msg, dict) and one.msg["event"] == event for one in caplog.records)
 
 
 async def test_stopping_with_work_under_way_ends(tmp_path: Path) -> None:

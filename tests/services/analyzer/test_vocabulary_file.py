@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -5,6 +7,7 @@ import pytest
 from camserver.base.errors import BadInput, Unavailable
 from camserver.domain.vocabulary import SHIPPED_VERSION
 from camserver.services.analyzer.vocabulary_file import Held, VocabularyFile, VocabularyMismatch
+from tests.rig.processes import REPOSITORY
 from tests.services.analyzer.rig import DOCUMENT
 
 HELD = Held(SHIPPED_VERSION, DOCUMENT, "2026-01-01T00:00:00.000+00:00")
@@ -57,3 +60,38 @@ def test_what_can_not_be_kept_is_not_in_force(path: Path) -> None:
     with pytest.raises(Unavailable, match=r"server\.data_dir"):
         file.put(HELD)
     assert file.held is None
+
+
+KILLS = 3
+PUT_AND_SAY = """
+import sys
+from pathlib import Path
+from camserver.services.analyzer.vocabulary_file import Held, VocabularyFile
+from tests.services.analyzer.rig import DOCUMENT
+
+file = VocabularyFile(Path(sys.argv[1]))
+while True:
+    for version in ("odd", "even"):
+        file.put(Held(version, {**DOCUMENT, "schema_version": version}, "2026-01-01T00:00:00.000+00:00"))
+        print(version, flush=True)
+"""
+
+
+def test_kill_9_while_it_is_put_leaves_the_one_before_or_the_new_one(path: Path) -> None:
+    for kill in range(KILLS):
+        putting = subprocess.Popen(
+            [sys.executable, "-c", PUT_AND_SAY, str(path)], stdout=subprocess.PIPE, cwd=REPOSITORY, text=True
+        )
+        assert putting.stdout is not None
+        said = [putting.stdout.readline().strip() for _ in range(3 + kill)]
+        putting.kill()
+        said += putting.stdout.read().split()
+        putting.stdout.close()
+        putting.wait()
+        file = VocabularyFile(path)
+        file.load()
+        assert file.held is not None
+        # What was said to be in force is, or the one that was being put meanwhile.
+        following = {"odd": "even", "even": "odd"}[said[-1]]
+        assert file.held.schema_version in (said[-1], following)
+        assert file.held.schema == {**DOCUMENT, "schema_version": file.held.schema_version}

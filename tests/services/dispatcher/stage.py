@@ -18,7 +18,7 @@ from camserver.base.clock import Clock
 from camserver.base.errors import StoreUnavailable
 from camserver.base.ready import Ready
 from camserver.config import Settings, load
-from camserver.config.sections import AnalyzerSettings
+from camserver.config.analyzer_section import AnalyzerSettings
 from camserver.domain.jobs import JobPolicy
 from camserver.domain.vocabulary import SHIPPED_VERSION
 from camserver.objects.keys import Kind, frame_key

@@ -1,8 +1,10 @@
 """Several analyzers: shared by load, watched, each with the vocabulary; one that dies costs nobody anything."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from tests.fakes.analyzer import FakeAnalyzer, Fault, Rule, Seen
 from tests.rig.polling import until
 from tests.services.dispatcher.stage import Stage
 from tests.store.scenery import NOW_MS
+from tests.store.test_questions import say
 
 SEC = 1000
 HUMAN = Seen("human", ("count.single",))
@@ -221,7 +224,26 @@ async def test_the_picture_before_and_hints_are_sent_along(stage: Stage, three: 
         await stage.analyzed((0, HUMAN, NOW_MS), (0, HUMAN, NOW_MS + 60 * SEC), (0, HUMAN, NOW_MS + 700 * SEC))
     records = sorted((one for fake in three for one in fake.analyses()), key=lambda one: str(one.captured_at))
     assert [record.has_prev_image for record in records] == [False, True, False], "not the first, not an old one"
-    assert {str(record.hints) for record in records} == {"{'time_band': 'day', 'network_zone': 'local'}"}
+    known = {"time_band": "day", "network_zone": "local"}
+    assert [record.hints for record in records] == [
+        known,
+        {**known, "prev_captured_at": datetime.fromtimestamp(NOW_MS / 1000, UTC).isoformat(timespec="milliseconds")},
+        known,
+    ]
+
+
+@on_one_database
+async def test_what_people_said_of_a_camera_is_sent_along(stage: Stage, three: list[FakeAnalyzer]) -> None:
+    mask = [[0.1, 0.1], [0.4, 0.1], [0.4, 0.3]]
+    hints = {"preset": "parking", "thresholds": {"person": 0.5}}
+    await stage.store.write(say, stage.scene.camera_keys[0], json.dumps(hints), json.dumps([mask]))
+    async with stage.dispatcher():
+        await stage.analyzed((0, HUMAN, NOW_MS), (1, HUMAN, NOW_MS))
+    said = {one.camera_id: dict(one.hints or {}) for fake in three for one in fake.analyses()}
+    told, other = (said[camera_id] for camera_id in sorted(said, key=lambda key: -len(said[key])))
+    assert (told["location_type"], told["expected_objects"]) == ("parking", ["vehicle"])
+    assert (told["thresholds"], told["privacy_masks"]) == ({"person": 0.5}, [mask])
+    assert set(other) == {"time_band", "network_zone"}
 
 
 @on_one_database

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from camserver.domain.hints import NAMES_MAX
 from camserver.domain.people import Role
 from camserver.domain.polygons import POINTS_MAX, POLYGONS_MAX
 from camserver.store import Tx
@@ -63,6 +64,20 @@ async def test_a_change_changes_what_it_names(web: RunningWeb) -> None:
     assert (await change(owner, enabled=False, do_not_process=True)).body["do_not_process"] is True
 
 
+async def test_hints_are_kept_as_a_whole(web: RunningWeb) -> None:
+    owner = await added(web, hints={"preset": "parking"})
+    own = (await owner.get("/api/cameras/cam_1")).body["own"]
+    nothing_more = {"expected_objects": None, "excluded_objects": None, "thresholds": None, "shelf_roi": None}
+    assert own["hints"] == {"preset": "parking", **nothing_more}
+    hints = {"expected_objects": ["car", "animal.bird"], "thresholds": {"person": 0.6}, "shelf_roi": TRIANGLE}
+    own = (await change(owner, hints=hints)).body["own"]
+    assert own["hints"] == {**nothing_more, **hints, "preset": None}
+    assert (await change(owner, name="Yard")).body["own"]["hints"] == own["hints"]
+    assert (await change(owner, hints={})).body["own"]["hints"] is None
+    await change(owner, hints=hints)
+    assert (await change(owner, hints=None)).body["own"]["hints"] is None
+
+
 async def test_credentials_are_taken_apart_and_never_shown(web: RunningWeb) -> None:
     owner = await added(web)
     shown = b"".join(
@@ -100,6 +115,12 @@ async def test_another_host_does_not_get_the_old_login(web: RunningWeb) -> None:
         ({"ignore_masks": [TRIANGLE] * (POLYGONS_MAX + 1)}, "bad_fields"),
         ({"ignore_masks": [[[0, 0]] * (POINTS_MAX + 1)]}, "bad_fields"),
         ({"zones": [{"name": "", "points": TRIANGLE}]}, "bad_fields"),
+        ({"hints": {"preset": "moon"}}, "bad_fields"),
+        ({"hints": {"expected_objects": ["Car!"]}}, "bad_fields"),
+        ({"hints": {"expected_objects": ["car"] * (NAMES_MAX + 1)}}, "bad_fields"),
+        ({"hints": {"thresholds": {"person": 1.1}}}, "bad_fields"),
+        ({"hints": {"time_band": "night"}}, "bad_fields"),
+        ({"hints": {"shelf_roi": [[0, 0], [0.5, 0.5], [1, 1]]}}, "polygon_line"),
         ({"tls_pin": "abc"}, "bad_fields"),
         ({"rotation": 45}, "bad_fields"),
         ({"polling_interval_sec": 0.5}, "bad_fields"),

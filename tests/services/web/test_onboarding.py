@@ -187,6 +187,19 @@ async def test_a_list_is_imported_once(owner: Browser) -> None:
     assert (await owner.get("/api/cameras/cam_1")).body["source"]["url"] == "rtsp://10.0.0.9/1"
 
 
+async def test_a_preset_is_imported_and_compared(owner: Browser) -> None:
+    text = "camera_id,url,preset\ncam_1,rtsp://10.0.0.9/1,shop\n"
+    assert actions(await imported(owner, text=text)) == [("cam_1", "added")]
+    camera = (await owner.get("/api/cameras/cam_1")).body
+    assert camera["own"]["hints"]["preset"] == "shop"
+    assert actions(await imported(owner, text=text)) == [("cam_1", "same")]
+    changed = await imported(owner, text=text.replace("shop", "road"))
+    assert changed["cameras"][0]["message"] == "preset"
+    unknown = await imported(owner, text=text.replace("shop", "garden"))
+    assert [(one["line"], one["column"]) for one in unknown["problems"]] == [(2, "preset")]
+    assert "parking" in unknown["problems"][0]["message"]
+
+
 async def test_a_file_with_mistakes_adds_nothing_unless_that_is_wanted(owner: Browser) -> None:
     text = CSV + "cam_2,b,nonsense,,,5\ncam_3,c,rtsp://h/1,,,soon\ncam_4,d,rtsp://u:p@h/1,v,,5\n"
     answer = await imported(owner, text=text)

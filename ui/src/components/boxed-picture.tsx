@@ -36,7 +36,9 @@ function Boxes({ frame, kind }: { frame: Frame; kind: PictureKind }) {
   return (
     <ul className="pointer-events-none absolute inset-0" data-testid="boxes">
       {frame.boxes.map((box) => {
-        const { left, top, width, height } = placeBox(box, frame, kind);
+        const placed = placeBox(box, frame, kind);
+        if (!placed) return null;
+        const { left, top, width, height } = placed;
         return (
           <li
             key={`${box.x1} ${box.y1} ${box.x2} ${box.y2} ${box.label}`}

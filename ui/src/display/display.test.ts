@@ -59,20 +59,33 @@ describe("boxes", () => {
 
   it("lie on the infer picture as they are", () => {
     const letterbox = { top: 140, bottom: 140, left: 0, right: 0 };
-    const sizes = { infer_w: 640, infer_h: 640, letterbox };
+    const sizes = { full_w: 1920, full_h: 1080, infer_w: 640, infer_h: 640, letterbox };
     expect(placeBox(box, sizes, "infer")).toEqual({ left: 25, top: 25, width: 25, height: 50 });
   });
 
   it("are moved by the margins that the full picture does not have", () => {
     const letterbox = { top: 140, bottom: 140, left: 0, right: 0 };
-    const placed = placeBox(box, { infer_w: 640, infer_h: 640, letterbox }, "full");
-    expect(placed.left).toBe(25);
-    expect(placed.top).toBeCloseTo(((0.25 * 640 - 140) / 360) * 100);
-    expect(placed.top + placed.height).toBeCloseTo(((0.75 * 640 - 140) / 360) * 100);
+    const sizes = { full_w: 1920, full_h: 1080, infer_w: 640, infer_h: 640, letterbox };
+    const placed = placeBox(box, sizes, "full");
+    expect(placed?.left).toBe(25);
+    expect(placed?.top).toBeCloseTo(((0.25 * 640 - 140) / 360) * 100);
+    expect((placed?.top ?? 0) + (placed?.height ?? 0)).toBeCloseTo(((0.75 * 640 - 140) / 360) * 100);
+    expect(placeBox({ ...box, y1: 0, y2: 0.1 }, sizes, "full")).toBeNull();
+  });
+
+  it.each([
+    ["that the camera itself has", { full_w: 1920, full_h: 1080, infer_w: 640, infer_h: 360 }],
+    ["of pictures whose sizes were rounded", { full_w: 1917, full_h: 1080, infer_w: 640, infer_h: 361 }],
+    ["of a full picture of unknown size", { full_w: null, full_h: null, infer_w: 640, infer_h: 360 }],
+    ["with nothing between them", { full_w: 1080, full_h: 1920, infer_w: 160, infer_h: 160 }],
+  ])("are not moved by margins %s", (_, sizes) => {
+    const letterbox = { top: 0, bottom: 0, left: 80, right: 80 };
+    expect(placeBox(box, { ...sizes, letterbox }, "full")).toEqual({ left: 25, top: 25, width: 25, height: 50 });
   });
 
   it("stay within the picture", () => {
-    const placed = placeBox({ ...box, x1: -0.5, x2: 1.5 }, { infer_w: null, infer_h: null, letterbox: null }, "full");
+    const sizes = { full_w: null, full_h: null, infer_w: null, infer_h: null, letterbox: null };
+    const placed = placeBox({ ...box, x1: -0.5, x2: 1.5 }, sizes, "full");
     expect(placed).toMatchObject({ left: 0, width: 100 });
   });
 

@@ -1,13 +1,21 @@
-"""One picture from its bytes to the answer about it. Work for a thread, never for an event loop."""
+"""One picture from its bytes to the answer about it, in three steps. Work for threads, never for an event loop.
+
+`prepare` and `conclude` can run for several pictures at once; the detector between them is for one thread at a time
+and is what takes long, so the service prepares the next picture while the detector has this one.
+"""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from camserver.domain.detections import DetectionPolicy, interpret
+from PIL import Image
+
+from camserver.domain.detections import Detection, DetectionPolicy, interpret
 from camserver.domain.vocabulary import Vocabulary
-from camserver.services.analyzer.detector import Detector
-from camserver.services.analyzer.pictures import decode, diff_of, gray_of, quality_of
-from camserver.wire.analyzer import AnalyzeAnswer
+from camserver.services.analyzer.detector import Detector, Model
+from camserver.services.analyzer.observing import Observer, is_kept, previous_sight_of, sight_of
+from camserver.services.analyzer.pictures import decode, diff_of, hidden_pixels, quality_of
+from camserver.wire.analyzer import AnalyzeAnswer, DiffInfo
 from camserver.wire.analyzer_service import AnalyzeAsked, make_answer
 
 
@@ -18,22 +26,76 @@ class Question:
     asked: AnalyzeAsked
     picture: bytes
     prev_picture: bytes | None
+    # For an analyzer that passes it on: the hints as they came, and who passed it on already (`VIA_HEADER`).
+    hints_json: str = ""
+    via: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A picture that is one, and what was measured of it without a model."""
+
+    picture: Image.Image
+    observer: Observer
+    diff: DiffInfo
+    took_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    detections: Sequence[Detection]
+    model: Model
+    took_ns: int
+    before: Sequence[Detection] | None = None  # in the previous picture; None: nobody looked
+
+
+def prepare(question: Question) -> Prepared:
+    """BadInput when a picture is none."""
+    started_ns = time.perf_counter_ns()
+    hints, since_ms = question.asked.hints.known(), question.asked.since_previous_ms
+    before = None
+    if question.prev_picture is not None:
+        # First, and made small or let go at once: only one is held in full.
+        only_measured = not is_kept(hints, since_ms)
+        previous = decode(question.prev_picture, "prev_infer_image", only_measured=only_measured)
+        before = previous_sight_of(previous, hints, since_ms)
+    picture = decode(question.picture, "infer_image")
+    now = sight_of(picture)
+    quality = quality_of(now.gray, hidden_pixels(now.gray.shape, hints.masks))
+    return Prepared(
+        picture=picture,
+        observer=Observer(now, before, quality, hints, since_ms),
+        diff=diff_of(now.gray, None if before is None else before.gray),
+        took_ns=time.perf_counter_ns() - started_ns,
+    )
+
+
+def find(prepared: Prepared, detector: Detector) -> Found:
+    started_ns = time.perf_counter_ns()
+    detections = detector.detect(prepared.picture)
+    before = prepared.observer.to_find_too(detections)
+    found_before = None if before is None else detector.detect(before)
+    return Found(detections, detector.model, time.perf_counter_ns() - started_ns, found_before)
+
+
+def conclude(
+    question: Question, prepared: Prepared, found: Found, vocabulary: Vocabulary, policy: DetectionPolicy
+) -> AnalyzeAnswer:
+    started_ns = time.perf_counter_ns()
+    observer = prepared.observer
+    measured = observer.measure(found.detections, found.before, policy)
+    analysis = interpret(found.detections, observer.quality, observer.hints, vocabulary, policy, measured)
+    took_ns = prepared.took_ns + found.took_ns + time.perf_counter_ns() - started_ns
+    analysis = replace(
+        analysis,
+        model_name=found.model.name,
+        model_version=found.model.version,
+        processing_ms=took_ns // 1_000_000,
+    )
+    return make_answer(question.asked, analysis, prepared.diff)
 
 
 def analyze(question: Question, detector: Detector, vocabulary: Vocabulary, policy: DetectionPolicy) -> AnalyzeAnswer:
-    """The answer; BadInput when a picture is none."""
-    started_ns = time.perf_counter_ns()
-    # The previous picture first and let go at once: only one is held in full.
-    before = None if question.prev_picture is None else gray_of(decode(question.prev_picture, "prev_infer_image"))
-    picture = decode(question.picture, "infer_image")
-    gray = gray_of(picture)
-    found = detector.detect(picture)
-    analysis = interpret(found, quality_of(gray), question.asked.hints.known(), vocabulary, policy)
-    model = detector.model
-    analysis = replace(
-        analysis,
-        model_name=model.name,
-        model_version=model.version,
-        processing_ms=(time.perf_counter_ns() - started_ns) // 1_000_000,
-    )
-    return make_answer(question.asked, analysis, diff_of(gray, before))
+    """All three steps in one thread."""
+    prepared = prepare(question)
+    return conclude(question, prepared, find(prepared, detector), vocabulary, policy)

@@ -1,9 +1,10 @@
 """The HTTP side of the analyzer. Routes translate, they don't decide."""
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from functools import partial
+from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel
 from starlette.applications import Starlette
@@ -17,12 +18,13 @@ from camserver.base.errors import BadInput, Bug, CamError, NotFound
 from camserver.base.log import bind_ids, get_logger
 from camserver.domain.detections import DetectionPolicy
 from camserver.domain.vocabulary import Vocabulary
-from camserver.services.analyzer.analyzing import Question, analyze
-from camserver.services.analyzer.detector import Detector, Model
-from camserver.services.analyzer.forms import Unfinished, read_form
-from camserver.services.analyzer.line import Line, NotWanted, Overloaded
+from camserver.services.analyzer.analyzing import Found, Prepared, Question, conclude, find, prepare
+from camserver.services.analyzer.crew import Crew
+from camserver.services.analyzer.detector import Detector, Forwarder, InForce
+from camserver.services.analyzer.forms import TooSlow, Unfinished, read_form
+from camserver.services.analyzer.line import Line, NotWanted, Overloaded, Steps
 from camserver.services.analyzer.vocabulary_file import Held, VocabularyFile
-from camserver.wire.analyzer import AnalyzeAnswer, ModelInfo
+from camserver.wire.analyzer import VIA_HEADER, AnalyzeAnswer, ModelInfo
 from camserver.wire.analyzer_service import (
     VOCABULARY_BYTES_MAX,
     Accepted,
@@ -35,6 +37,8 @@ from camserver.wire.analyzer_service import (
 
 log = get_logger(__name__)
 
+T = TypeVar("T")
+
 # The contract's words; a caller acts on the status.
 ERRORS = {
     400: "bad_request",
@@ -45,6 +49,8 @@ ERRORS = {
     503: "unavailable",
 }
 RETRY_AFTER_SEC = 2
+# Each may be of megabytes, and there is one server that puts one.
+PUTS_MAX = 4
 
 
 @dataclass(slots=True)
@@ -53,9 +59,10 @@ class Routes:
     line: Line
     vocabularies: VocabularyFile
     policy: DetectionPolicy
-    model: Model
+    in_force: InForce
     started_ms: int = field(init=False)
     putting: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
+    puts: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self.started_ms = self.clock.boot_ms()
@@ -73,14 +80,12 @@ class Routes:
         )
 
     async def analyze(self, request: Request) -> Response:
-        with self.line.place():
-            question = await _read_question(request)
+        with self.line.place() as place:
+            question = await _read_question(request, self.line.patience_sec)
             with bind_ids(camera_id=question.asked.camera_id):
                 vocabulary = self.vocabularies.expect(question.asked.schema_version)
-                answer = await self.line.run(
-                    lambda detector: _analyze(question, detector, vocabulary, self.policy),
-                    partial(_is_connected, request),
-                )
+                steps = _steps(_Asked(question, vocabulary, self.policy))
+                answer = await _while_connected(request, self.line.run(steps, place))
         return _json(answer)
 
     async def get_vocabulary(self, request: Request) -> Response:
@@ -90,7 +95,16 @@ class Routes:
         return JSONResponse(asdict(held))
 
     async def put_vocabulary(self, request: Request) -> Response:
-        asked = parse_vocabulary_put(await _read(request, VOCABULARY_BYTES_MAX))
+        if self.puts >= PUTS_MAX:
+            raise Overloaded(f"{self.puts} vocabularies are being put already; ask again later")
+        self.puts += 1
+        try:
+            return await self._put_vocabulary(await _read(request, VOCABULARY_BYTES_MAX, self.line.patience_sec))
+        finally:
+            self.puts -= 1
+
+    async def _put_vocabulary(self, body: bytes) -> Response:
+        asked = parse_vocabulary_put(body)
         received_at = datetime.fromtimestamp(self.clock.now_ms() / 1000, UTC).isoformat(timespec="milliseconds")
         held = Held(asked.schema_version, asked.document, received_at)
         async with self.putting:
@@ -99,46 +113,102 @@ class Routes:
         return _json(Accepted(schema_version=held.schema_version))
 
     async def capabilities(self, request: Request) -> Response:
-        info = ModelInfo(name=self.model.name, version=self.model.version)
-        return _json(Capabilities(runtime=self.model.runtime, model=info))
+        model = self.in_force.model
+        info = ModelInfo(name=model.name, version=model.version)
+        return _json(Capabilities(runtime=model.runtime, model=info, warnings=self.in_force.warnings or None))
 
     async def healthz(self, request: Request) -> Response:
         return _json(Health(uptime_sec=(self.clock.boot_ms() - self.started_ms) / 1000))
 
 
-def _analyze(
-    question: Question, detector: Detector, vocabulary: Vocabulary, policy: DetectionPolicy
-) -> AnalyzeAnswer:
-    try:
-        return analyze(question, detector, vocabulary, policy)
-    except CamError:
-        raise
-    except Exception as error:
-        # A picture that the model can't bear must not look like one that is none.
-        log.exception("analysis failed")
-        raise Bug("the analysis failed; the analyzer's log holds the cause") from error
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The steps of one request. Whatever goes wrong in them that is not the picture's fault is a bug of ours."""
+
+    question: Question
+    vocabulary: Vocabulary
+    policy: DetectionPolicy
+
+    def prepare(self, crew: Crew) -> Prepared | None:
+        """None: it is passed on as it came."""
+        if crew.forwards(self.question.asked.profile):
+            return None
+        try:
+            return prepare(self.question)
+        except Exception as error:
+            _fail(error)
+
+    def find(self, prepared: Prepared | None, detector: Detector) -> Found | AnalyzeAnswer:
+        try:
+            if isinstance(detector, Forwarder):
+                return detector.forward(self.question, self.vocabulary)
+            assert prepared is not None
+            return find(prepared, detector)
+        except Exception as error:
+            _fail(error)
+
+    def conclude(self, prepared: Prepared | None, found: Found | AnalyzeAnswer) -> AnalyzeAnswer:
+        if isinstance(found, AnalyzeAnswer):
+            return found
+        assert prepared is not None
+        try:
+            return conclude(self.question, prepared, found, self.vocabulary, self.policy)
+        except Exception as error:
+            _fail(error)
 
 
-async def _read_question(request: Request) -> Question:
-    form = await read_form(request)
+def _steps(asked: _Asked) -> Steps[Prepared | None, Found | AnalyzeAnswer, AnalyzeAnswer]:
+    return Steps(asked.question.asked.profile, asked.prepare, asked.find, asked.conclude)
+
+
+def _fail(error: Exception) -> NoReturn:
+    if isinstance(error, CamError):
+        raise error
+    # A picture that the model can't bear must not look like one that is none.
+    log.error("analysis failed", exc_info=error)
+    raise Bug("the analysis failed; the analyzer's log holds the cause") from error
+
+
+async def _read_question(request: Request, timeout_sec: float) -> Question:
+    form = await read_form(request, timeout_sec)
     asked = parse_fields(form.texts)
     picture = form.pictures.get("infer_image")
     if picture is None:
         raise BadInput("infer_image is missing")
-    return Question(asked, picture, form.pictures.get("prev_infer_image"))
+    return Question(
+        asked,
+        picture,
+        form.pictures.get("prev_infer_image"),
+        form.texts.get("hints_json", ""),
+        request.headers.get(VIA_HEADER, ""),
+    )
 
 
-async def _is_connected(request: Request) -> bool:
-    return not await request.is_disconnected()
+async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """What `work` gives. NotWanted, and no more of it, when the client leaves; its body has been read."""
+    working = asyncio.create_task(work)
+    # All that can still come is the word that the connection is gone.
+    leaving = asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise NotWanted("the client left before its picture's turn")
+        return working.result()
+    finally:
+        working.cancel()
+        leaving.cancel()
 
 
-async def _read(request: Request, bytes_max: int) -> bytes:
+async def _read(request: Request, bytes_max: int, timeout_sec: float) -> bytes:
     body = bytearray()
     try:
-        async for piece in request.stream():
-            body += piece
-            if len(body) > bytes_max:
-                raise BadInput(f"the body has more than {bytes_max} bytes")
+        async with asyncio.timeout(timeout_sec):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > bytes_max:
+                    raise BadInput(f"the body has more than {bytes_max} bytes")
+    except TimeoutError:
+        raise TooSlow(f"the body did not arrive within {timeout_sec:g} s; try again") from None
     except ClientDisconnect:
         raise BadInput("the body was cut off") from None
     return bytes(body)
@@ -159,7 +229,7 @@ def _cam_error(request: Request, error: Exception) -> Response:
     if isinstance(error, Overloaded):
         response.headers["Retry-After"] = str(error.retry_after_sec)
     elif status == 503:
-        response.headers["Retry-After"] = str(RETRY_AFTER_SEC)
+        response.headers["Retry-After"] = str(error.details.get("retry_after_sec", RETRY_AFTER_SEC))
     if isinstance(error, Unfinished):
         response.headers["Connection"] = "close"
     return response

@@ -2,11 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from PIL import Image
 
 from camserver.domain.detections import Detection
+
+if TYPE_CHECKING:
+    from camserver.domain.vocabulary import Vocabulary
+    from camserver.services.analyzer.analyzing import Question
+    from camserver.wire.analyzer import AnalyzeAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +22,37 @@ class Model:
 
 
 class Detector(Protocol):
-    """Used by one thread at a time; what it needs (a model, a device) it holds for itself."""
+    """Used by one thread at a time; what it needs (a model, a device) it holds for itself.
+
+    A detector never changes its model: another model is another detector, so a picture is seen by one model from its
+    begin to its end.
+    """
 
     @property
     def model(self) -> Model: ...
 
     def detect(self, picture: Image.Image) -> Sequence[Detection]:
         """What is in an RGB picture, unsure finds too: what to believe is decided elsewhere."""
+
+
+@runtime_checkable
+class Forwarder(Protocol):
+    """A detector that is another analyzer: it gets the request as it came and says what to answer.
+
+    It stands in the line as any detector does, in the same thread of its own.
+    """
+
+    def forward(self, question: "Question", vocabulary: "Vocabulary") -> "AnalyzeAnswer": ...
+
+
+@dataclass(slots=True)
+class InForce:
+    """The model that new pictures are seen by, and what is not as it should be about it."""
+
+    model: Model
+    model_warnings: tuple[str, ...] = ()
+    update_warning: str | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.model_warnings if self.update_warning is None else (*self.model_warnings, self.update_warning)

@@ -17,7 +17,6 @@ HEADER_BYTES_MAX = 8_000
 # A client that is refused while it still sends would see a broken connection instead of the reason. So what is too
 # much is still read and thrown away, up to here.
 READ_BYTES_MAX = 64_000_000
-BODY_TIMEOUT_SEC = 30.0
 
 
 class Unfinished(CamError):
@@ -37,13 +36,13 @@ class Form:
     pictures: dict[str, bytes] = field(default_factory=dict)
 
 
-async def read_form(request: Request) -> Form:
+async def read_form(request: Request, timeout_sec: float) -> Form:
     """The parts of the body; BadInput when it is no form, cut off or too large."""
     reader = _Reader(_boundary(request))
     problem: BadInput | None = None
     read_bytes = 0
     try:
-        async with asyncio.timeout(BODY_TIMEOUT_SEC):
+        async with asyncio.timeout(timeout_sec):
             async for piece in request.stream():
                 read_bytes += len(piece)
                 if read_bytes > READ_BYTES_MAX:
@@ -51,7 +50,7 @@ async def read_form(request: Request) -> Form:
                 if problem is None:
                     problem = reader.take(piece)
     except TimeoutError:
-        raise TooSlow(f"the body did not arrive within {BODY_TIMEOUT_SEC:g} s; try again") from None
+        raise TooSlow(f"the body did not arrive within {timeout_sec:g} s; try again") from None
     except ClientDisconnect:
         raise BadInput("the body was cut off") from None
     if problem is not None:

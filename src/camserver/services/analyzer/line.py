@@ -1,25 +1,35 @@
 """The line in front of the detectors: bounded, first come first served, and nobody waits for what is not wanted.
 
-A request takes a place before its body is read, so the places bound the memory too. When all are taken it is refused
-with the time after which it is worth asking again.
+A request takes a place before its body is read, so the places bound the memory too. When all are taken, or when its
+turn would come after its caller has given up, it is refused with the time after which it is worth asking again.
+
+A detector shall never wait for a picture: while it has one, the next is decoded beside it (`AHEAD`), and what follows
+from its finds is worked out elsewhere. More than that is not decoded ahead: a decoded picture is large.
 """
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import queue
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from camserver.base.clock import Clock
-from camserver.base.errors import Retry, TooManyTries
+from camserver.base.errors import Bug, Retry, TooManyTries
 from camserver.base.log import get_logger
+from camserver.services.analyzer.crew import Crew, Profile
 from camserver.services.analyzer.detector import Detector
 
 log = get_logger(__name__)
 
+P = TypeVar("P")
+F = TypeVar("F")
 T = TypeVar("T")
 
+# Pictures decoded for each detector: the one it has and the next.
+AHEAD = 2
 # The first guess of how long a picture takes; what is measured then replaces it bit by bit.
 FIRST_GUESS_SEC = 0.1
 NEWEST_WEIGHT = 0.1
@@ -41,14 +51,38 @@ class NotWanted(Retry):
     code = "not_wanted"
 
 
+@dataclass(slots=True)
+class Place:
+    """Room for one request, from before its body is read until it is answered."""
+
+    expires_ms: int  # boot time; nobody waits for the answer any longer
+    left: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Steps(Generic[P, F, T]):
+    """The work for one request. `find` has its detector for itself; the others run beside those of other requests."""
+
+    profile: Profile
+    prepare: Callable[[Crew], P]
+    find: Callable[[P, Detector], F]
+    conclude: Callable[[P, F], T]
+
+
 class Line:
-    def __init__(self, detectors: Sequence[Detector], waiting_max: int, clock: Clock) -> None:
-        self._idle: asyncio.Queue[Detector] = asyncio.Queue()
-        for detector in detectors:
-            self._idle.put_nowait(detector)
-        self._threads = ThreadPoolExecutor(len(detectors), thread_name_prefix="detector")
-        self._detectors = len(detectors)
-        self._places_max = len(detectors) + waiting_max
+    """`patience_sec`: how long a caller waits for an answer, as the contract has it."""
+
+    def __init__(self, crew: Crew, waiting_max: int, patience_sec: float, clock: Clock) -> None:
+        seats = crew.seats
+        self._crew = crew
+        self._seats: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for seat in range(seats):
+            self._seats.put(seat)
+        self._ahead = asyncio.Semaphore(AHEAD * seats)
+        self._finding = ThreadPoolExecutor(seats, thread_name_prefix="detector")
+        self._beside = ThreadPoolExecutor(AHEAD * seats, thread_name_prefix="picture")
+        self._places_max = seats + waiting_max
+        self._patience_ms = round(patience_sec * 1000)
         self._clock = clock
         self._taken = 0
         self._picture_sec = FIRST_GUESS_SEC
@@ -60,55 +94,112 @@ class Line:
         """Requests that are being read, wait or are worked on."""
         return self._taken
 
+    @property
+    def patience_sec(self) -> float:
+        return self._patience_ms / 1000
+
+    def replace(self, detectors: Sequence[Detector]) -> None:
+        """From now on these: whoever waits gets one of them. A picture under way stays with the detectors that it was
+        begun for, which are then let go. Those of the fast profile stay."""
+        crew = Crew(tuple(detectors), self._crew.fast)
+        if crew.seats != self._crew.seats:
+            raise Bug(f"{crew.seats} detectors can't take the seats of {self._crew.seats}")
+        self._crew = crew
+
     @contextmanager
-    def place(self) -> Iterator[None]:
+    def place(self) -> Iterator[Place]:
         """A place in the line; Overloaded when there is none."""
         if self._taken >= self._places_max:
-            self._report_refused()
-            raise Overloaded(
-                f"{self._taken} pictures wait or are being analyzed, and there is no room for more; ask again later",
-                self._retry_after_sec(),
-            )
+            raise self._refusal(f"{self._taken} pictures wait or are being analyzed, and there is no room for more")
+        wait_sec = self._wait_sec()
+        if wait_sec * 1000 > self._patience_ms:
+            raise self._refusal(f"it would take {wait_sec:.0f} s until this picture's turn")
+        place = Place(self._clock.boot_ms() + self._patience_ms)
         self._taken += 1
         try:
-            yield
+            yield place
         finally:
             self._taken -= 1
+            place.left = True
 
-    async def run(self, work: Callable[[Detector], T], is_wanted: Callable[[], Awaitable[bool]]) -> T:
-        """Runs `work` in a thread with the next free detector, unless it is no longer wanted by then."""
-        detector = await self._idle.get()
+    async def run(self, steps: Steps[P, F, T], place: Place) -> T:
+        """Works on a request when its turn comes. Who leaves the place before that (cancels) costs no more work."""
+        await self._ahead.acquire()
         try:
-            wanted = await is_wanted()
+            self._check(place)
         except BaseException:
-            self._idle.put_nowait(detector)
+            self._ahead.release()
             raise
-        if not wanted:
-            self._idle.put_nowait(detector)
-            raise NotWanted("the client left before its picture's turn")
-        started_ms = self._clock.boot_ms()
-        working = asyncio.get_running_loop().run_in_executor(self._threads, work, detector)
-        # A cancelled request does not stop the thread, and a detector is for one thread at a time.
-        working.add_done_callback(lambda done: self._finished(done, detector, started_ms))
+        work: Future[T] = self._start(steps, self._crew, place)
+        working = asyncio.wrap_future(work)
+        # A cancelled request does not stop the threads, and what they hold must stay counted.
+        working.add_done_callback(self._done)
         return await asyncio.shield(working)
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._threads.shutdown)
+        for threads in (self._finding, self._beside):
+            await asyncio.to_thread(threads.shutdown, cancel_futures=True)
 
-    def _finished(self, done: asyncio.Future[T], detector: Detector, started_ms: int) -> None:
-        self._idle.put_nowait(detector)
-        if not done.cancelled() and done.exception() is None:
+    def _done(self, working: "asyncio.Future[T]") -> None:
+        self._ahead.release()
+        if not working.cancelled():
+            working.exception()  # whoever asked may be gone, and then nobody else looks at it
+
+    def _start(self, steps: Steps[P, F, T], crew: Crew, place: Place) -> "Future[T]":
+        """The steps one after the other, each thread handing over to the next; the event loop hears of the end.
+
+        A prepared picture is handed over before a detector is free: the one that becomes free goes on at once.
+        """
+        answer: Future[T] = Future()
+
+        def prepare() -> None:
+            prepared = steps.prepare(crew)
+            hand_over(self._finding, lambda: find(prepared))
+
+        def find(prepared: P) -> None:
+            found = self._find(steps, crew, place, prepared)
+            hand_over(self._beside, lambda: answer.set_result(steps.conclude(prepared, found)))
+
+        def hand_over(threads: ThreadPoolExecutor, step: Callable[[], None]) -> None:
+            threads.submit(step).add_done_callback(ended)
+
+        def ended(step: "Future[None]") -> None:
+            if step.cancelled():
+                answer.cancel()
+            elif error := step.exception():
+                answer.set_exception(error)
+
+        hand_over(self._beside, prepare)
+        return answer
+
+    def _find(self, steps: Steps[P, F, T], crew: Crew, place: Place, prepared: P) -> F:
+        """Only as many threads come here as there are seats, so none waits for one."""
+        self._check(place)
+        seat = self._seats.get_nowait()
+        try:
+            started_ms = self._clock.boot_ms()
+            found = steps.find(prepared, crew.detector(steps.profile, seat))
             took_sec = (self._clock.boot_ms() - started_ms) / 1000
             self._picture_sec += NEWEST_WEIGHT * (took_sec - self._picture_sec)
+            return found
+        finally:
+            self._seats.put(seat)
 
-    def _retry_after_sec(self) -> int:
+    def _check(self, place: Place) -> None:
+        if place.left:
+            raise NotWanted("the client left before its picture's turn")
+        if self._clock.boot_ms() > place.expires_ms:
+            raise self._refusal(f"this picture's turn came after more than {self.patience_sec:g} s")
+
+    def _wait_sec(self) -> float:
         """When those in the line now should be through."""
-        wait_sec = self._taken * self._picture_sec / self._detectors
-        return min(max(math.ceil(wait_sec), 1), RETRY_AFTER_SEC_MAX)
+        return self._taken * self._picture_sec / self._crew.seats
 
-    def _report_refused(self) -> None:
+    def _refusal(self, cause: str) -> Overloaded:
         self._refused += 1
         now_ms = self._clock.boot_ms()
         if self._reported_ms is None or now_ms - self._reported_ms >= REPORT_EVERY_MS:
             self._reported_ms = now_ms
-            log.warning("overloaded", refused_in_all=self._refused, places=self._places_max)
+            log.warning("overloaded", refused_in_all=self._refused, places=self._places_max, cause=cause)
+        retry_after_sec = min(max(math.ceil(self._wait_sec()), 1), RETRY_AFTER_SEC_MAX)
+        return Overloaded(f"{cause}; ask again later", retry_after_sec)

@@ -1,10 +1,12 @@
 """An EfficientDet-Lite model (or one of the same form) run by LiteRT on the CPU.
 
 The form: one input, uint8 [1, S, S, 3] in RGB; four outputs, boxes [1, N, 4] as ymin, xmin, ymax, xmax in 0..1,
-classes [1, N], scores [1, N] and their number. The model's file is a zip as well and holds its labels.
+classes [1, N], scores [1, N] and their number. The model's file is a zip as well and holds its labels, unless they
+are given.
 """
 
 import hashlib
+import io
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,33 +14,46 @@ from typing import Any
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter  # type: ignore[import-untyped]  # it ships no types
-from numpy.typing import NDArray
 from PIL import Image
 
 from camserver.base.errors import ModelUnusable
 from camserver.domain.detections import Detection
 from camserver.services.analyzer.detector import Model
+from camserver.services.analyzer.fitting import Fit, fit
 
 LABELS_FILE = "labelmap.txt"
 LABELS_BYTES_MAX = 100_000
 # Names nothing in the list of labels.
 NO_LABEL = "???"
 # The middle of what the model was trained on; bars of it say nothing.
-BAR_COLOUR = (127, 127, 127)
+BAR_GREY = 127
 VERSION_CHARS = 12
 _OUTPUT_DIMENSIONS = [3, 2, 2, 1]
 _FORM = "an object detection model with labels, such as EfficientDet-Lite"
 
 
 class LiteRtDetector:
-    """One interpreter. ModelUnusable says what is wrong with the file."""
+    """One interpreter. ModelUnusable says what is wrong with the file.
 
-    def __init__(self, path: Path) -> None:
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise _unusable(path, error.strerror or type(error).__name__) from error
-        self._labels = _read_labels(path)
+    `content`, `labels` and `model` are given when the file is part of a bundle; it is then not read again.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        how: Fit = "corner",
+        *,
+        content: bytes | None = None,
+        labels: Sequence[str] | None = None,
+        model: Model | None = None,
+    ) -> None:
+        if content is None:
+            try:
+                content = path.read_bytes()
+            except OSError as error:
+                raise _unusable(path, error.strerror or type(error).__name__) from error
+        self._how = how
+        self._labels = _read_labels(path, content) if labels is None else tuple(labels)
         try:
             self._interpreter = Interpreter(model_content=content, num_threads=1)
             self._interpreter.allocate_tensors()
@@ -46,22 +61,22 @@ class LiteRtDetector:
             self._outputs = _check_outputs(self._interpreter.get_output_details())
         except (ValueError, RuntimeError) as error:
             raise _unusable(path, str(error)) from error
-        version = hashlib.sha256(content).hexdigest()[:VERSION_CHARS]
-        self._model = Model("litert", path.stem, version)
+        self._model = model or Model("litert", path.stem, hashlib.sha256(content).hexdigest()[:VERSION_CHARS])
 
     @property
     def model(self) -> Model:
         return self._model
 
     def detect(self, picture: Image.Image) -> Sequence[Detection]:
-        square, width_share, height_share = _letterboxed(picture, self._side)
-        self._interpreter.set_tensor(self._input, np.asarray(square)[np.newaxis])
+        fitted = fit(picture, (self._side, self._side), self._how, BAR_GREY)
+        self._interpreter.set_tensor(self._input, np.asarray(fitted.picture)[np.newaxis])
         self._interpreter.invoke()
         boxes, classes, scores, _ = (self._interpreter.get_tensor(index)[0] for index in self._outputs)
         found = []
         for box, number, score in zip(boxes, classes, scores, strict=True):
             label = self._label(int(number))
-            place = _place(box, width_share, height_share)
+            y1, x1, y2, x2 = (float(edge) for edge in box)
+            place = fitted.place(x1, y1, x2, y2)
             if label is not None and place is not None and 0.0 < score <= 1.0:
                 found.append(Detection(label, float(score), *place))
         return found
@@ -71,35 +86,13 @@ class LiteRtDetector:
         return None if label == NO_LABEL else label
 
 
-def _letterboxed(picture: Image.Image, side: int) -> tuple[Image.Image, float, float]:
-    """The picture in a square with its shape kept, and which share of width and height it fills.
-
-    Stretched to the square, people become too wide to be recognized as well.
-    """
-    scale = side / max(picture.size)
-    width, height = (max(round(length * scale), 1) for length in picture.size)
-    square = Image.new("RGB", (side, side), BAR_COLOUR)
-    square.paste(picture.resize((width, height), Image.Resampling.BILINEAR), (0, 0))
-    return square, width / side, height / side
-
-
-def _place(
-    box: NDArray[np.float32], width_share: float, height_share: float
-) -> tuple[float, float, float, float] | None:
-    """x1, y1, x2, y2 in the picture, at most its own edges; None when nothing of it is left."""
-    y1, x1, y2, x2 = (float(edge) for edge in box)
-    edges = [x1 / width_share, y1 / height_share, x2 / width_share, y2 / height_share]
-    left, top, right, bottom = (round(min(max(edge, 0.0), 1.0), 4) for edge in edges)
-    return (left, top, right, bottom) if left < right and top < bottom else None
-
-
-def _read_labels(path: Path) -> list[str]:
+def _read_labels(path: Path, content: bytes) -> tuple[str, ...]:
     try:
-        with zipfile.ZipFile(path) as archive, archive.open(LABELS_FILE) as file:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(LABELS_FILE) as file:
             text = file.read(LABELS_BYTES_MAX).decode()
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise _unusable(path, f"it holds no {LABELS_FILE} ({error})") from error
-    return [line.strip().lower() for line in text.splitlines()]
+    return tuple(line.strip().lower() for line in text.splitlines())
 
 
 def _check_input(details: Sequence[dict[str, Any]]) -> tuple[int, int]:

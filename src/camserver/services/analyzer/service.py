@@ -6,18 +6,24 @@ remembers nothing from one picture to the next, so any number of them may run. I
 
 import asyncio
 import socket as sockets
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
-from camserver.base import asgi, assets
+from camserver.base import asgi
 from camserver.base.clock import Clock
-from camserver.base.errors import ModelUnusable
 from camserver.base.log import get_logger
+from camserver.base.memory import give_back_large
 from camserver.base.ready import Ready
+from camserver.clients.analyzer import AnalyzerClient
 from camserver.config import Settings
 from camserver.services.analyzer.app import Routes
-from camserver.services.analyzer.detector import Detector
+from camserver.services.analyzer.crew import Crew
+from camserver.services.analyzer.detector import Detector, InForce
 from camserver.services.analyzer.line import Line
+from camserver.services.analyzer.models.loading import load, load_fast
+from camserver.services.analyzer.models.swapping import Swapping
+from camserver.services.analyzer.models.updating import Updating
+from camserver.services.analyzer.remote import RemoteAnalyzer, RemoteDetector
 from camserver.services.analyzer.vocabulary_file import VocabularyFile
 
 log = get_logger(__name__)
@@ -25,34 +31,79 @@ log = get_logger(__name__)
 FOLDER = "analyzer"  # in data_dir
 
 
+# What runs beside the requests, until the analyzer stops.
+Beside = Callable[[Line, InForce], Coroutine[Any, Any, None]]
+
+
 async def run(clock: Clock, settings: Settings, ready: Ready, socket: sockets.socket) -> None:
     """Runs the analyzer on a listening socket until cancelled."""
+    give_back_large()
+    if settings.analyzer.detector == "remote":
+        await _pass_on(clock, settings, ready, socket)
+        return
+    # Before the model is loaded, so that a choice in between is not missed.
+    swapping = Swapping(settings, clock)
+    loaded = await asyncio.to_thread(load, settings)
+    fast = await asyncio.to_thread(load_fast, settings)
+    beside: list[Beside] = []
+    if settings.analyzer.needs_own_model:
+        beside.append(lambda line, in_force: swapping.run(line.replace, in_force))
+        if settings.analyzer.bundle_url is not None:
+            beside.append(lambda _, in_force: Updating(settings, clock).run(in_force))
+    in_force = InForce(loaded.model, loaded.warnings)
+    await serve(loaded.detectors, clock, settings, ready, socket, fast=fast, in_force=in_force, beside=beside)
+
+
+async def _pass_on(clock: Clock, settings: Settings, ready: Ready, socket: sockets.socket) -> None:
     chosen = settings.analyzer
-    path = chosen.model_path or assets.find(assets.MODEL, settings.server.data_dir)
-    if path is None:
-        raise ModelUnusable(assets.no_model(settings.server.data_dir))
-    detectors = await asyncio.to_thread(_load, path, chosen.workers)
-    await serve(detectors, clock, settings, ready, socket)
+    vocabularies = _vocabulary_file(settings)
+    client = AnalyzerClient(
+        str(chosen.remote_url),
+        analyze_timeout_sec=chosen.analyze_timeout_sec,
+        schema_timeout_sec=chosen.schema_timeout_sec,
+        health_timeout_sec=chosen.health_timeout_sec,
+    )
+    try:
+        remote = RemoteAnalyzer(client, lambda: vocabularies.held)
+        model, loop = await remote.model(), asyncio.get_running_loop()
+        detectors = [RemoteDetector(remote, model, loop) for _ in range(chosen.workers)]
+        beside: list[Beside] = [lambda _, in_force: remote.run(clock, in_force)]
+        await serve(detectors, clock, settings, ready, socket, vocabularies=vocabularies, beside=beside)
+    finally:
+        await client.close()
+
+
+def _vocabulary_file(settings: Settings) -> VocabularyFile:
+    return VocabularyFile(settings.server.data_dir / FOLDER / "vocabulary.json")
 
 
 async def serve(
-    detectors: Sequence[Detector], clock: Clock, settings: Settings, ready: Ready, socket: sockets.socket
+    detectors: Sequence[Detector],
+    clock: Clock,
+    settings: Settings,
+    ready: Ready,
+    socket: sockets.socket,
+    *,
+    fast: Sequence[Detector] = (),
+    in_force: InForce | None = None,
+    vocabularies: VocabularyFile | None = None,
+    beside: Sequence[Beside] = (),
 ) -> None:
     """Runs the analyzer with these detectors, as many pictures at once as there are."""
-    vocabularies = VocabularyFile(settings.server.data_dir / FOLDER / "vocabulary.json")
+    vocabularies = vocabularies or _vocabulary_file(settings)
     await asyncio.to_thread(vocabularies.load)
-    line = Line(detectors, settings.analyzer.waiting_max, clock)
-    model = detectors[0].model
+    chosen = settings.analyzer
+    line = Line(Crew(detectors, fast), chosen.waiting_max, chosen.analyze_timeout_sec, clock)
+    in_force = in_force or InForce(detectors[0].model)
+    model = in_force.model
     log.info("analyzer ready", model=model.name, version=model.version, at_once=len(detectors))
-    routes = Routes(clock, line, vocabularies, settings.detections, model)
+    routes = Routes(clock, line, vocabularies, settings.detections, in_force)
     try:
-        await asgi.serve(routes.app(), socket, lambda: ready.set("analyzer"))
+        # What runs beside the requests and breaks ends the analyzer, which is started again: nothing dies unseen.
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(line, in_force)) for one in beside]
+            await asgi.serve(routes.app(), socket, lambda: ready.set("analyzer"))
+            for task in tasks:
+                task.cancel()
     finally:
         await line.close()
-
-
-def _load(path: Path, count: int) -> list[Detector]:
-    # Imported here: the runtime takes a while, and its absence shall be said by name.
-    from camserver.services.analyzer.litert_detector import LiteRtDetector
-
-    return [LiteRtDetector(path) for _ in range(count)]

@@ -24,7 +24,7 @@ from camserver.store import Store, analyzers
 from camserver.store.analyzers import Seen
 
 if TYPE_CHECKING:
-    from camserver.config.sections import AnalyzerSettings
+    from camserver.config.analyzer_section import AnalyzerSettings
 
 log = get_logger(__name__)
 

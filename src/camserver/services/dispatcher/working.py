@@ -205,7 +205,14 @@ async def _question(desk: Desk, job: ClaimedJob, known: Background | None) -> Qu
         if known.previous is not None:
             previous = await desk.pictures.get_previous(job, known.previous)
         night = desk.asking.night_from_hour, desk.asking.night_until_hour
-        hints = camera_hints(job.frame.captured_at, known.timezone, known.network_zone, *night, own=known.hints)
+        hints = camera_hints(
+            job.frame.captured_at,
+            known.timezone,
+            known.network_zone,
+            *night,
+            told=known.told,
+            previous_at_ms=None if previous is None or known.previous is None else known.previous.captured_at,
+        )
     return Question(job.camera_id, job.frame.captured_at, job.frame_uuid, picture, previous, hints)
 
 

@@ -12,6 +12,7 @@ from camserver.base.ready import Ready
 from camserver.config import Secrets, Settings
 from camserver.domain.people import Principal
 from camserver.objects.local import Objects
+from camserver.services.web.drawings import Drawings
 from camserver.services.web.feeds import Feeds
 from camserver.services.web.messages import Language, choose_language
 from camserver.services.web.passwords import Passwords
@@ -42,6 +43,7 @@ class Web:
     devices: Devices
     feeds: Feeds
     waits: Waits = field(default_factory=Waits)
+    drawings: Drawings = field(default_factory=Drawings)
     exports: Waits = field(default_factory=lambda: Waits(EXPORTS_MAX))
 
 

@@ -25,7 +25,7 @@ def overrides(asked: api.CameraValues) -> Overrides:
 
 def own(values: Overrides, network_zone: str) -> api.CameraOwn:
     shown: dict[str, object] = {name: getattr(values, name) for name in NAMES}
-    for name in (*_POLYGON_FIELDS, "zones"):
+    for name in (*_POLYGON_FIELDS, "zones", "hints"):
         text = shown[name]
         shown[name] = None if text is None else json.loads(str(text))
     shown["mask_clock"] = None if values.mask_clock is None else bool(values.mask_clock)
@@ -43,6 +43,9 @@ def _column(name: str, value: object) -> object:
     if name == "zones":
         assert isinstance(value, list)
         return _zones(value)
+    if name == "hints":
+        assert isinstance(value, api.CameraHints)
+        return _hints(value)
     if name == "tls_pin":
         return str(value).replace(":", "").lower()
     if name == "mask_clock":
@@ -56,6 +59,20 @@ def _zones(zones: Sequence[api.Zone]) -> str | None:
     _refuse(polygons.zones_problem([zone.name for zone in zones]), "zones", 0)
     made = [{"name": zone.name, "points": _points("zones", n, zone.points)} for n, zone in enumerate(zones, 1)]
     return json.dumps(made, ensure_ascii=False) if made else None
+
+
+def _hints(hints: api.CameraHints) -> str | None:
+    said = hints.model_dump(exclude_none=True)
+    if hints.shelf_roi is not None:
+        said["shelf_roi"] = _points("shelf_roi", 0, hints.shelf_roi)
+    return json.dumps(said) if said else None
+
+
+def preset_of(own: Overrides) -> str | None:
+    """The kind of place that a camera was said to look at."""
+    said: dict[str, object] = json.loads(own.hints) if own.hints else {}
+    preset = said.get("preset")
+    return None if preset is None else str(preset)
 
 
 def _points(name: str, number: int, points: Sequence[Sequence[float]]) -> list[list[float]]:

@@ -12,6 +12,7 @@ from html import escape
 
 from camserver.base.zones import zone_of
 from camserver.domain.analysis import Box
+from camserver.domain.boxes import Shapes, in_full
 from camserver.services.web.messages import Language
 from camserver.store.cases import CaseSummary, Note
 from camserver.store.frame_pages import FrameDetail
@@ -106,7 +107,8 @@ def head(case: CaseSummary, notes: Sequence[Note], exported_at: int, timezone: s
 
 def figure(frame: FrameDetail, path: str, kind: str, timezone: str, labels: Sequence[str]) -> str:
     """`labels` are those of the frame's tags, in the reader's language."""
-    boxes = "".join(_box(box, frame, kind) for box in frame.boxes)
+    found = in_full(frame.boxes, _shapes(frame)) if kind == "full" else frame.boxes
+    boxes = "".join(map(_box, found))
     caption = f"{local_time(frame.captured_at, timezone)} {frame.camera_name} ({frame.camera_id}) {', '.join(labels)}"
     return (
         f'<figure><div class="picture"><img loading="lazy" src="{escape(path)}" alt="">{boxes}</div>'
@@ -115,27 +117,20 @@ def figure(frame: FrameDetail, path: str, kind: str, timezone: str, labels: Sequ
     )
 
 
-def _box(box: Box, frame: FrameDetail, kind: str) -> str:
-    left, right = _along(box.x1, box.x2, frame, kind, "left", "right")
-    top, bottom = _along(box.y1, box.y2, frame, kind, "top", "bottom")
+def _box(box: Box) -> str:
+    left, top, right, bottom = (min(max(edge, 0.0), 1.0) * 100 for edge in (box.x1, box.y1, box.x2, box.y2))
     place = f"left:{left:.2f}%;top:{top:.2f}%;width:{right - left:.2f}%;height:{bottom - top:.2f}%"
     label = f"<span>{escape(box.label)}</span>" if box.label else ""
     return f'<div class="box" style="{place}">{label}</div>'
 
 
-def _along(begin: float, end: float, frame: FrameDetail, kind: str, near: str, far: str) -> tuple[float, float]:
-    """Boxes are shares of the infer picture, whose letterbox margins are part of it; the full picture has none."""
-    size = frame.infer_w if near == "left" else frame.infer_h
-    margins = frame.letterbox if kind == "full" else None
-
-    def share(value: float) -> float:
-        if size and margins is not None:
-            before, behind = int(getattr(margins, near)), int(getattr(margins, far))
-            if size - before - behind > 0:
-                value = (value * size - before) / (size - before - behind)
-        return min(max(value, 0.0), 1.0) * 100
-
-    return share(begin), share(end)
+def _shapes(frame: FrameDetail) -> Shapes:
+    bars = frame.letterbox
+    return Shapes(
+        full=(frame.full_w, frame.full_h) if frame.full_w and frame.full_h else None,
+        infer=(frame.infer_w, frame.infer_h) if frame.infer_w and frame.infer_h else None,
+        bars=(0, 0, 0, 0) if bars is None else (bars.top, bars.left, bars.bottom, bars.right),
+    )
 
 
 def tail(events: Sequence[EventLine], missing: Sequence[tuple[str, str, str]], language: Language) -> str:

@@ -52,6 +52,7 @@ async def run(
     finally:
         await web.feeds.close()
         web.passwords.close()
+        web.drawings.close()
 
 
 async def _make_web(

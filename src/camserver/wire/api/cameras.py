@@ -4,7 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from camserver.domain.hints import NAME_CHARS_MAX, NAMES_MAX
 from camserver.domain.polygons import POINTS_MAX, POLYGONS_MAX, ZONE_NAME_MAX_CHARS
+from camserver.domain.presets import Preset
 from camserver.wire.api.shapes import CAMERA_ID_PATTERN, Answer, Asked, Label
 
 
@@ -33,6 +35,24 @@ class Zone(BaseModel):
     points: Points
 
 
+# A label of the model (`car`), a category (`vehicle`) or a tag (`animal.bird`).
+HintName = Annotated[str, Field(min_length=1, max_length=NAME_CHARS_MAX, pattern=r"^[a-z0-9][a-z0-9_. -]*$")]
+HintNames = Annotated[list[HintName], Field(max_length=NAMES_MAX)]
+Threshold = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class CameraHints(BaseModel):
+    """What the analyzer is told of a camera. What is not null stands in the place of what the preset says."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    preset: Preset | None = None
+    expected_objects: HintNames | None = None  # no event by themselves
+    excluded_objects: HintNames | None = None  # not there, whatever it looks like
+    thresholds: Annotated[dict[HintName, Threshold], Field(max_length=NAMES_MAX)] | None = None  # least confidence
+    shelf_roi: Points | None = None  # a region that things shall not vanish from
+
+
 class CameraValues(Asked):
     """A camera's own values. None, and null in a change: the configured default."""
 
@@ -54,6 +74,7 @@ class CameraValues(Asked):
     device: Annotated[str, Field(max_length=128)] | None = None  # cameras with the same one share a device
     streams_max: Annotated[int, Field(ge=1, le=64)] | None = None  # connections that device bears at once
     clip_sec: Annotated[float, Field(ge=0, le=60, allow_inf_nan=False)] | None = None  # 0: no clips
+    hints: CameraHints | None = None  # replaced as a whole
 
 
 class CameraAsked(CameraValues):
@@ -159,6 +180,7 @@ class CameraOwn(Answer):
     device: str | None
     streams_max: int | None
     clip_sec: float | None
+    hints: CameraHints | None
     network_zone: Literal["local", "vpn"]
 
 

@@ -35,11 +35,16 @@ async def get_frame(call: TheCall, frame_uuid: FrameUuid) -> api.Frame:
     "/api/frames/{frame_uuid}/picture", Permission.READ, response_class=Response, responses=pictures.RESPONSES
 )
 async def get_frame_picture(
-    call: TheCall, frame_uuid: FrameUuid, kind: Annotated[api.PictureKind, Query()] = "infer"
+    call: TheCall,
+    frame_uuid: FrameUuid,
+    kind: Annotated[api.PictureKind, Query()] = "infer",
+    boxes: Annotated[bool, Query(description="Draw what was found on it; the kept picture stays clean.")] = False,
 ) -> Response:
     """A picture of a frame, for somebody who is signed in."""
     place = await call.store.read(frame_pages.picture, frame_uuid, kind)
     await note_look(call, kind, frame_uuid, place.in_case)
+    if boxes:
+        return await pictures.drawn_response(call, place, Kind(kind), _KEPT, with_words=True)
     return await pictures.picture_response(call, place, Kind(kind), _KEPT)
 
 

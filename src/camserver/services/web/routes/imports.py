@@ -12,6 +12,7 @@ from camserver.domain.imports import Imported, Problem, WantedCamera, read_csv
 from camserver.domain.people import Permission
 from camserver.domain.phrases import Phrase
 from camserver.services.web.calls import Call, TheCall
+from camserver.services.web.camera_values import preset_of
 from camserver.services.web.messages import message_for
 from camserver.services.web.routes.cameras import add_camera, permitted
 from camserver.services.web.routing import Routes
@@ -117,6 +118,7 @@ def _differing(there: CameraSummary, asked: api.CameraAsked) -> list[str]:
         "polling_interval_sec": (there.own.polling_interval_sec, asked.polling_interval_sec),
         "transport": (there.own.transport, asked.transport),
         "rotation": (there.own.rotation, asked.rotation),
+        "preset": (preset_of(there.own), None if asked.hints is None else asked.hints.preset),
     }
     return [name for name, (is_there, is_asked) in pairs.items() if is_there != is_asked]
 

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from fastapi import Query, Response
 
+from camserver.base.errors import BadInput
 from camserver.domain import links
 from camserver.domain.links import LinkKeys, Signature
 from camserver.domain.people import Permission
@@ -51,13 +52,27 @@ async def make_link(call: TheCall, asked: api.MediaLinkAsked) -> api.MediaLink:
 
 
 @routes.get("/media/frame/{frame_uuid}", Gate.PUBLIC, response_class=Response, responses=_RESPONSES)
-async def open_link(call: TheCall, frame_uuid: str, exp: Part = "", sig: Part = "", kid: Part = "") -> Response:
-    """The picture or clip of a signed link; 403 when the link is not whole, not ours or over."""
+async def open_link(
+    call: TheCall,
+    frame_uuid: str,
+    exp: Part = "",
+    sig: Part = "",
+    kid: Part = "",
+    boxes: Annotated[bool, Query(description="Draw where something was found on it.")] = False,
+) -> Response:
+    """The picture or clip of a signed link; 403 when the link is not whole, not ours or over.
+
+    Whoever has a link may see where something was found, but not what it was called.
+    """
     # Before anything is read: without a signature nobody learns whether there is such a frame.
     kind = links.opened(_keys(call), frame_uuid, Signature(exp, sig, kid), _OBJECTS, call.now_ms)
     if kind == CLIP:
+        if boxes:
+            raise BadInput("a clip has no boxes; leave `boxes` out", reason="no_clip_boxes")
         return await films.clip_response(call, await call.web.store.read(clips.linked, frame_uuid), _HEADERS)
     place = await call.web.store.read(frame_pages.linked_picture, frame_uuid, kind)
+    if boxes:
+        return await pictures.drawn_response(call, place, Kind(kind), _HEADERS, with_words=False)
     return await pictures.picture_response(call, place, Kind(kind), _HEADERS)
 
 

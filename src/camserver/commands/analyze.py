@@ -1,0 +1,186 @@
+"""`camserver analyze`: what the analyzer sees in pictures, without a camera and without a server."""
+
+import asyncio
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from camserver.base.errors import BadInput
+from camserver.base.exits import Exit
+from camserver.commands.root import Chosen, json_option, pass_chosen
+from camserver.commands.shown import Language, reader_language, table
+from camserver.domain.phrases import OWN_TAGS, Phrase, primary_event_phrase
+
+if TYPE_CHECKING:
+    from camserver.commands.analyze_eyes import Eyes
+    from camserver.domain.analysis import Analysis
+    from camserver.domain.vocabulary import Vocabulary
+
+_HEADS = {
+    "en": ("PICTURE", "EVENT", "SEVERITY", "SURE", "TAGS", "FOUND"),
+    "ja": ("画像", "イベント", "重要度", "確度", "タグ", "検出"),
+}
+_WORDS = {
+    "unclear": Phrase("不確か", "unclear"),
+    "failed": Phrase("失敗: {why}", "failed: {why}"),
+    "drawn": Phrase("枠を描いた画像: {where}", "Pictures with boxes: {where}"),
+    "looking": Phrase("解析中", "Looking"),
+}
+# From so many on a progress bar is worth its line.
+PROGRESS_FROM = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What came of one picture: an analysis, or why there is none."""
+
+    path: Path
+    analysis: "Analysis | None"
+    drawn: Path | None = None
+    failure: Phrase | None = None
+
+
+@click.command()
+@click.argument("pictures", nargs=-1, required=True, metavar="PICTURE...")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), show_default="beside each picture",
+              help="Folder for the pictures with boxes.")  # fmt: skip
+@click.option("--no-pictures", is_flag=True, help="Write no pictures with boxes.")
+@click.option("--url", help="Ask the analyzer at this address.", show_default="the model on this machine")
+@click.option("--put-vocabulary", is_flag=True, help="With --url: give that analyzer camserver's vocabulary first.")
+@json_option
+@pass_chosen
+def analyze(
+    chosen: Chosen,
+    pictures: tuple[str, ...],
+    out: Path | None,
+    no_pictures: bool,
+    url: str | None,
+    put_vocabulary: bool,
+    as_json: bool,
+) -> None:
+    """Say what the analyzer sees in pictures.
+
+    Prints the tags of each picture and writes it again with boxes around what was found, as NAME.boxes.jpg. PICTURE
+    is a JPEG or PNG file, a folder with such files, or a pattern in quotes. No server has to run. A picture is looked
+    at as if a camera had taken it: made as wide as looks.infer_width. Ends with code 12 when one can't be read.
+
+    \b
+    Examples:
+      camserver analyze entrance.jpg
+      camserver analyze holiday/ 'archive/**/*.jpg' --out /tmp/boxes
+      camserver analyze entrance.jpg --url http://127.0.0.1:9000 --json
+    """
+    from camserver.commands.analyze_eyes import opened
+    from camserver.commands.analyze_files import find_pictures
+
+    paths = find_pictures(pictures)
+    settings = chosen.settings()
+    language = reader_language()
+    writing = None if no_pictures else _Writing(out)
+
+    async def work() -> "tuple[list[Looked], Vocabulary]":
+        async with opened(settings, url, put_vocabulary) as eyes:
+            with _progress(paths, language) as shown:
+                width = settings.looks.infer_width
+                return [await _look(path, eyes, width, writing) for path in shown], eyes.vocabulary
+
+    looked, vocabulary = asyncio.run(work())
+    if as_json:
+        click.echo(json.dumps([_document(one, language) for one in looked], ensure_ascii=False))
+    else:
+        _print(looked, vocabulary, language)
+    failed = any(one.analysis is None for one in looked)
+    click.get_current_context().exit(Exit.CHECK_FAILED.value if failed else 0)
+
+
+class _Writing:
+    """Where pictures with boxes go."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._taken: set[Path] = set()
+
+    def keep(self, path: Path, jpeg: bytes, analysis: "Analysis") -> Path:
+        from camserver.commands.analyze_files import place_for, write_drawn
+        from camserver.media.box_picture import draw_boxes
+
+        place = place_for(path, self._folder, self._taken)
+        write_drawn(draw_boxes(jpeg, analysis.boxes), place)
+        return place
+
+
+async def _look(path: Path, eyes: "Eyes", width: int, writing: _Writing | None) -> Looked:
+    """One picture. What is wrong with it is told with it; what is wrong with who looks ends the command."""
+    from camserver.commands.analyze_files import Unusable, infer_picture, read_upright
+
+    try:
+        jpeg = read_upright(path)
+        analysis = await eyes.look(infer_picture(jpeg, width), int(time.time() * 1000))
+    except Unusable as error:
+        return Looked(path, None, failure=error.said)
+    except BadInput as error:
+        return Looked(path, None, failure=Phrase(error.message, error.message))
+    return Looked(path, analysis, None if writing is None else writing.keep(path, jpeg, analysis))
+
+
+@contextmanager
+def _progress(paths: Sequence[Path], language: Language) -> Iterator[Iterable[Path]]:
+    """The paths, with a bar that fills as they are taken where there are many and somebody watches."""
+    if len(paths) < PROGRESS_FROM or not sys.stderr.isatty():
+        yield paths
+        return
+    with click.progressbar(paths, label=_in(_WORDS["looking"], language), file=sys.stderr) as shown:
+        yield shown
+
+
+def _print(looked: Sequence[Looked], vocabulary: "Vocabulary", language: Language) -> None:
+    click.echo(table(_HEADS[language], [row_of(one, vocabulary, language) for one in looked]))
+    drawn = [str(one.drawn) for one in looked if one.drawn is not None]
+    if drawn:
+        where = drawn[0] if len(drawn) == 1 else f"{drawn[0]} … {drawn[-1]} ({len(drawn)})"
+        click.echo(_in(_WORDS["drawn"], language).format(where=where), err=True)
+
+
+def row_of(one: Looked, vocabulary: "Vocabulary", language: Language) -> tuple[str, ...]:
+    analysis = one.analysis
+    if analysis is None:
+        why = "" if one.failure is None else _in(one.failure, language)
+        return (str(one.path), _in(_WORDS["failed"], language).format(why=why), "-", "-", "-", "-")
+    event = _in(primary_event_phrase(analysis.primary_event), language)
+    if analysis.unknown_flag:
+        event = f"{event} ({_in(_WORDS['unclear'], language)})"
+    found = Counter(box.label or "?" for box in analysis.boxes)
+    return (
+        str(one.path),
+        event,
+        str(analysis.severity),
+        "-" if analysis.confidence is None else f"{100 * analysis.confidence:.0f} %",
+        ", ".join(_label(tag, vocabulary, language) for tag in analysis.tags) or "-",
+        ", ".join(f"{count} {label}" for label, count in found.most_common()) or "-",
+    )
+
+
+def _label(tag_id: str, vocabulary: "Vocabulary", language: Language) -> str:
+    tag = vocabulary.tag(tag_id)
+    if tag is None:
+        return _in(OWN_TAGS.get(tag_id) or Phrase(tag_id, tag_id), language)
+    return tag.label_ja if language == "ja" else tag.label_en
+
+
+def _document(one: Looked, language: Language) -> dict[str, object]:
+    told: dict[str, object] = {"picture": str(one.path), "drawn": None if one.drawn is None else str(one.drawn)}
+    if one.analysis is None:
+        return {**told, "error": "" if one.failure is None else _in(one.failure, language)}
+    return {**told, **asdict(one.analysis)}
+
+
+def _in(phrase: Phrase, language: Language) -> str:
+    return phrase.ja if language == "ja" else phrase.en

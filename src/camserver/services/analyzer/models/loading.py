@@ -1,0 +1,131 @@
+"""From settings or a bundle to detectors that have seen a picture. Work for a thread: it takes a second or more."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image
+
+from camserver.base import assets
+from camserver.base.errors import BadInput, CamError, ModelUnusable
+from camserver.base.log import get_logger
+from camserver.config import Settings
+from camserver.services.analyzer.detector import Detector, Model
+from camserver.services.analyzer.model_form import parse_labels
+from camserver.services.analyzer.models.bundle import Bundle, check_trusted
+from camserver.services.analyzer.models.installed import InstalledModels, Pointer
+
+log = get_logger(__name__)
+
+TRIAL_SIZE = (640, 360)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Detectors of one model, and what is not as it was set up."""
+
+    detectors: Sequence[Detector]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def model(self) -> Model:
+        return self.detectors[0].model
+
+
+def installed_models(settings: Settings) -> InstalledModels:
+    return InstalledModels(settings.server.data_dir, settings.analyzer.bundle_max_bytes)
+
+
+def load(settings: Settings, *, stand_in: bool = True) -> Loaded:
+    """What the settings and `camserver models` say; ModelUnusable when there is nothing to run.
+
+    `stand_in`: a model in use that can't be loaded is no reason to see nothing; the one that comes with camserver
+    is taken.
+    """
+    chosen = settings.analyzer
+    if chosen.model_path is not None:
+        return Loaded(load_file(chosen.model_path, chosen.detector, chosen.workers))
+    warnings: tuple[str, ...] = ()
+    try:
+        pointer = installed_models(settings).active()
+        if pointer is not None:
+            return Loaded(load_installed(settings, pointer, chosen.workers))
+    except CamError as error:
+        if not stand_in:
+            raise
+        warnings = (
+            f"the model in use can't be loaded, the one that comes with camserver stands in: {error.message}",
+        )
+        log.error("the model in use can't be loaded", cause=error.message)
+    if chosen.detector == "onnx" and not warnings:
+        raise ModelUnusable(
+            'analyzer.detector is "onnx", but no model is named; set analyzer.model_path, or install one with '
+            "`camserver models install` and `camserver models use`"
+        )
+    path = assets.find(assets.MODEL, settings.server.data_dir)
+    if path is None:
+        raise ModelUnusable(" ".join((*warnings, assets.no_model(settings.server.data_dir))))
+    return Loaded(load_file(path, "litert", chosen.workers), warnings)
+
+
+def load_fast(settings: Settings) -> list[Detector]:
+    """Those for requests that ask for less; empty when they get the same model as all others."""
+    path = settings.analyzer.fast_model_path
+    return [] if path is None else load_file(path, "litert", settings.analyzer.workers)
+
+
+def load_file(path: Path, runtime: str, count: int) -> list[Detector]:
+    # Imported here: a runtime takes a while, and only one of them is needed.
+    if runtime == "onnx" or path.suffix == ".onnx":
+        from camserver.services.analyzer.onnx_detector import load_described
+
+        return [load_described(path) for _ in range(count)]
+    from camserver.services.analyzer.litert_detector import LiteRtDetector
+
+    return [LiteRtDetector(path) for _ in range(count)]
+
+
+def load_installed(settings: Settings, pointer: Pointer, count: int) -> list[Detector]:
+    """An installed model, its files and its signature checked once more, after a trial."""
+    bundle = installed_models(settings).read(pointer)
+    check_trusted(bundle, settings.analyzer.model_keys)
+    return load_bundle(bundle, count)
+
+
+def load_bundle(bundle: Bundle, count: int) -> list[Detector]:
+    """Detectors of a bundle that was checked; the first has seen a picture."""
+    detectors = [_detector(bundle) for _ in range(count)]
+    try:
+        detectors[0].detect(Image.effect_noise(TRIAL_SIZE, 64).convert("RGB"))
+    except Exception as error:
+        raise ModelUnusable(f"the model {bundle.title} fails when it is shown a picture: {error}") from error
+    return detectors
+
+
+def _detector(bundle: Bundle) -> Detector:
+    manifest = bundle.manifest
+    content = bundle.contents[manifest.model]
+    model = Model(manifest.runtime, manifest.name, manifest.version)
+    labels = _labels(bundle)
+    if manifest.runtime == "litert":
+        from camserver.services.analyzer.litert_detector import LiteRtDetector
+
+        return LiteRtDetector(Path(manifest.name, manifest.model), content=content, labels=labels, model=model)
+    from camserver.services.analyzer.onnx_detector import OnnxDetector
+
+    # A manifest for this runtime has both, or it would not have been read.
+    assert manifest.onnx is not None
+    assert labels is not None
+    return OnnxDetector(content, manifest.onnx, labels, model)
+
+
+def _labels(bundle: Bundle) -> tuple[str, ...] | None:
+    manifest = bundle.manifest
+    if manifest.labels is not None:
+        return tuple(label.lower() for label in manifest.labels)
+    if manifest.labels_file is None:
+        return None
+    try:
+        return parse_labels(bundle.contents[manifest.labels_file], manifest.labels_file)
+    except BadInput as error:
+        raise ModelUnusable(f"the model {bundle.title} can't be used: {error.message}") from error

@@ -1,0 +1,167 @@
+"""Our own analyzer keeps the contract, and every lie of the fake analyzer is found."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from camserver.base.errors import BadInput, Unavailable
+from camserver.clients.conformance.findings import Finding, Standing
+from camserver.clients.conformance.running import NAMES, run_checks
+from tests.fakes.analyzer import BREAKS, FakeAnalyzer, Fault, Rule
+from tests.rig.polling import until
+from tests.rig.ports import LOOPBACK, free_port
+from tests.rig.processes import REPOSITORY
+from tests.services.analyzer.rig import DOCUMENT, PERSON, ScriptedDetector, running_analyzer
+
+# The fake looks at hints in pictures, not at pictures, and unpacks whatever it is sent.
+BEYOND_THE_FAKE = {"quality.dark", "quality.glare", "quality.blur", "error.bomb"}
+
+
+async def found(url: str, *only: str, gentle: bool = False) -> dict[str, Finding]:
+    return {finding.name: finding async for finding in run_checks(url, only, gentle=gentle)}
+
+
+def names_of(findings: dict[str, Finding], standing: Standing) -> set[str]:
+    return {name for name, finding in findings.items() if finding.standing is standing}
+
+
+@pytest.fixture
+async def fake(tmp_path: Path) -> AsyncIterator[FakeAnalyzer]:
+    async with FakeAnalyzer(tmp_path / "state.json") as analyzer:
+        yield analyzer
+
+
+@pytest.mark.parametrize("finds", [(), (PERSON,)], ids=["nothing", "a person"])
+async def test_our_analyzer_conforms(tmp_path: Path, finds: tuple[()]) -> None:
+    async with running_analyzer(tmp_path, [ScriptedDetector(finds)], waiting_max=4) as analyzer:
+        findings = await found(analyzer.url)
+        assert [finding for finding in findings.values() if finding.standing is not Standing.OK] == []
+        assert tuple(findings) == NAMES
+
+
+async def test_the_vocabulary_in_force_is_in_force_afterwards(tmp_path: Path) -> None:
+    async with running_analyzer(tmp_path) as analyzer:
+        own = {**DOCUMENT, "schema_version": "of-this-house.7"}
+        await analyzer.put_vocabulary(own)
+        findings = await found(analyzer.url)
+        assert names_of(findings, Standing.FAILED) == set()
+        _, held, _ = await analyzer.ask("GET", "/v1/schema")
+        assert (held["schema_version"], held["schema"]) == ("of-this-house.7", own)
+
+
+async def test_gentle_checks_put_no_other_vocabulary(fake: FakeAnalyzer) -> None:
+    findings = await found(fake.url, gentle=True)
+    assert names_of(findings, Standing.SKIPPED) == {"schema.follow", "overload"}
+    put = [record for record in fake.requests if record.method == "PUT" and record.status == 200]
+    assert {record.schema_version for record in put} == {fake.schema_version}
+
+
+async def test_the_fake_fails_where_it_is_no_analyzer(fake: FakeAnalyzer) -> None:
+    findings = await found(fake.url)
+    assert names_of(findings, Standing.FAILED) == BEYOND_THE_FAKE
+    assert "camera.dark" in findings["quality.dark"].why.en
+    assert findings["quality.dark"].why.ja != ""
+
+
+async def test_every_breach_of_the_contract_is_found(fake: FakeAnalyzer) -> None:
+    unfound = []
+    for breach in BREAKS:
+        fake.add_fault(Fault.break_contract(breach))
+        findings = await found(fake.url, "analyze.jpeg")
+        if names_of(findings, Standing.FAILED) != {"analyze.jpeg"}:
+            unfound.append(breach)
+        fake.heal()
+    assert unfound == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault.answer_status(500),
+        Fault.answer_status(204),
+        Fault.reset(),
+        Fault.cut_off(),
+        Fault.malformed(),
+        Fault.huge(2_000_000),
+        Fault.redirect("/healthz"),
+    ],
+    ids=lambda fault: f"{fault.kind}-{fault.status}",
+)
+async def test_an_answer_that_is_none_is_found(fake: FakeAnalyzer, fault: Fault) -> None:
+    fake.add_fault(fault)
+    findings = await found(fake.url, "analyze.jpeg", "error.mismatch")
+    assert names_of(findings, Standing.FAILED) == {"analyze.jpeg", "error.mismatch"}
+
+
+@pytest.mark.parametrize(("path", "name"), [("/healthz", "health"), ("/v1/capabilities", "capabilities")])
+async def test_other_calls_are_checked_too(fake: FakeAnalyzer, path: str, name: str) -> None:
+    fake.add_fault(Rule(Fault.answer_status(503), path=path))
+    assert names_of(await found(fake.url, name), Standing.FAILED) == {name}
+
+
+async def test_without_a_vocabulary_nothing_else_can_be_said(fake: FakeAnalyzer) -> None:
+    fake.add_fault(Rule(Fault.answer_status(400), path="/v1/schema", method="PUT"))
+    findings = await found(fake.url)
+    assert "schema.put" in names_of(findings, Standing.FAILED)
+    assert {"analyze.jpeg", "error.fields", "overload"} <= names_of(findings, Standing.SKIPPED)
+
+
+async def test_a_failed_put_is_told_although_only_another_check_was_wanted(fake: FakeAnalyzer) -> None:
+    fake.add_fault(Rule(Fault.answer_status(400), path="/v1/schema", method="PUT"))
+    assert set(await found(fake.url, "analyze.png")) == {"schema.put", "analyze.png"}
+
+
+async def test_only_what_was_asked_for_is_told(fake: FakeAnalyzer) -> None:
+    assert set(await found(fake.url, "analyze.png")) == {"analyze.png"}
+
+
+async def test_the_old_vocabulary_comes_back_when_the_other_is_answered_wrongly(fake: FakeAnalyzer) -> None:
+    await found(fake.url, "analyze.png")
+    before = fake.schema_version
+    fake.add_fault(Fault.answer_status(500))
+    findings = await found(fake.url, "schema.follow")
+    assert names_of(findings, Standing.FAILED) == {"schema.follow"}
+    assert fake.schema_version == before
+
+
+async def test_a_vocabulary_that_can_not_be_put_again_is_told(fake: FakeAnalyzer) -> None:
+    # The first is for the check's own start, the second for the other vocabulary.
+    fake.add_fault(Rule(Fault.answer_status(503), path="/v1/schema", method="PUT", after=2))
+    findings = await found(fake.url, "schema.follow")
+    assert "could not be put again" in findings["schema.follow"].why.en
+
+
+async def test_an_interrupted_run_leaves_the_vocabulary_as_it_was(fake: FakeAnalyzer) -> None:
+    await found(fake.url, "analyze.png")
+    before = fake.schema_version
+    fake.add_fault(Fault.hold())
+    running = asyncio.create_task(found(fake.url, "schema.follow"))
+    await until(lambda: fake.schema_version != before, "the other vocabulary is in force")
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert fake.schema_version == before
+
+
+async def test_nobody_there_is_no_finding() -> None:
+    with pytest.raises(Unavailable, match="no analyzer answers"):
+        await found(f"http://{LOOPBACK}:{free_port()}")
+
+
+@pytest.mark.parametrize("url", ["analyzer:9000", "file:///etc/passwd"])
+async def test_an_address_is_one_of_http(url: str) -> None:
+    with pytest.raises(BadInput, match="http://"):
+        await found(url)
+
+
+async def test_a_check_that_is_none_is_named(fake: FakeAnalyzer) -> None:
+    with pytest.raises(BadInput, match=r"'analyze\.gif'.*analyze\.jpeg"):
+        await found(fake.url, "analyze.gif")
+
+
+def test_every_check_is_described_on_its_page() -> None:
+    page = (REPOSITORY / "docs/ref/conformance.md").read_text(encoding="utf-8")
+    assert tuple(re.findall(r"^\| `([a-z_.]+)` \|", page, re.MULTILINE)) == NAMES

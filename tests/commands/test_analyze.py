@@ -1,0 +1,176 @@
+"""`camserver analyze` as people use it: on this machine's model, and on an analyzer elsewhere."""
+
+import asyncio
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from PIL import Image
+
+from camserver import cli
+from camserver.base.errors import BadInput
+from camserver.base.exits import Exit
+from camserver.commands.analyze_files import find_pictures, infer_picture, place_for, read_upright
+from tests.fakes.analyzer import FakeAnalyzer, Fault
+from tests.rig.footage import cyclist
+from tests.rig.pictures import jpeg, png
+
+# What the fake sees in it survives being made smaller.
+HUMAN_SCENE = 1
+
+
+def run(folder: Path, *arguments: str, language: str = "C.UTF-8") -> Result:
+    command = ["--data-dir", str(folder / "data"), "analyze", *arguments]
+    return CliRunner(env={"LC_ALL": language}).invoke(cli.main, command)
+
+
+async def run_at(fake: FakeAnalyzer, folder: Path, *arguments: str, language: str = "C.UTF-8") -> Result:
+    """While the fake serves on this loop."""
+    return await asyncio.to_thread(run, folder, "--url", fake.url, *arguments, language=language)
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture
+def shots(tmp_path: Path) -> Path:
+    folder = tmp_path / "shots"
+    folder.mkdir()
+    (folder / "b.jpg").write_bytes(jpeg(scene=HUMAN_SCENE, size=(640, 360)))
+    (folder / "a.PNG").write_bytes(png(scene=0, size=(640, 360)))
+    (folder / "notes.txt").write_text("no picture")
+    return folder
+
+
+def test_the_models_own_eyes_see_a_cyclist(tmp_path: Path) -> None:
+    picture = tmp_path / "street.jpg"
+    picture.write_bytes(cyclist())
+    before = picture.read_bytes()
+    result = run(tmp_path, str(picture))
+    assert result.exit_code == 0, result.output
+    head, row = result.stdout.splitlines()
+    assert head.split() == ["PICTURE", "EVENT", "SEVERITY", "SURE", "TAGS", "FOUND"]
+    assert "Person detected" in row
+    assert "1 person" in row
+    with Image.open(tmp_path / "street.boxes.jpg") as drawn, Image.open(io.BytesIO(before)) as kept:
+        assert drawn.size == kept.size
+    assert picture.read_bytes() == before
+
+
+def test_without_a_model_it_says_so(tmp_path: Path) -> None:
+    picture = tmp_path / "street.jpg"
+    picture.write_bytes(jpeg())
+    config = tmp_path / "c.toml"
+    config.write_text('[analyzer]\nmodel_path = "/nowhere/model.tflite"\n')
+    result = CliRunner().invoke(cli.main, ["--config", str(config), "analyze", str(picture)])
+    assert (result.exit_code, "/nowhere/model.tflite" in result.output) == (Exit.MODEL_UNUSABLE.value, True)
+
+
+async def test_an_analyzer_elsewhere_is_asked(analyzer: FakeAnalyzer, shots: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = await run_at(analyzer, tmp_path, str(shots), "--out", str(out), "--put-vocabulary", "--json")
+    assert result.exit_code == 0, result.output
+    nothing, somebody = json.loads(result.stdout)
+    assert (nothing["primary_event"], nothing["boxes"]) == ("none", [])
+    assert (somebody["primary_event"], somebody["tags"]) == ("human", ["count.single", "top_color.red"])
+    assert names_in(out) == ["a.boxes.jpg", "b.boxes.jpg"]
+    assert names_in(shots) == ["a.PNG", "b.jpg", "notes.txt"]
+
+
+async def test_tags_are_said_in_the_readers_language(analyzer: FakeAnalyzer, shots: Path, tmp_path: Path) -> None:
+    asked = (str(shots / "b.jpg"), "--no-pictures", "--put-vocabulary")
+    english = await run_at(analyzer, tmp_path, *asked)
+    japanese = await run_at(analyzer, tmp_path, *asked, language="ja_JP.UTF-8")
+    assert "One person" in english.stdout
+    assert ("人を検知" in japanese.stdout, "1名" in japanese.stdout) == (True, True)
+    assert names_in(shots) == ["a.PNG", "b.jpg", "notes.txt"]
+
+
+async def test_a_vocabulary_is_put_only_when_told(analyzer: FakeAnalyzer, shots: Path, tmp_path: Path) -> None:
+    result = await run_at(analyzer, tmp_path, str(shots / "b.jpg"))
+    assert (result.exit_code, "--put-vocabulary" in result.output) == (Exit.SERVER_AWAY.value, True)
+    assert analyzer.schema_version is None
+
+
+async def test_one_bad_picture_does_not_keep_the_others_from_being_told(
+    analyzer: FakeAnalyzer, shots: Path, tmp_path: Path
+) -> None:
+    (shots / "c.jpg").write_bytes(b"no picture")
+    result = await run_at(analyzer, tmp_path, str(shots), "--put-vocabulary", "--no-pictures", "--json")
+    assert result.exit_code == Exit.CHECK_FAILED.value
+    told: list[dict[str, Any]] = json.loads(result.stdout)
+    assert [one.get("primary_event") for one in told] == ["none", "human", None]
+    assert "no readable JPEG or PNG" in told[2]["error"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "exit_code"),
+    [(Fault.answer_status(503), Exit.SERVER_AWAY), (Fault.malformed(), Exit.CHECK_FAILED)],
+    ids=["away", "broken"],
+)
+async def test_an_analyzer_that_fails_is_named(
+    analyzer: FakeAnalyzer, shots: Path, tmp_path: Path, fault: Fault, exit_code: Exit
+) -> None:
+    analyzer.add_fault(fault)
+    result = await run_at(analyzer, tmp_path, str(shots / "b.jpg"), "--put-vocabulary")
+    assert result.exit_code == exit_code.value, result.output
+
+
+def test_an_address_is_one_of_http(tmp_path: Path, shots: Path) -> None:
+    result = run(tmp_path, str(shots), "--url", "analyzer:9000")
+    assert (result.exit_code, "http://" in result.output) == (Exit.REFUSED.value, True)
+
+
+def test_pictures_are_found_once_and_never_those_it_drew(shots: Path) -> None:
+    (shots / "b.boxes.jpg").write_bytes(b"drawn")
+    deep = shots / "deep"
+    deep.mkdir()
+    (deep / "d.jpeg").write_bytes(jpeg())
+    assert find_pictures([str(shots)]) == [shots / "a.PNG", shots / "b.jpg"]
+    everything = find_pictures([str(shots / "b.jpg"), str(shots), f"{shots}/**/*"])
+    assert everything == [shots / "b.jpg", shots / "a.PNG", deep / "d.jpeg"]
+    # Named, it is meant.
+    assert find_pictures([str(shots / "b.boxes.jpg")]) == [shots / "b.boxes.jpg"]
+
+
+@pytest.mark.parametrize(("name", "said"), [("none.jpg", "no file or folder"), ("*.gif", "no picture in"),
+                                            ("empty", "no picture in")])  # fmt: skip
+def test_what_names_no_picture_is_said(tmp_path: Path, name: str, said: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(BadInput, match=said):
+        find_pictures([str(tmp_path / name)])
+
+
+def test_a_picture_that_lies_on_its_side_is_put_upright(tmp_path: Path) -> None:
+    path = tmp_path / "phone.jpg"
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the top of the scene is at the right
+    Image.new("RGB", (400, 300)).save(path, exif=exif)
+    with Image.open(io.BytesIO(read_upright(path))) as upright:
+        assert upright.size == (300, 400)
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "I;16"])
+def test_any_png_can_be_read(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / "any.png"
+    Image.new(mode, (1200, 900)).save(path)
+    with Image.open(io.BytesIO(infer_picture(read_upright(path), 640))) as small:
+        assert (small.format, small.size) == ("JPEG", (640, 480))
+
+
+def test_pictures_of_one_name_do_not_overwrite_each_other(tmp_path: Path) -> None:
+    taken: set[Path] = set()
+    places = [place_for(Path(folder, "x.jpg"), tmp_path, taken).name for folder in "abc"]
+    assert places == ["x.boxes.jpg", "x-2.boxes.jpg", "x-3.boxes.jpg"]
+
+
+def test_a_folder_that_can_not_be_written_is_named(tmp_path: Path) -> None:
+    picture = tmp_path / "street.jpg"
+    picture.write_bytes(cyclist())
+    (tmp_path / "file").write_text("")
+    result = run(tmp_path, str(picture), "--out", str(tmp_path / "file" / "below"))
+    assert (result.exit_code, "--no-pictures" in result.output) == (Exit.REFUSED.value, True)

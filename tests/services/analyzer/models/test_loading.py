@@ -1,0 +1,67 @@
+"""From a bundle or a file to a detector that sees."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from camserver.base import assets
+from camserver.base.errors import ModelUnusable
+from camserver.services.analyzer.models.bundle import read_bundle
+from camserver.services.analyzer.models.loading import load, load_bundle
+from camserver.services.analyzer.pictures import decode
+from tests.rig.footage import asset, cyclist
+from tests.services.analyzer.models.made import BYTES_MAX, Made
+from tests.services.analyzer.onnx_models import saying, written
+from tests.services.analyzer.rig import settings_in
+
+
+def litert(folder: Path, more: str = "", **files: bytes) -> Path:
+    """The shipped model as a bundle."""
+    content = {"model.tflite": asset(assets.MODEL).read_bytes(), **files}
+    folder.mkdir()
+    for name, one in content.items():
+        (folder / name).write_bytes(one)
+    listed = "\n".join(f'"{name}" = "{hashlib.sha256(one).hexdigest()}"' for name, one in content.items())
+    head = 'name = "lite"\nversion = "1"\nruntime = "litert"\nlicence = "Apache-2.0"\nmodel = "model.tflite"\n'
+    (folder / "model.toml").write_text(f"{head}{more}\n[files]\n{listed}\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("more", "files", "label"),
+    [
+        ("", {}, "person"),
+        ('labels = ["Somebody", "Bike"]', {}, "somebody"),
+        ('labels_file = "names"', {"names": b"Anybody\nBike\n"}, "anybody"),
+    ],
+)
+def test_a_litert_bundle_brings_its_labels_inside_or_beside(
+    tmp_path: Path, more: str, files: dict[str, bytes], label: str
+) -> None:
+    (detector,) = load_bundle(read_bundle(litert(tmp_path / "lite", more, **files), BYTES_MAX), 1)
+    best = max(detector.detect(decode(cyclist(), "picture")), key=lambda one: one.score)
+    assert best.label == label
+    assert (detector.model.runtime, detector.model.name, detector.model.version) == ("litert", "lite", "1")
+
+
+def test_labels_that_can_not_be_read_are_named(tmp_path: Path) -> None:
+    path = litert(tmp_path / "lite", 'labels_file = "names"', names=b"\xff\xfe")
+    with pytest.raises(ModelUnusable, match="lite 1 can't be used: names is no text"):
+        load_bundle(read_bundle(path, BYTES_MAX), 1)
+
+
+def test_a_file_in_the_settings_wins_over_what_was_chosen(tmp_path: Path) -> None:
+    content = saying(np.array([[16, 24, 48, 40, 0.9, 0]], np.float32))
+    described = 'labels = ["person"]\n[onnx]\noutput = "nms_inside"\nwidth = 64\nheight = 64\n'
+    path = written(tmp_path, content, described, "own")
+    settings = settings_in(tmp_path / "data", detector="onnx", model_path=path, workers=2)
+    loaded = load(settings)
+    assert (loaded.model.name, len(loaded.detectors), loaded.warnings) == ("own", 2, ())
+
+
+def test_an_output_that_does_not_fit_shows_before_the_model_is_used(tmp_path: Path) -> None:
+    made = Made(files={"model.onnx": saying(np.zeros((1, 5), np.float32))})
+    with pytest.raises(ModelUnusable, match="6 or 7 values a box"):
+        load_bundle(made.bundle(tmp_path), 1)
