@@ -1,0 +1,313 @@
+"""Pictures a second through the analyzer's HTTP, beside the bare model in a loop; memory over many; an overload.
+
+The analyzer is the product's own process with the real model. Asked are two pictures of a street, the newer one to be
+analyzed and the one before, as the dispatcher sends them. The bare model runs in a process of its own on a picture
+that is decoded and scaled already. Both get the machine in turns, a few seconds each, because other programs use it
+too; and CPU time is compared beside wall time for the same reason. `--only speed` runs one part, PICTURES=3000 says
+over how many pictures memory is watched.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import uvloop
+
+from bench._child import Child, child
+from bench._cpu import cpu_seconds
+from bench._report import QUICK, Row, figure, less_is_better, more_is_better, report, say
+from camserver.base import assets
+from camserver.clients.analyzer import AnalyzerClient, Question, form_parts
+from camserver.domain.vocabulary import SHIPPED_VERSION
+from tests.rig.footage import asset, frame
+from tests.rig.ports import LOOPBACK, free_port
+from tests.rig.processes import Launcher
+from tests.services.analyzer.rig import CAPTURED_AT_MS, DOCUMENT
+
+NEWER_FRAME, OLDER_FRAME = 125, 120
+ROUNDS = 6 if QUICK else 30
+ROUND_SEC = 2.0
+WORKERS = (1, 2)
+AIM = 0.9
+# How the bare model's work can be cut: (interpreters, threads of each).
+CUTS = ((1, 1), (1, 2), (2, 1))
+WARM_PICTURES = 50 if QUICK else 500
+MANY_PICTURES = int(os.environ.get("PICTURES", "300" if QUICK else "10000"))
+FLAT = 0.9
+OVERLOAD_SEC = 5.0 if QUICK else 30.0
+OVERLOAD_CLIENTS = 64
+WAITING_MAX = 16
+# Those who are refused ask again after this, which is sooner than they were told.
+AGAIN_SEC = 0.2
+REQUEST_TIMEOUT_SEC = 120
+BOUNDARY = "b" * 32
+
+
+def request_body() -> bytes:
+    """A request as the dispatcher makes it."""
+    footage = asset(assets.FOOTAGE)
+    newer, older = frame(footage, NEWER_FRAME), frame(footage, OLDER_FRAME)
+    question = Question("cam_1", CAPTURED_AT_MS, "r-1", newer, older, {"time_band": "day"})
+    return b"".join(form_parts(question, SHIPPED_VERSION, BOUNDARY))
+
+
+@dataclass(slots=True)
+class Round:
+    pictures: int = 0
+    sec: float = 0.0
+    cpu_sec: float = 0.0
+
+    def add(self, other: "Round") -> None:
+        self.pictures += other.pictures
+        self.sec += other.sec
+        self.cpu_sec += other.cpu_sec
+
+    @property
+    def per_sec(self) -> float:
+        return self.pictures / self.sec
+
+    @property
+    def cpu_ms(self) -> float:
+        return 1000 * self.cpu_sec / self.pictures
+
+
+class Caller:
+    """One connection that is kept. Less than an HTTP library does: it shares the cores with what is measured."""
+
+    def __init__(self, port: int, body: bytes) -> None:
+        self._port = port
+        head = f"POST /v1/analyze HTTP/1.1\r\nHost: {LOOPBACK}\r\nContent-Length: {len(body)}\r\n"
+        self._request = f"{head}Content-Type: multipart/form-data; boundary={BOUNDARY}\r\n\r\n".encode() + body
+        self._opened: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(self) -> int:
+        if self._opened is None:
+            self._opened = await asyncio.open_connection(LOOPBACK, self._port)
+        reader, writer = self._opened
+        async with asyncio.timeout(REQUEST_TIMEOUT_SEC):
+            writer.write(self._request)
+            await writer.drain()
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            await reader.readexactly(int(head.split(b"content-length:")[1].split(b"\r\n")[0]))
+        return int(head.split(b" ")[1])
+
+    def close(self) -> None:
+        if self._opened is not None:
+            self._opened[1].close()
+
+
+@dataclass(slots=True)
+class Analyzer:
+    port: int
+    pid: int
+    body: bytes
+
+    @contextmanager
+    def caller(self) -> Iterator[Caller]:
+        made = Caller(self.port, self.body)
+        try:
+            yield made
+        finally:
+            made.close()
+
+    async def round(self, at_once: int, seconds: float) -> Round:
+        """As many as are answered in that time, with so many under way all the time."""
+        deadline = time.perf_counter() + seconds
+
+        async def loop() -> int:
+            count = 0
+            with self.caller() as caller:
+                while time.perf_counter() < deadline:
+                    assert await caller.ask() == 200
+                    count += 1
+            return count
+
+        started, cpu_before = time.perf_counter(), cpu_seconds(self.pid)
+        done = sum(await asyncio.gather(*(loop() for _ in range(at_once))))
+        return Round(done, time.perf_counter() - started, cpu_seconds(self.pid) - cpu_before)
+
+    def memory_mb(self) -> float:
+        own = psutil.Process(self.pid)
+        return float(sum(one.memory_info().rss for one in [own, *own.children(recursive=True)])) / 1e6
+
+
+@asynccontextmanager
+async def analyzer(workers: int) -> AsyncIterator[Analyzer]:
+    """The product's analyzer. It is as nice as the bare model, not more, so that both get the same share."""
+    port = free_port()
+    url = f"http://{LOOPBACK}:{port}"
+    with tempfile.TemporaryDirectory() as folder:
+        launcher = Launcher(Path(folder))
+        settings: dict[str, dict[str, Any]] = {
+            "server": {"data_dir": str(Path(folder) / "data")},
+            "analyzer": {
+                "port": port,
+                "model_path": str(asset(assets.MODEL)),
+                "workers": workers,
+                "waiting_max": WAITING_MAX,
+                "nice": 0,
+            },
+        }
+        running = launcher.camserver("analyzer", settings=settings)
+        try:
+            await running.until_ready(f"{url}/healthz")
+            await put_vocabulary(url)
+            yield Analyzer(port, running.pid, request_body())
+        finally:
+            await launcher.close()
+
+
+async def put_vocabulary(url: str) -> None:
+    client = AnalyzerClient(url, analyze_timeout_sec=60, schema_timeout_sec=60, health_timeout_sec=60)
+    try:
+        await client.put_vocabulary(SHIPPED_VERSION, DOCUMENT)
+    finally:
+        await client.close()
+
+
+@contextmanager
+def bare(detectors: int, threads: int) -> Iterator[Child]:
+    with tempfile.NamedTemporaryFile(suffix=".jpg") as picture:
+        Path(picture.name).write_bytes(frame(asset(assets.FOOTAGE), NEWER_FRAME))
+        asked = {"model": str(asset(assets.MODEL)), "picture": picture.name}
+        with child("_analyzer_bare", detectors=detectors, threads=threads, **asked) as started:
+            started.hear()
+            yield started
+
+
+def bare_round(running: Child, seconds: float) -> Round:
+    running.tell(str(seconds))
+    return Round(**json.loads(running.hear()))
+
+
+async def measure_speed(workers: int) -> list[Row]:
+    ours, model = Round(), Round()
+    ratios: list[float] = []
+    async with analyzer(workers) as service:
+        with bare(workers, 1) as loop:
+            await service.round(2 * workers + 1, 1.0)
+            for _ in range(ROUNDS):
+                one = await service.round(2 * workers + 1, ROUND_SEC)
+                other = await asyncio.to_thread(bare_round, loop, ROUND_SEC)
+                ratios.append(one.per_sec / other.per_sec)
+                ours.add(one)
+                model.add(other)
+    shown = " ".join(f"{ratio:.2f}" for ratio in sorted(ratios))
+    say(f"  {workers} at once: {ours.per_sec:.1f}/s, bare {model.per_sec:.1f}/s; ratios of the rounds: {shown}")
+    name, peer = f"{workers} at once", "the bare model"
+    # The middle one of the rounds: what else the machine did in one of them says nothing about either.
+    ratio = statistics.median(ratios)
+    return [
+        Row(f"{name}, pictures a second", ours.per_sec, model.per_sec, peer, ratio, "/s", AIM),
+        less_is_better(f"{name}, CPU of a picture", ours.cpu_ms, model.cpu_ms, peer, "ms"),
+    ]
+
+
+async def measure_speeds() -> list[Row]:
+    return [row for workers in WORKERS for row in await measure_speed(workers)]
+
+
+async def measure_cuts() -> list[Row]:
+    """The same cores as several interpreters or as one with several threads, without our program."""
+    totals = {cut: Round() for cut in CUTS}
+    for _ in range(2 if QUICK else 4):
+        for cut, total in totals.items():
+            with bare(*cut) as loop:
+                total.add(await asyncio.to_thread(bare_round, loop, ROUND_SEC))
+    return [
+        figure(f"bare, {detectors} interpreters of {threads} threads", total.per_sec, "/s")
+        for (detectors, threads), total in totals.items()
+    ]
+
+
+async def measure_memory() -> list[Row]:
+    async with analyzer(1) as service:
+
+        async def many(count: int) -> float:
+            """The most that was held at any of ten moments."""
+            held = []
+            for _ in range(10):
+                statuses = await asyncio.gather(*(loop(count // 50) for _ in range(5)))
+                assert all(statuses)
+                held.append(service.memory_mb())
+            return max(held)
+
+        async def loop(count: int) -> bool:
+            with service.caller() as caller:
+                return all([await caller.ask() == 200 for _ in range(count)])
+
+        warm_mb = await many(WARM_PICTURES)
+        late_mb = await many(MANY_PICTURES)
+    name = f"memory over {MANY_PICTURES} pictures"
+    return [less_is_better(name, late_mb, warm_mb, f"after {WARM_PICTURES}", "MB", FLAT)]
+
+
+async def measure_overload() -> list[Row]:
+    """Four times as many callers as there are places, none of whom waits as told."""
+    answered: list[float] = []
+    refused: list[float] = []
+    async with analyzer(1) as service:
+        picture_sec = 1 / (await service.round(3, ROUND_SEC)).per_sec
+
+        async def caller() -> None:
+            with service.caller() as calling:
+                while time.perf_counter() < deadline:
+                    started = time.perf_counter()
+                    status = await calling.ask()
+                    assert status in (200, 429)
+                    (answered if status == 200 else refused).append(time.perf_counter() - started)
+                    if status == 429:
+                        await asyncio.sleep(AGAIN_SEC)
+
+        deadline = time.perf_counter() + OVERLOAD_SEC
+        await asyncio.gather(*(caller() for _ in range(OVERLOAD_CLIENTS)))
+        memory_mb = service.memory_mb()
+    # Everybody in the line is before the last, and all of them take as long as when there is no crowd.
+    bound_ms = 1000 * picture_sec * (1 + WAITING_MAX + 1)
+    p99_ms = 1000 * percentile(answered, 99)
+    say(f"  overload: {len(answered)} answered, {len(refused)} refused")
+    return [
+        less_is_better("overload, p99 of the answered", p99_ms, bound_ms, "the line at its bound", "ms", 0.5),
+        more_is_better(
+            "overload, answered a second", len(answered) / OVERLOAD_SEC, 1 / picture_sec, "without a crowd", "/s", 0.8
+        ),
+        figure("overload, p99 of the refused", 1000 * percentile(refused, 99), "ms"),
+        figure("overload, memory", memory_mb, "MB"),
+    ]
+
+
+def percentile(values: list[float], percent: int) -> float:
+    return statistics.quantiles(values, n=100)[percent - 1]
+
+
+PARTS: dict[str, Callable[[], Awaitable[list[Row]]]] = {
+    "speed": measure_speeds,
+    "cuts": measure_cuts,
+    "overload": measure_overload,
+    "memory": measure_memory,
+}
+
+
+async def main(only: str | None) -> None:
+    rows: list[Row] = []
+    for name, measure in PARTS.items():
+        if only in (None, name):
+            say(name)
+            rows += await measure()
+    report("analyzer", rows)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=PARTS, help="one part instead of all")
+    uvloop.run(main(parser.parse_args().only))
