@@ -72,6 +72,8 @@ def test_the_commands_are_these() -> None:
         *("notify snooze", "notify snoozes", "notify unsnooze"),
         *("receiver", "receiver add", "receiver list", "receiver test", "receiver enable", "receiver disable"),
         *("receiver remove", "delivery", "delivery list", "delivery requeue"),
+        *("worker list", "worker drain", "worker undrain", "worker quota", "camera move", "camera pin"),
+        *("camera unpin", "why", "flag", "flag list", "flag set", "flag clear"),
     }
 
 

@@ -17,6 +17,7 @@ from camserver.commands import (
     conformance,
     database,
     deliveries,
+    flags,
     gate,
     jobs,
     llm,
@@ -26,6 +27,7 @@ from camserver.commands import (
     retention,
     serving,
     summaries,
+    why,
 )
 from camserver.commands.root import Chosen, Commands, find_config, json_option
 
@@ -98,5 +100,7 @@ for _command in (
     notify.notify,
     receivers.receiver,
     deliveries.delivery,
+    why.why,
+    flags.flag,
 ):
     main.add_command(_command)

@@ -1,5 +1,4 @@
 from dataclasses import replace
-from random import Random
 
 import pytest
 from hypothesis import given
@@ -7,17 +6,13 @@ from hypothesis import strategies as st
 
 from camserver.domain.leases import (
     WORKER_FAULTS,
-    Assignment,
     Fault,
     FrameStanding,
-    FreeCamera,
     LeasePolicy,
     LeaseSpan,
     SessionState,
-    WorkerRoom,
     after_camera_fault,
     after_start_failure,
-    assign,
     deadline_boot_ms,
     is_unhealthy,
     judge_frame,
@@ -168,93 +163,3 @@ def test_chance_never_shortens_the_pause_after_a_refused_password() -> None:
     pauses = [pause_after(Fault.UNAUTHORIZED, 1, 1, POLICY, jitter) for jitter in (0.0, 0.5, 1.0)]
     assert pauses == sorted(pauses)
     assert pauses[0] == 300 * SEC
-
-
-# Assignment.
-
-
-def camera(key: int, site_id: int = 1, **changes: int) -> FreeCamera:
-    return FreeCamera(**{"camera_key": key, "tenant_id": 1, "site_id": site_id, "generation": key + 100, **changes})
-
-
-def worker(key: int, slots: int, used: int = 0, site_id: int = 1, tenant_id: int = 1) -> WorkerRoom:
-    return WorkerRoom(worker_key=key, tenant_id=tenant_id, site_id=site_id, slots=slots, used=used)
-
-
-def test_the_least_loaded_worker_comes_first() -> None:
-    made = assign([camera(1), camera(2), camera(3)], [worker(1, 4, 3), worker(2, 4, 1)], T0)
-    assert made == [Assignment(1, 2, 101), Assignment(2, 2, 102), Assignment(3, 1, 103)]
-
-
-def test_other_sites_and_tenants_do_not_count() -> None:
-    workers = [worker(1, 9, site_id=2), worker(2, 9, tenant_id=2)]
-    assert assign([camera(1)], workers, T0) == []
-
-
-def test_a_camera_that_has_to_wait_is_left_alone() -> None:
-    cameras = [camera(1, next_attempt_at=T0 + 1), camera(2, next_attempt_at=T0)]
-    assert assign(cameras, [worker(1, 9)], T0) == [Assignment(2, 1, 102)]
-
-
-def test_rows_that_come_twice_count_once() -> None:
-    cameras = [camera(1), camera(2), camera(1)]
-    made = assign(cameras, [worker(1, 1), worker(1, 1), worker(2, 1)], T0)
-    assert made == [Assignment(1, 1, 101), Assignment(2, 2, 102)]
-
-
-def test_a_worker_to_avoid_is_taken_only_when_there_is_no_other() -> None:
-    failed_at_1 = camera(1, avoid_worker_key=1)
-    assert assign([failed_at_1], [worker(1, 9), worker(2, 9, 8)], T0) == [Assignment(1, 2, 101)]
-    assert assign([failed_at_1], [worker(1, 9), worker(2, 9, 9)], T0) == [Assignment(1, 1, 101)]
-
-
-FREE_CAMERAS = st.lists(
-    st.builds(
-        FreeCamera,
-        camera_key=st.integers(1, 40),
-        tenant_id=st.integers(1, 2),
-        site_id=st.integers(1, 3),
-        generation=st.integers(0, 5),
-        next_attempt_at=st.none() | st.integers(T0 - 5, T0 + 5),
-        avoid_worker_key=st.none() | st.integers(1, 8),
-    ),
-    max_size=40,
-    unique_by=lambda camera: camera.camera_key,
-)
-WORKERS = st.lists(
-    st.builds(
-        WorkerRoom,
-        worker_key=st.integers(1, 8),
-        tenant_id=st.integers(1, 2),
-        site_id=st.integers(1, 3),
-        slots=st.integers(0, 6),
-        used=st.integers(0, 7),
-    ),
-    max_size=8,
-    unique_by=lambda worker: worker.worker_key,
-)
-
-
-@given(FREE_CAMERAS, WORKERS, st.randoms(use_true_random=False))
-def test_assignment_is_sound_complete_and_repeatable(
-    cameras: list[FreeCamera], workers: list[WorkerRoom], random: Random
-) -> None:
-    made = assign(cameras, workers, T0)
-    by_camera = {c.camera_key: c for c in cameras}
-    by_worker = {w.worker_key: w for w in workers}
-    assert len({a.camera_key for a in made}) == len(made)
-    used = {w.worker_key: w.used for w in workers}
-    for a in made:
-        c, w = by_camera[a.camera_key], by_worker[a.worker_key]
-        assert (c.tenant_id, c.site_id, c.generation) == (w.tenant_id, w.site_id, a.expected_generation)
-        assert (c.next_attempt_at or 0) <= T0
-        used[a.worker_key] += 1
-    assert all(used[w.worker_key] <= max(w.slots, w.used) for w in workers)
-    for c in cameras:
-        if c.camera_key in {a.camera_key for a in made} or (c.next_attempt_at or 0) > T0:
-            continue
-        here = [w for w in workers if (w.tenant_id, w.site_id) == (c.tenant_id, c.site_id)]
-        assert all(used[w.worker_key] >= w.slots for w in here), "left out although there was room"
-    random.shuffle(cameras)
-    random.shuffle(workers)
-    assert assign(cameras, workers, T0) == made

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from camserver.domain.leases import FrameStanding, LeasePolicy
 from camserver.store import Store
-from camserver.store.camera_sessions import candidates, slots_used
+from camserver.store.assignment import free_cameras, offers
 from camserver.store.frames import Look, record
 from camserver.store.leases import Claim, Renewal, Want, reclaim, release, renew, take, take_all
 from tests.store.scenery import Scene, look
@@ -119,7 +119,7 @@ async def test_a_reclaimed_camera_goes_to_another_worker_and_the_old_one_hears_o
     await store.write(take, want(stage), TTL_MS, NOW_MS)
     expired = NOW_MS + TTL_MS + 1
     await store.write(reclaim, expired)
-    free = await store.read(candidates, (stage.site_id,), expired)
+    free = await store.read(free_cameras, (stage.site_id,), 60.0, expired)
     assert {(camera.camera_key, camera.generation) for camera in free} == {
         (stage.cameras[0].key, 1),
         (stage.cameras[1].key, 0),
@@ -132,9 +132,8 @@ async def test_a_reclaimed_camera_goes_to_another_worker_and_the_old_one_hears_o
     first, second = await spans(store, stage.cameras[0].key)
     assert first[3:] == (expired + 10, "taken")
     assert second[2:4] == (expired + 10, None)
-    assert await store.read(slots_used, tuple(w.worker_key for w in stage.workers)) == {
-        stage.workers[1].worker_key: 1
-    }
+    used = {one.worker_key: one.used for one in await store.read(offers, (stage.site_id,), NOW_MS)}
+    assert used == {stage.workers[0].worker_key: 0, stage.workers[1].worker_key: 1}
 
 
 async def test_renewal_and_take_of_an_orphan_race_to_one_holder(two_stores: tuple[Store, Store]) -> None:

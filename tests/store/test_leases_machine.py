@@ -20,7 +20,8 @@ from hypothesis.stateful import (
 
 from camserver.domain.leases import FrameStanding, LeasePolicy
 from camserver.store import Store, open_store
-from camserver.store.camera_sessions import candidates, follow_cameras
+from camserver.store.assignment import free_cameras
+from camserver.store.camera_sessions import follow_cameras
 from camserver.store.frames import record
 from camserver.store.intents import acked, pending, returned_without, starts_sent, want_stop
 from camserver.store.leases import Want, reclaim, release, renew, take
@@ -82,7 +83,7 @@ class LeaseMachine(RuleBasedStateMachine):
     @rule(worker=worker_index, camera=camera_index, stale=st.integers(0, 1))
     def take(self, worker: int, camera: int, stale: int) -> None:
         """Control assigns a camera, with what it read or with something older."""
-        free = self.runner.run(self.store.read(candidates, (self.stage.site_id,), self.now_ms))
+        free = self.runner.run(self.store.read(free_cameras, (self.stage.site_id,), 60.0, self.now_ms))
         key = self.stage.cameras[camera].key
         found = next((one for one in free if one.camera_key == key), None)
         expected = self.highest[camera] if found is None else max(found.generation - stale, 0)

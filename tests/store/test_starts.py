@@ -2,7 +2,8 @@
 
 from camserver.domain.leases import Fault, LeasePolicy
 from camserver.store import Store
-from camserver.store.camera_sessions import candidates, ensure_session, follow_cameras, without_session
+from camserver.store.assignment import free_cameras
+from camserver.store.camera_sessions import ensure_session, follow_cameras, without_session
 from camserver.store.intents import (
     StartIntent,
     StopIntent,
@@ -129,7 +130,7 @@ async def test_without_an_acknowledgement_the_camera_is_freed_once_in_a_while(st
     row = await session(store, lease.camera_key)
     assert (row["worker_key"], row["state"], row["avoid_worker_key"]) == (None, "PAUSED", lease.worker_key)
     assert row["moved_at"] == TIMED_OUT
-    (free,) = await store.read(candidates, (stage.site_id,), TIMED_OUT)
+    (free,) = await store.read(free_cameras, (stage.site_id,), 60.0, TIMED_OUT)
     assert (free.generation, free.avoid_worker_key) == (1, lease.worker_key)
     # The second worker fails too: now it stays, paused, until ten minutes have passed since it was moved.
     second = await store.write(take, Want(lease.camera_key, stage.workers[1].worker_key, 1), 10**9, TIMED_OUT)
@@ -190,7 +191,7 @@ async def test_a_refused_start_frees_the_camera_and_is_nobodys_fault(store: Stor
     (span,) = await spans(store, lease.camera_key)
     assert span[3] == NOW_MS + 1
     # Soon free for everybody, and as often as need be: it does not count as the one try in ten minutes.
-    (free,) = await store.read(candidates, (stage.site_id,), NOW_MS + 1 + REFUSED_PAUSE_MS)
+    (free,) = await store.read(free_cameras, (stage.site_id,), 60.0, NOW_MS + 1 + REFUSED_PAUSE_MS)
     assert free.avoid_worker_key == lease.worker_key
     want = Want(lease.camera_key, stage.workers[1].worker_key, expected_generation=1)
     again = await store.write(take, want, TTL_MS, NOW_MS + 1 + REFUSED_PAUSE_MS)
@@ -206,8 +207,8 @@ async def test_a_camera_that_can_not_be_started_is_freed_until_later(store: Stor
     assert await store.write(unstartable, stage.claim(0, 0, 1), "no key", NOW_MS + 60_000, NOW_MS + 1)
     row = await session(store, stage.cameras[0].key)
     assert (row["state"], row["worker_key"], row["reason"]) == ("PAUSED", None, "no key")
-    assert await store.read(candidates, (stage.site_id,), NOW_MS + 59_999) == ()
-    assert len(await store.read(candidates, (stage.site_id,), NOW_MS + 60_000)) == 1
+    assert await store.read(free_cameras, (stage.site_id,), 60.0, NOW_MS + 59_999) == ()
+    assert len(await store.read(free_cameras, (stage.site_id,), 60.0, NOW_MS + 60_000)) == 1
 
 
 async def test_stop_is_an_intent_of_its_own_and_its_end_frees_the_camera(store: Store) -> None:
@@ -263,12 +264,12 @@ async def test_sessions_follow_a_camera_that_is_switched_off_and_on(store: Store
     await store.write(statement, switch, {"enabled": 0, "key": camera_key})
     assert await store.write(follow_cameras, NOW_MS) == 1
     assert (await session(store, camera_key))["state"] == "TERMINATED"
-    assert await store.read(candidates, (stage.site_id,), NOW_MS) == ()
+    assert await store.read(free_cameras, (stage.site_id,), 60.0, NOW_MS) == ()
     assert await store.write(follow_cameras, NOW_MS) == 0
     await store.write(statement, switch, {"enabled": 1, "key": camera_key})
     await store.write(follow_cameras, NOW_MS)
     assert (await session(store, camera_key))["state"] == "ORPHANED"
-    assert len(await store.read(candidates, (stage.site_id,), NOW_MS)) == 1
+    assert len(await store.read(free_cameras, (stage.site_id,), 60.0, NOW_MS)) == 1
 
 
 async def test_a_stop_that_is_never_answered_ends_with_the_lease(store: Store) -> None:
@@ -321,8 +322,8 @@ async def test_a_camera_that_moves_to_another_site_is_free_there(store: Store) -
         {"site_id": site_id, "key": stage.cameras[0].key},
     )
     await store.write(follow_cameras, NOW_MS)
-    assert await store.read(candidates, (stage.site_id,), NOW_MS) == ()
-    (free,) = await store.read(candidates, (site_id,), NOW_MS)
+    assert await store.read(free_cameras, (stage.site_id,), 60.0, NOW_MS) == ()
+    (free,) = await store.read(free_cameras, (site_id,), 60.0, NOW_MS)
     assert free.site_id == site_id
 
 

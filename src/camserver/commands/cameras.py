@@ -14,6 +14,7 @@ from camserver.commands.camera_probe import camera_probe, camera_test
 from camserver.commands.camera_words import head, say
 from camserver.commands.root import Chosen, json_option, pass_chosen
 from camserver.commands.shown import age, reader_language, table
+from camserver.commands.workers import camera_move, camera_pin, camera_unpin
 
 
 @click.group()
@@ -29,6 +30,9 @@ for _command in (
     camera_import,
     camera_hints,
     camera_presets,
+    camera_move,
+    camera_pin,
+    camera_unpin,
 ):
     camera.add_command(_command)
 

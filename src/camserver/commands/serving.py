@@ -7,6 +7,7 @@ import click
 
 from camserver.base.secrets import scrub
 from camserver.commands.root import Chosen, pass_chosen
+from camserver.commands.workers import worker_drain, worker_list, worker_quota, worker_undrain
 
 if TYPE_CHECKING:
     from camserver.config import Settings
@@ -90,7 +91,27 @@ def _service(name: str, parts_run: tuple[str, ...], purpose: str, example: str) 
     return click.Command(name, callback=serve, help=text, short_help=purpose)
 
 
+def _worker_group(run: click.Command) -> click.Group:
+    """`camserver worker` alone runs a worker; with a word behind it, it sees to those of the server."""
+
+    def serve(ctx: click.Context) -> None:
+        if ctx.invoked_subcommand is None:
+            ctx.invoke(run)
+
+    group = click.Group(
+        run.name,
+        callback=click.pass_context(serve),
+        invoke_without_command=True,
+        help=run.help,
+        short_help=run.short_help,
+    )
+    for command in (worker_list, worker_drain, worker_undrain, worker_quota):
+        group.add_command(command)
+    return group
+
+
 services = [_service(name, *described) for name, described in _SERVICES.items()]
+services = [_worker_group(one) if one.name == "worker" else one for one in services]
 
 
 @click.command()

@@ -20,6 +20,7 @@ from camserver.config.database_url import DatabaseUrl
 from camserver.config.fields import Chosen, address_of, derived, section, setting
 from camserver.domain.admission import AdmissionPolicy
 from camserver.domain.archive import ArchivePolicy
+from camserver.domain.assignment_types import AssignmentPolicy
 from camserver.domain.deliveries import DeliveriesPolicy
 from camserver.domain.detections import DetectionPolicy
 from camserver.domain.events import EventPolicy
@@ -281,6 +282,7 @@ class Settings:
     gate: GatePolicy = section("Which looks are worth analyzing.")
     jobs: JobPolicy = section("Analysis jobs: attempts, back-off, bounds.")
     leases: LeasePolicy = section("Which worker holds which camera, and for how long.")
+    assignment: AssignmentPolicy = section("How cameras are given to workers and moved between them.")
     events: EventPolicy = section("When frames become one event.")
     incidents: IncidentPolicy = section("When events become one incident.")
     stationary: StationaryPolicy = section("Things that stay where they are and so are no news.")

@@ -1,10 +1,8 @@
 """Who holds a camera, for how long, and what a frame is worth (decisions T3, 12, 36 and 37).
 
-Rules only: taking, renewing and ending a lease are the store's.
+Rules only: taking, renewing and ending a lease are the store's; who gets a camera is in `assignment`.
 """
 
-import heapq
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -213,77 +211,3 @@ def _held_at(span: LeaseSpan, captured_at: int) -> bool:
     if captured_at < span.granted_at - SKEW_MS:
         return False
     return span.ended_at is None or captured_at <= span.ended_at + SKEW_MS
-
-
-@dataclass(frozen=True, slots=True)
-class FreeCamera:
-    """A camera that nobody holds."""
-
-    camera_key: int
-    tenant_id: int
-    site_id: int
-    generation: int  # what the take expects to find
-    next_attempt_at: int | None = None  # ms; not before
-    avoid_worker_key: int | None = None  # where it just failed; taken again only when no other has room
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerRoom:
-    """A worker that is connected and healthy, and how many cameras it holds of how many it can."""
-
-    worker_key: int
-    tenant_id: int
-    site_id: int
-    slots: int
-    used: int
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    camera_key: int
-    worker_key: int
-    expected_generation: int
-
-
-# (share of slots used, slots used, worker): the least one takes the next camera.
-_Room = tuple[float, int, int]
-
-
-def assign(cameras: Iterable[FreeCamera], workers: Iterable[WorkerRoom], now_ms: int) -> list[Assignment]:
-    """Cameras to workers of their site, least loaded first; those that have waited longest come first.
-
-    None is left out while a worker of its site has room, and none is given twice. The same input gives the
-    same answer in whatever order it comes. Taking the lease may still fail because somebody else was first;
-    then the next round decides anew.
-    """
-    slots: dict[int, int] = {}
-    rooms: dict[tuple[int, int], list[_Room]] = {}
-    for worker in workers:
-        if worker.used < worker.slots and worker.worker_key not in slots:
-            slots[worker.worker_key] = worker.slots
-            room = (worker.used / worker.slots, worker.used, worker.worker_key)
-            heapq.heappush(rooms.setdefault((worker.tenant_id, worker.site_id), []), room)
-    made: list[Assignment] = []
-    given: set[int] = set()
-    for camera in sorted(cameras, key=lambda camera: (camera.next_attempt_at or 0, camera.camera_key)):
-        if camera.camera_key in given or (camera.next_attempt_at or 0) > now_ms:
-            continue
-        heap = rooms.get((camera.tenant_id, camera.site_id))
-        if not heap:
-            continue
-        worker_key = _take_slot(heap, slots, camera.avoid_worker_key)
-        given.add(camera.camera_key)
-        made.append(Assignment(camera.camera_key, worker_key, camera.generation))
-    return made
-
-
-def _take_slot(heap: list[_Room], slots: dict[int, int], avoid_worker_key: int | None) -> int:
-    """Takes one slot of the least loaded worker, passing over the avoided one while there is another."""
-    room = heapq.heappop(heap)
-    if room[2] == avoid_worker_key and heap:
-        room = heapq.heapreplace(heap, room)
-    _, used, worker_key = room
-    used += 1
-    if used < slots[worker_key]:
-        heapq.heappush(heap, (used / slots[worker_key], used, worker_key))
-    return worker_key

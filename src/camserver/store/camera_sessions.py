@@ -1,9 +1,10 @@
-"""Camera sessions follow their cameras: made with them, freed, moved and ended with them, and offered to workers.
+"""Camera sessions follow their cameras: made with them, freed, moved and ended with them.
 
-Named after the table; people's sign-ins are in `sessions`. Holding a camera is in `leases`.
+Named after the table; people's sign-ins are in `sessions`. Holding a camera is in `leases`, who gets it in
+`assignment`.
 """
 
-from camserver.domain.leases import FreeCamera, SessionState
+from camserver.domain.leases import SessionState
 from camserver.store.intents import want_stop
 from camserver.store.leases import BATCH_MAX, changed, let_go, locked
 from camserver.store.sql import Sql
@@ -39,45 +40,6 @@ async def without_session(tx: Tx) -> tuple[int, ...]:
         batch_max=BATCH_MAX,
     )
     return tuple(row["camera_key"] for row in rows)
-
-
-async def candidates(tx: Tx, site_ids: tuple[int, ...], now_ms: int) -> tuple[FreeCamera, ...]:
-    """Cameras of these sites that can be taken now, those that have waited longest first."""
-    rows = await tx.all(
-        """
-        SELECT s.camera_key, s.tenant_id, s.site_id, s.generation, s.next_attempt_at, s.avoid_worker_key
-        FROM camera_sessions s JOIN cameras c ON c.camera_key = s.camera_key
-        WHERE s.site_id IN (:site_ids...) AND c.enabled = 1
-          AND (s.worker_key IS NULL OR (s.state = 'ORPHANED' AND s.lease_expires_at <= :now_ms))
-          AND (s.next_attempt_at IS NULL OR s.next_attempt_at <= :now_ms)
-          AND EXISTS (SELECT 1 FROM camera_streams f WHERE f.camera_key = s.camera_key)
-        ORDER BY s.updated_at, s.camera_key LIMIT :batch_max""",
-        site_ids=site_ids,
-        now_ms=now_ms,
-        batch_max=BATCH_MAX,
-    )
-    return tuple(
-        FreeCamera(
-            row["camera_key"],
-            row["tenant_id"],
-            row["site_id"],
-            row["generation"],
-            row["next_attempt_at"],
-            row["avoid_worker_key"],
-        )
-        for row in rows
-    )
-
-
-async def slots_used(tx: Tx, worker_keys: tuple[int, ...]) -> dict[int, int]:
-    """How many cameras each of these workers holds; those that hold none are left out."""
-    rows = await tx.all(
-        """
-        SELECT worker_key, count(*) AS used FROM camera_sessions WHERE worker_key IN (:worker_keys...)
-        GROUP BY worker_key""",
-        worker_keys=worker_keys,
-    )
-    return {row["worker_key"]: row["used"] for row in rows}
 
 
 async def follow_cameras(tx: Tx, now_ms: int) -> int:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import uuid_utils
 
+from camserver.domain.assignment_types import NO_LOAD, Load
 from camserver.domain.leases import SessionState
 from camserver.store.sql import Sql
 from camserver.store.tx import Row, Tx
@@ -30,6 +31,7 @@ class Want:
     camera_key: int
     worker_key: int
     expected_generation: int
+    load: Load = NO_LOAD  # what it will cost the worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,9 @@ async def take(tx: Tx, want: Want, ttl_ms: int, now_ms: int) -> Lease | None:
         now_ms=now_ms,
         granted_at=granted_at,
         expires_at=granted_at + ttl_ms,
+        load_cpu=want.load.cpu,
+        load_gpu=want.load.gpu,
+        load_mem=want.load.mem,
     )
     if not taken:
         return None
@@ -131,8 +136,56 @@ async def take(tx: Tx, want: Want, ttl_ms: int, now_ms: int) -> Lease | None:
 async def take_all(tx: Tx, wants: tuple[Want, ...], ttl_ms: int, now_ms: int) -> tuple[Lease, ...]:
     """Takes what is still free of these, in the order of the cameras so that two callers don't deadlock."""
     ordered = sorted(wants, key=lambda want: want.camera_key)
-    leases = [await take(tx, want, ttl_ms, now_ms) for want in ordered]
-    return tuple(lease for lease in leases if lease is not None)
+    room = await _room_in_quotas(tx, [want.camera_key for want in ordered])
+    leases = []
+    for want in ordered:
+        tenant_id = room.tenants.get(want.camera_key)
+        if tenant_id is not None and room.left[tenant_id] <= 0:
+            continue
+        lease = await take(tx, want, ttl_ms, now_ms)
+        if lease is not None:
+            leases.append(lease)
+            if tenant_id is not None:
+                room.left[tenant_id] -= 1
+    return tuple(leases)
+
+
+@dataclass(frozen=True, slots=True)
+class _QuotaRoom:
+    tenants: dict[int, int]  # camera_key → tenant, of those with a quota
+    left: dict[int, int]  # tenant → cameras that may be taken
+
+
+async def _room_in_quotas(tx: Tx, camera_keys: list[int]) -> _QuotaRoom:
+    """Locks the tenants that have a quota, so that several processes together don't exceed it."""
+    rows = await tx.all(
+        """
+        SELECT tenant_id, cameras_running_max FROM tenants
+        WHERE cameras_running_max IS NOT NULL AND tenant_id IN
+          (SELECT s.tenant_id FROM camera_sessions s WHERE s.camera_key IN (:camera_keys...))
+        ORDER BY tenant_id FOR UPDATE""",
+        camera_keys=camera_keys or [0],
+    )
+    if not rows:
+        return _QuotaRoom({}, {})
+    most = {row["tenant_id"]: row["cameras_running_max"] for row in rows}
+    running = await tx.all(
+        """
+        SELECT tenant_id, count(*) AS running FROM camera_sessions
+        WHERE tenant_id IN (:tenant_ids...) AND worker_key IS NOT NULL AND state <> 'ORPHANED'
+        GROUP BY tenant_id""",
+        tenant_ids=sorted(most),
+    )
+    used = {row["tenant_id"]: row["running"] for row in running}
+    wanted = await tx.all(
+        """
+        SELECT camera_key, tenant_id FROM camera_sessions
+        WHERE camera_key IN (:camera_keys...) AND tenant_id IN (:tenant_ids...)""",
+        camera_keys=camera_keys,
+        tenant_ids=sorted(most),
+    )
+    left = {tenant_id: limit - used.get(tenant_id, 0) for tenant_id, limit in most.items()}
+    return _QuotaRoom({row["camera_key"]: row["tenant_id"] for row in wanted}, left)
 
 
 async def renew(
@@ -305,11 +358,14 @@ def changed(tx: Tx, camera_key: int, session: Row, now_ms: int) -> None:
 _TAKE = """
 UPDATE camera_sessions SET worker_key = :worker_key, generation = generation + 1, state = 'PENDING',
   lease_expires_at = :expires_at, reason = '', intent_id = :intent_id, start_sent_at = NULL, acked_at = NULL,
-  ready_at = NULL, stop_wanted = 0, updated_at = :granted_at
+  ready_at = NULL, stop_wanted = 0, wanted_worker_key = NULL, load_cpu = :load_cpu, load_gpu = :load_gpu,
+  load_mem = :load_mem, updated_at = :granted_at
 WHERE camera_key = :camera_key AND generation = :expected
   AND (worker_key IS NULL OR (state = 'ORPHANED' AND lease_expires_at <= :now_ms))
   AND (next_attempt_at IS NULL OR next_attempt_at <= :now_ms)
-  AND EXISTS (SELECT 1 FROM cameras c WHERE c.camera_key = :camera_key AND c.enabled = 1)"""
+  AND EXISTS (SELECT 1 FROM cameras c WHERE c.camera_key = :camera_key AND c.enabled = 1
+    AND (c.pinned_worker_key IS NULL OR c.pinned_worker_key = :worker_key))
+  AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.worker_key = :worker_key AND w.drain_wanted = 1)"""
 
 # MariaDB assigns from left to right, so `state` comes after what is made from its old value.
 _RENEWED_COLUMNS = """lease_expires_at = :expires_at, updated_at = :now_ms,

@@ -132,6 +132,8 @@ def _upgrade_locked(connection: Connection, url: str, backup_dir: Path | None) -
         raise UpgradeFailed("another camserver has been upgrading this database for ten minutes; wait for it")
     try:
         _upgrade_server(connection, url, backup_dir)
+        # Before the lock is let go: whoever gets it next must see the new version, and not upgrade again.
+        connection.execute(sa.text("COMMIT"))
     finally:
         connection.execute(sa.text("SELECT RELEASE_LOCK('camserver-upgrade')"))
 

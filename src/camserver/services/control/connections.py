@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from starlette.websockets import WebSocket
 
 from camserver.base.log import get_logger
-from camserver.domain.leases import WorkerRoom
 from camserver.domain.workers import WorkerState
 from camserver.store.workers import Registered
 from camserver.wire.worker import FromServer, Refused, encode
@@ -145,16 +144,12 @@ class Connections:
     def keys(self) -> tuple[int, ...]:
         return tuple(self._by_key)
 
-    def rooms(self, used: dict[int, int], heard_since_boot_ms: int) -> list[WorkerRoom]:
-        """The workers that may get another camera: heard of lately, and not on their way out."""
-        return [
-            WorkerRoom(
-                connection.worker.worker_key,
-                connection.worker.tenant_id,
-                connection.worker.site_id,
-                connection.slots,
-                used.get(connection.worker.worker_key, 0),
-            )
-            for connection in self._by_key.values()
-            if connection.state not in _LEAVING and connection.heard_boot_ms >= heard_since_boot_ms
-        ]
+    def site_ids(self) -> tuple[int, ...]:
+        return tuple(sorted({connection.worker.site_id for connection in self._by_key.values()}))
+
+    def present(self, heard_since_boot_ms: int) -> dict[int, bool]:
+        """Which of the workers here may get another camera: heard of lately, and not on their way out."""
+        return {
+            worker_key: connection.state not in _LEAVING and connection.heard_boot_ms >= heard_since_boot_ms
+            for worker_key, connection in self._by_key.items()
+        }

@@ -1,4 +1,4 @@
-"""What control does by itself: assign free cameras, deliver intents, and keep sessions in order.
+"""What control does by itself: have cameras assigned, deliver intents, and keep sessions in order.
 
 Every process does this for the workers it has the sockets of; rows decide who is first. A round that meets a store
 which is away, or somebody faster, is simply done again.
@@ -10,19 +10,14 @@ from collections.abc import Awaitable, Callable
 from camserver.base.clock import Clock
 from camserver.base.errors import Conflict, DataUnusable, Retry
 from camserver.base.log import get_logger
-from camserver.domain.leases import LeasePolicy, assign, reclaimable
+from camserver.domain.leases import LeasePolicy, reclaimable
+from camserver.services.control.assigning import Assigner
 from camserver.services.control.connections import CLOSE_SILENT, Connection, Connections, Sent
 from camserver.services.control.orders import Orders, stop
 from camserver.store import Store
-from camserver.store.camera_sessions import (
-    candidates,
-    ensure_session,
-    follow_cameras,
-    slots_used,
-    without_session,
-)
+from camserver.store.camera_sessions import ensure_session, follow_cameras, without_session
 from camserver.store.intents import Intent, StartIntent, pending, starts_sent
-from camserver.store.leases import Claim, Want, reclaim, take_all
+from camserver.store.leases import Claim, reclaim
 from camserver.store.starts import start_timeouts, unstartable
 from camserver.store.workers import mark_unhealthy
 
@@ -30,20 +25,25 @@ log = get_logger(__name__)
 
 ASSIGN_EVERY_SEC = 1.0
 UPKEEP_EVERY_SEC = 5.0
-# Leases taken in one transaction: small enough that it holds few rows for long.
-TAKES_MAX = 64
 UNSTARTABLE_RETRY_MS = 60_000
 
 
 class Rounds:
     def __init__(
-        self, store: Store, clock: Clock, connections: Connections, policy: LeasePolicy, orders: Orders
+        self,
+        store: Store,
+        clock: Clock,
+        connections: Connections,
+        policy: LeasePolicy,
+        orders: Orders,
+        assigner: Assigner,
     ) -> None:
         self._store = store
         self._clock = clock
         self._connections = connections
         self._policy = policy
         self._orders = orders
+        self._assigner = assigner
         self._missed_ms = policy.missed_heartbeats * policy.heartbeat_sec * 1000
         self._started_at = clock.now_ms()
         self._store_since_boot_ms = store.available_since_boot_ms
@@ -61,7 +61,7 @@ class Rounds:
             self._connections.wake.clear()
             if woken:
                 await _tried("adopting cameras", self.adopt_cameras)
-            await _tried("assigning cameras", self.assign)
+            await _tried("assigning cameras", self._assigner.assign)
             await _tried("delivering intents", self.deliver)
             await self._wait()
 
@@ -84,43 +84,15 @@ class Rounds:
             await _tried("watching starts", self._fail_late_starts)
             await _tried("reclaiming leases", self._reclaim)
             await _tried("watching workers", self._watch_workers)
+            await _tried("rebalancing workers", self._assigner.rebalance)
             await self._clock.sleep(UPKEEP_EVERY_SEC)
 
-    # Assigning -------------------------------------------------------------------------------------------------
+    # Adopting --------------------------------------------------------------------------------------------------
 
     async def adopt_cameras(self) -> None:
         """Cameras that nobody gave a session get one."""
         for camera_key in await self._store.read(without_session):
             await self._store.write(ensure_session, camera_key, self._clock.now_ms())
-
-    async def assign(self) -> None:
-        """Gives free cameras to workers of their site that have room."""
-        heard_since_boot_ms = self._clock.boot_ms() - self._missed_ms
-        rooms = self._connections.rooms({}, heard_since_boot_ms)
-        if not rooms:
-            return
-        now_ms = self._clock.now_ms()
-        free = await self._store.read(candidates, tuple({room.site_id for room in rooms}), now_ms)
-        if not free:
-            return
-        used = await self._store.read(slots_used, tuple(room.worker_key for room in rooms))
-        made = assign(free, self._connections.rooms(used, heard_since_boot_ms), now_ms)
-        wants = [Want(one.camera_key, one.worker_key, one.expected_generation) for one in made]
-        for start in range(0, len(wants), TAKES_MAX):
-            batch = tuple(wants[start : start + TAKES_MAX])
-            leases = await self._store.write(take_all, batch, self._policy.ttl_sec * 1000, now_ms)
-            for lease in leases:
-                log.info(
-                    "assignment_decision",
-                    tenant_id=lease.tenant_id,
-                    site_id=lease.site_id,
-                    worker_key=lease.worker_key,
-                    camera_key=lease.camera_key,
-                    generation=lease.generation,
-                    intent_id=lease.intent_id,
-                )
-            if len(leases) < len(batch):
-                log.info("some cameras were taken by others first", count=len(batch) - len(leases))
 
     # Delivering ------------------------------------------------------------------------------------------------
 

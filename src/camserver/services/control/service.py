@@ -15,6 +15,7 @@ from camserver.config import Settings, make_secrets
 from camserver.objects.local import Objects
 from camserver.services.control.admission import Room
 from camserver.services.control.app import ROOM_BYTES, Routes
+from camserver.services.control.assigning import Assigner
 from camserver.services.control.connections import Connections
 from camserver.services.control.conversation import Conversations
 from camserver.services.control.epoch import Epoch
@@ -46,7 +47,8 @@ async def run(
     )
     uploads = Uploads(store, objects, clock, epoch, recorder, Senders(store, clock), settings.jobs.default_priority)
     orders = Orders(settings.looks, settings.gate, secrets.credential_key_bytes())
-    rounds = Rounds(store, clock, connections, policy, orders)
+    assigner = Assigner(store, clock, connections, policy, settings.assignment, settings.looks.polling_interval_sec)
+    rounds = Rounds(store, clock, connections, policy, orders, assigner)
     routes = Routes(
         clock,
         ready,

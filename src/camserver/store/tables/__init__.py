@@ -54,7 +54,7 @@ from camserver.store.tables.people import (
 from camserver.store.tables.reviews import llm_days, llm_reviews
 from camserver.store.tables.statistics import camera_usage, daily_summaries, hourly_stats
 from camserver.store.tables.upkeep import analyzers, changes, duties, garbage, sweep_reports
-from camserver.store.tables.workers import camera_leases, camera_sessions, epochs, errands, workers
+from camserver.store.tables.workers import camera_leases, camera_sessions, epochs, errands, feature_flags, workers
 
 __all__ = [
     "analyzers",
@@ -84,6 +84,7 @@ __all__ = [
     "errands",
     "event_tags",
     "events",
+    "feature_flags",
     "frame_gaps",
     "frame_tags",
     "frames",

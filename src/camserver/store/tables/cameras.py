@@ -32,6 +32,8 @@ cameras = table(
     number("deleted_at", nullable=True),
     number("created_at"),
     number("updated_at"),
+    number("pinned_worker_key", nullable=True),  # the only worker that may hold it
+    Column("needs_labels", Json, nullable=True),  # {"name": "value"}: labels its worker must have
     UniqueConstraint("tenant_id", "camera_id"),
     Index("ix_cameras_site_id", "site_id"),
 )

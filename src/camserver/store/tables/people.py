@@ -19,6 +19,7 @@ tenants = table(
     word("tenant_uuid", 36, unique=True),
     word("name", 128, unique=True),
     number("created_at"),
+    number("cameras_running_max", nullable=True),  # cameras that run at once; NULL = any number
 )
 
 # The change feed's counter, apart from `tenants` because every transaction that changes something locks it last.

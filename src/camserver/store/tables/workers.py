@@ -1,6 +1,6 @@
 """Workers, leases and errands."""
 
-from sqlalchemy import Column, ForeignKey, Index, LargeBinary, PrimaryKeyConstraint, UniqueConstraint, text
+from sqlalchemy import Column, Double, ForeignKey, Index, LargeBinary, PrimaryKeyConstraint, UniqueConstraint, text
 
 from camserver.store.tables.columns import Json, Key, count, flag, key, number, parent, table, word
 
@@ -18,6 +18,7 @@ workers = table(
     number("connected_epoch", nullable=True),  # the control process that has its socket
     number("last_seen_at", nullable=True),
     number("created_at"),
+    flag("drain_wanted"),  # people want it emptied: it gets no camera, and those it has go elsewhere
     UniqueConstraint("tenant_id", "worker_id"),
 )
 
@@ -51,6 +52,11 @@ camera_sessions = table(
     number("moved_at", nullable=True),  # last retry elsewhere: at most once in ten minutes
     flag("stop_wanted"),  # the holder was asked to stop and release
     number("updated_at"),
+    number("wanted_worker_key", nullable=True),  # where it is to go next; elsewhere when that can't be
+    # What it costs its holder, as it was when it was taken (domain/camera_load.py): cores, GPUs, bytes.
+    Column("load_cpu", Double, nullable=False, server_default=text("0")),
+    Column("load_gpu", Double, nullable=False, server_default=text("0")),
+    Column("load_mem", Double, nullable=False, server_default=text("0")),
     Index("ix_camera_sessions_worker_key", "worker_key"),
     Index("ix_camera_sessions_tenant_id_site_id", "tenant_id", "site_id"),
 )
@@ -113,4 +119,17 @@ errands = table(
     Index("ix_errands_state_expires_at", "state", "expires_at"),
     Index("ix_errands_expires_at", "expires_at"),
     Index("ix_errands_epoch_id", "epoch_id"),
+)
+
+# Switches by tenant and site, such as the style of assignment. Site 0 stands for all sites of the tenant; a row for a
+# site comes before it.
+feature_flags = table(
+    "feature_flags",
+    number("tenant_id"),
+    number("site_id"),
+    word("name", 64),
+    word("value", 64),
+    number("updated_at"),
+    PrimaryKeyConstraint("tenant_id", "site_id", "name"),
+    by_key=True,
 )
