@@ -16,6 +16,12 @@ TESTS := $(TESTS_FIRST) $(filter-out $(TESTS_FIRST) $(TESTS_LAST) %/__pycache__,
 # Test files that run at the same time; 0 runs one after the other, with output as it comes.
 TEST_PROCESSES ?= 3
 
+# Files stay whole and begin in the order of tests/rig/longest_first.py, not by their number of tests.
+PYTEST := $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+
+# Tests that repeat what chance decides (tests/rig/effort.py, Hypothesis); the others would only do the same again.
+TESTS_OF_CHANCE := $(filter-out tests/repository tests/e2e,$(TESTS))
+
 # What is type-checked beside the product: what the tests and figures stand on.
 TYPED := src/camserver $(wildcard tools) $(wildcard tests/rig) $(wildcard tests/fakes) $(wildcard bench/*.py)
 
@@ -33,8 +39,8 @@ help: ## List every task
 run: setup ui ## Set up and start camserver with the demo cameras on this machine
 	@exec $(BIN)/camserver up --demo
 
-test: setup-dev packages check ui-test ## Set up, check, and run every test (quick ones first)
-	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(TESTS) $(PYTEST_ARGS)
+test: setup-dev packages check ui-test ## Set up, check, and run every test
+	@$(PYTEST) $(TESTS) $(PYTEST_ARGS)
 
 check: setup-dev ## Check format, lint, types and import contracts
 	$(BIN)/ruff format --check .
@@ -90,7 +96,8 @@ fresh: ## Clone HEAD into an empty folder and run `make test` and `make run` the
 	@$(call needs_python)
 	@$(PYTHON) tools/fresh_clone.py $(FRESH_ARGS)
 
-soak: bench-soak ## Run the whole product under faults for a long time
+soak: bench-soak packages ## Run the whole product under faults for a long time, then tests of chance many times over
+	@TEST_THOROUGH=1 $(PYTEST) $(TESTS_OF_CHANCE) $(PYTEST_ARGS)
 
 bench-%: setup-dev FORCE ## Measure one thing and print its figures
 	@test -f bench/$(subst -,_,$*).py || { \

@@ -6,6 +6,7 @@ is not installed skips its tests and names the package; where CI=true it fails t
 
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -20,8 +21,12 @@ from tests.fakes.analyzer import FakeAnalyzer
 from tests.rig.buckets import BucketServer, bucket_server
 from tests.rig.clock import ManualClock
 from tests.rig.databases import MariadbServer, MissingServer, PostgresServer, mariadb_server, postgres_server
+from tests.rig.effort import times
+from tests.rig.longest_first import longest_first
+from tests.rig.memory import quick_folder
 from tests.rig.processes import REPOSITORY, Launcher
 from tests.rig.templates import MariadbTemplate, PostgresTemplate, SqliteTemplate, Template
+from tests.rig.writers import Nursery, install
 
 if TYPE_CHECKING:
     # At run time only where it is used: tests of pure rules shall start without the database drivers.
@@ -32,6 +37,9 @@ Server = TypeVar("Server")
 # The SQLite store runs write operations in a process of its own, by name: those in tests must be found there too.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH"))))
 
+# Where `tmp_path` is; of what tests write there, that of failed ones is kept (pyproject.toml).
+os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(quick_folder()))
+
 # Under nohup or in a shell's background, SIGHUP and SIGINT are ignored by everything started from here, and a shell
 # can't even trap them. Tests of signals start from the ordinary state.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -40,11 +48,18 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # How fast a machine is says nothing about whether a rule holds.
 hypothesis.settings.register_profile(
     "camserver",
+    max_examples=times(50, 500),
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
     print_blob=True,
 )
 hypothesis.settings.load_profile("camserver")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # Alone, tests run as they were asked for: quick ones first in `make test`.
+    if hasattr(config, "workerinput"):
+        items[:] = longest_first(items)
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +68,25 @@ def _forget_secrets() -> Iterator[None]:
     known, in_order = secrets._known, secrets._in_order
     yield
     secrets._known, secrets._in_order = known, in_order
+
+
+@pytest.fixture(scope="session")
+def writer_nursery() -> Iterator[Nursery]:
+    nursery = Nursery()
+    yield nursery
+    nursery.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forked_writers(request: pytest.FixtureRequest, writer_nursery: Nursery) -> Iterator[None]:
+    """Stores on SQLite get their writers forked, except where a module says that it wants them in earnest."""
+    uses_stores = "camserver.store.sqlite" in sys.modules
+    if not uses_stores or getattr(request.module, "WRITERS_IN_EARNEST", False):
+        yield
+        return
+    put_back = install(writer_nursery, request.module.__name__)
+    yield
+    put_back()
 
 
 def _missing(error: MissingServer) -> NoReturn:

@@ -14,8 +14,10 @@ from tests.chaos.house import House
 from tests.chaos.plan import TARGETS, rounds
 from tests.chaos.storm import Storm
 from tests.rig.databases import DatabaseServer
+from tests.rig.effort import times
 
-ROUNDS = 20
+# A turn of everything that is killed (two on SQLite), with each other trouble in it.
+ROUNDS = times(10, 40)
 
 
 @pytest.mark.timeout(900)

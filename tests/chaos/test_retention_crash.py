@@ -13,13 +13,15 @@ from camserver.domain.picture_keys import Kind, frame_key
 from camserver.objects.local import LocalObjects
 from camserver.store import cases, open_store
 from camserver.store.cases import CaseChange
+from tests.rig.effort import times
 from tests.rig.processes import REPOSITORY
 from tests.store.casework import Evidence
 from tests.store.scenery import NOW_MS
 
 # Between a few hundred, which is what a round of this house takes.
 STEPS_MAX = 160
-KILLS = 5
+# Other steps on each database.
+KILLS = times(3, 12)
 
 
 def _key(row: dict[str, Any], kind: Kind) -> str:

@@ -237,13 +237,15 @@ async def test_nobody_listens() -> None:
 
 async def test_a_camera_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_source, "READ_TIMEOUT_SEC", 0.2)
+    given_up = asyncio.Event()
 
     async def hang(request: web.Request) -> web.StreamResponse:
-        await asyncio.sleep(TIMEOUT_SEC)
+        await asyncio.wait_for(given_up.wait(), TIMEOUT_SEC)
         return web.Response()
 
     async with camera(hang) as url:
         answer = await miss(url)
+        given_up.set()  # or the server would wait for its answer to be sent
         assert (answer.fault, answer.timed_out) == (Fault.NO_VIDEO, True)
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from camserver.base.errors import Unavailable
 from camserver.objects.keys import is_draft
 from camserver.objects.local import LocalObjects, _walk
+from tests.rig.effort import times
 from tests.rig.small_disk import small_disk
 
 
@@ -35,7 +36,7 @@ parts = st.text("ab-0.", min_size=1, max_size=3).filter(lambda part: not part.st
 keys = st.lists(parts, min_size=1, max_size=3).map(lambda found: "/".join(["e1", *found]))
 
 
-@settings(max_examples=60)
+@settings(max_examples=times(30, 300))
 @given(wanted=st.sets(keys, max_size=12), page=st.integers(1, 4))
 def test_pages_hold_every_key_once_and_in_order(
     tmp_path_factory: pytest.TempPathFactory, wanted: set[str], page: int

@@ -96,9 +96,31 @@ def model_package(folder: Path, content: bytes = MODEL) -> Path:
 
 @pytest.fixture
 def sample(tmp_path: Path) -> Sample:
-    root, programs, wheels = tmp_path / "a checkout", tmp_path / "bin", tmp_path / "wheels"
-    for folder in (root, programs, wheels):
-        folder.mkdir()
+    return _sample(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def folder_with_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a sample's .venv was made: by far the longest part of a set-up, and the same for every test here."""
+    folder = tmp_path_factory.mktemp("with_venv")
+    made = _sample(folder).set_up("--without-assets")
+    assert made.returncode == 0, made.stderr
+    return folder
+
+
+@pytest.fixture
+def ready(folder_with_venv: Path) -> Sample:
+    """The same project with its .venv, and nothing of an earlier test's assets."""
+    shutil.rmtree(folder_with_venv / "a checkout" / ".assets", ignore_errors=True)
+    (folder_with_venv / "calls").unlink(missing_ok=True)
+    return _sample(folder_with_venv)
+
+
+def _sample(folder: Path) -> Sample:
+    root, programs, wheels = folder / "a checkout", folder / "bin", folder / "wheels"
+    for place in (root, programs, wheels):
+        place.mkdir(exist_ok=True)
+    shutil.rmtree(root / "tools", ignore_errors=True)
     shutil.copytree(ROOT / "tools", root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     (root / "requirements.lock").write_text("")
     (root / "requirements-dev.lock").write_text("")
@@ -120,7 +142,7 @@ def sample(tmp_path: Path) -> Sample:
     node.write_text("#!/bin/sh\necho v22.20.0\n")
     node.chmod(0o755)
     made = Sample(root, programs)
-    made.npm_does(PACK.format(package=model_package(tmp_path)))
+    made.npm_does(PACK.format(package=model_package(folder)))
     return made
 
 
@@ -167,19 +189,19 @@ def test_what_can_not_be_had_is_said_with_cause_and_next_step(
     assert not (sample.assets / "fetching").exists()
 
 
-def test_who_may_go_on_without(sample: Sample) -> None:
-    sample.npm_does("echo 'npm error code ENOTFOUND'; exit 1")
+def test_who_may_go_on_without(ready: Sample) -> None:
+    ready.npm_does("echo 'npm error code ENOTFOUND'; exit 1")
     # Somebody with a model of their own.
-    without = sample.set_up("--without-assets")
+    without = ready.set_up("--without-assets")
     assert (without.returncode, without.stderr) == (0, "")
-    failed = sample.set_up()
+    failed = ready.set_up()
     assert failed.returncode == project_venv.Exit.NETWORK
     assert "WITHOUT_ASSETS=1" in failed.stderr
     # Checks and tests, except where nothing may be skipped.
-    dev = sample.set_up("--dev")
+    dev = ready.set_up("--dev")
     assert dev.returncode == 0, dev.stderr
     assert "warning: the model can't be had" in dev.stderr
-    assert sample.set_up("--dev", CI="true").returncode == project_venv.Exit.NETWORK
+    assert ready.set_up("--dev", CI="true").returncode == project_venv.Exit.NETWORK
 
 
 def test_a_package_of_another_content_is_not_used(sample: Sample, tmp_path: Path) -> None:
@@ -189,45 +211,45 @@ def test_a_package_of_another_content_is_not_used(sample: Sample, tmp_path: Path
     assert not (sample.assets / "model.tflite").exists()
 
 
-def test_footage_of_another_hash_is_not_used(sample: Sample) -> None:
-    listed = (sample.root / "assets.toml").read_text()
-    (sample.root / "assets.toml").write_text(re.sub('pypi_sha256 = ".*"', f'pypi_sha256 = "{"0" * 64}"', listed))
-    failed = sample.set_up()
+def test_footage_of_another_hash_is_not_used(ready: Sample) -> None:
+    listed = (ready.root / "assets.toml").read_text()
+    (ready.root / "assets.toml").write_text(re.sub('pypi_sha256 = ".*"', f'pypi_sha256 = "{"0" * 64}"', listed))
+    failed = ready.set_up()
     assert failed.returncode == project_venv.Exit.HASH_MISMATCH, failed.stderr
     assert "the footage" in failed.stderr
-    assert (sample.assets / "model.tflite").read_bytes() == MODEL
+    assert (ready.assets / "model.tflite").read_bytes() == MODEL
 
 
-def test_a_killed_fetch_is_repaired(sample: Sample) -> None:
+def test_a_killed_fetch_is_repaired(ready: Sample) -> None:
     # npm tells that it has begun, writes half a file and never ends.
-    begun = sample.root.parent / "begun"
-    sample.npm_does(f"head -c 100 /dev/zero > ./model-package-1.0.0.tgz; touch {begun}; exec sleep 600")
-    command = [sys.executable, str(sample.root / "tools" / "project_assets.py")]
-    running = subprocess.Popen(command, env=sample.environment(), start_new_session=True)
+    begun = ready.root.parent / "begun"
+    ready.npm_does(f"head -c 100 /dev/zero > ./model-package-1.0.0.tgz; touch {begun}; exec sleep 600")
+    command = [sys.executable, str(ready.root / "tools" / "project_assets.py")]
+    running = subprocess.Popen(command, env=ready.environment(), start_new_session=True)
     try:
         poll(lambda: begun.exists(), "npm runs")
     finally:
         os.killpg(running.pid, signal.SIGKILL)
         running.wait()
-    assert (sample.assets / "fetching").exists()
-    sample.npm_does(PACK.format(package=model_package(sample.root.parent)))
-    repaired = sample.set_up()
+    assert (ready.assets / "fetching").exists()
+    ready.npm_does(PACK.format(package=model_package(ready.root.parent)))
+    repaired = ready.set_up()
     assert repaired.returncode == 0, repaired.stderr
-    assert (sample.assets / "model.tflite").read_bytes() == MODEL
-    assert not (sample.assets / "fetching").exists()
+    assert (ready.assets / "model.tflite").read_bytes() == MODEL
+    assert not (ready.assets / "fetching").exists()
 
 
 @pytest.mark.parametrize(
     ("line", "is_for_tests"),
     [("tests_only = true", True), ('machine = "a machine that nobody has"', False)],
 )
-def test_what_is_not_needed_is_not_fetched(sample: Sample, line: str, is_for_tests: bool) -> None:
-    listed = sample.root / "assets.toml"
+def test_what_is_not_needed_is_not_fetched(ready: Sample, line: str, is_for_tests: bool) -> None:
+    listed = ready.root / "assets.toml"
     listed.write_text(listed.read_text().replace('purpose = "the model"', f'purpose = "the model"\n{line}'))
-    assert sample.set_up().returncode == 0
-    assert not (sample.assets / "model.tflite").exists()
-    assert sample.set_up("--dev").returncode == 0
-    assert (sample.assets / "model.tflite").exists() is is_for_tests
+    assert ready.set_up().returncode == 0
+    assert not (ready.assets / "model.tflite").exists()
+    assert ready.set_up("--dev").returncode == 0
+    assert (ready.assets / "model.tflite").exists() is is_for_tests
 
 
 def test_the_list_names_packages_and_hashes_and_no_addresses() -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from tests.rig.databases import MissingServer
 from tests.rig.guarded import GuardedServer
+from tests.rig.memory import quick_folder
 from tests.rig.polling import poll
 from tests.rig.ports import LOOPBACK, free_port
 
@@ -143,7 +144,7 @@ class BucketServer:
 def bucket_server() -> Iterator[BucketServer]:
     """A private S3-compatible store; `MissingServer` when its program is not installed."""
     _program()
-    folder = Path(tempfile.mkdtemp(prefix="cs-s3-"))
+    folder = Path(tempfile.mkdtemp(prefix="cs-s3-", dir=quick_folder()))
     server = BucketServer(folder)
     try:
         server.prepare()

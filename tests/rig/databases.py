@@ -4,8 +4,9 @@
         server.create("orders")
         ... server.url("orders") ...
 
-`durable=False` leaves out fsync: what was committed survives kill -9 of any process, not a power cut, and
-tests are quick. `durable=True` is how the databases are run in earnest; use it in crash tests and benchmarks.
+`durable=False` leaves out fsync and lives in memory where there is room: what was committed survives kill -9 of any
+process, not a power cut, and tests are quick. `durable=True` is how the databases are run in earnest, on the disk;
+use it in crash tests and benchmarks.
 Nothing here knows the product's tables; see templates.py for migrated databases.
 """
 
@@ -22,12 +23,15 @@ from pathlib import Path
 from typing import ClassVar
 
 from tests.rig.guarded import GuardedServer
+from tests.rig.memory import quick_folder
 from tests.rig.polling import poll
 from tests.rig.ports import LOOPBACK, free_port
 
 USER = "camserver"
 CONNECTIONS_MAX = 200
 START_ATTEMPTS_MAX = 5
+# Of a client or of making a data folder; reaching it means it hangs.
+PROGRAM_TIMEOUT_SEC = 180
 
 
 class MissingServer(Exception):
@@ -144,6 +148,7 @@ class DatabaseServer(ABC):
             env={"PATH": os.environ["PATH"], "LC_ALL": "C", **(env or {})},
             cwd=self.data,
             check=False,
+            timeout=PROGRAM_TIMEOUT_SEC,
         )
         if done.returncode != 0:
             raise RuntimeError(f"{argv[0]} failed with exit code {done.returncode}: {done.stderr or done.stdout}")
@@ -291,7 +296,7 @@ class MariadbServer(DatabaseServer):
 def postgres_server(*, durable: bool = False) -> Iterator[PostgresServer]:
     """A private PostgreSQL; `MissingServer` when it is not installed."""
     _postgres_bin()
-    with _folder("pg") as folder:
+    with _folder("pg", durable) as folder:
         server = PostgresServer(folder, durable)
         try:
             server.prepare()
@@ -305,7 +310,7 @@ def mariadb_server(*, durable: bool = False) -> Iterator[MariadbServer]:
     """A private MariaDB; `MissingServer` when it is not installed."""
     for name in ("mariadbd", "mariadb-install-db", "mariadb", "mariadb-dump"):
         _mariadb_program(name)
-    with _folder("my") as folder:
+    with _folder("my", durable) as folder:
         server = MariadbServer(folder, durable)
         try:
             server.prepare()
@@ -315,9 +320,10 @@ def mariadb_server(*, durable: bool = False) -> Iterator[MariadbServer]:
 
 
 @contextmanager
-def _folder(kind: str) -> Iterator[Path]:
-    # Directly below /tmp and short: the path of a Unix socket holds at most 107 bytes.
-    folder = Path(tempfile.mkdtemp(prefix=f"cs-{kind}-", dir="/tmp"))
+def _folder(kind: str, durable: bool) -> Iterator[Path]:
+    # Not in a test's own folder and short: the path of a Unix socket holds at most 107 bytes.
+    above = Path("/tmp") if durable else quick_folder()
+    folder = Path(tempfile.mkdtemp(prefix=f"cs-{kind}-", dir=above))
     try:
         yield folder
     finally:

@@ -1,6 +1,7 @@
 """A server program under `guard.py`: start, stop, crash and start again; it never outlives the tests."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -11,6 +12,10 @@ from tests.rig.polling import poll
 
 GUARD = Path(__file__).with_name("guard.py")
 LOG_TAIL_CHARS = 4000
+# Until the guard tells the server's pid.
+START_TIMEOUT_SEC = 60
+# Above what the guard itself waits before it kills.
+END_TIMEOUT_SEC = 90
 
 
 class GuardedServer:
@@ -45,6 +50,9 @@ class GuardedServer:
                 cwd=self._folder,
             )
         assert self._guard.stdout is not None
+        is_told, _, _ = select.select([self._guard.stdout], [], [], START_TIMEOUT_SEC)
+        if not is_told:
+            self._guard.kill()
         first_line = self._guard.stdout.readline()
         if not first_line:
             self._reap()
@@ -77,7 +85,11 @@ class GuardedServer:
     def _reap(self) -> None:
         assert self._guard is not None
         guard, self._guard = self._guard, None
-        guard.wait()
+        try:
+            guard.wait(END_TIMEOUT_SEC)
+        except subprocess.TimeoutExpired:
+            guard.kill()  # the kernel then ends the server
+            guard.wait()
         for stream in (guard.stdin, guard.stdout):
             assert stream is not None
             with suppress(BrokenPipeError):  # what was left to write had no reader any more

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import aiomqtt
 
-from tests.rig.polling import until
+from tests.rig.polling import TIMEOUT_SEC, until
 from tests.rig.ports import LOOPBACK
 
 
@@ -56,7 +56,7 @@ async def watch(port: int) -> AsyncIterator[Watch]:
 async def retained(port: int) -> dict[str, bytes]:
     """What a newcomer finds."""
     found: dict[str, bytes] = {}
-    async with aiomqtt.Client(LOOPBACK, port) as client:
+    async with asyncio.timeout(TIMEOUT_SEC), aiomqtt.Client(LOOPBACK, port) as client:
         await client.subscribe("#", qos=1)
         # Comes behind everything that was retained: the broker sends that with the subscription.
         await client.publish("rig/end", b"end", qos=1)

@@ -24,7 +24,11 @@ USUAL_LOWEST_OUTGOING: Final = 32_768
 
 def listening_socket(port: int = 0, backlog: int = 128) -> socket.socket:
     """A listening TCP socket on loopback; `port` 0 takes any free one."""
-    return socket.create_server((LOOPBACK, port), backlog=backlog, reuse_port=False)
+    sock = socket.create_server((LOOPBACK, port), backlog=backlog, reuse_port=False)
+    # Connections inherit it. asyncio, unlike uvloop, sets it only on sockets that name their protocol, and without it
+    # an answer of two pieces takes 40 ms.
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
 
 
 def port_of(sock: socket.socket) -> int:

@@ -190,7 +190,11 @@ class FakeDrive:
 
     async def _get(self, request: web.Request, _: Fault | None) -> web.Response:
         file = self.files.get(request.match_info["id"])
-        return _refused(Answer(404, "notFound")) if file is None else web.json_response(file.shown())
+        if file is None:
+            return _refused(Answer(404, "notFound"))
+        if request.query.get("alt") == "media":
+            return web.Response(body=file.data)
+        return web.json_response(file.shown())
 
     async def _patch(self, request: web.Request, _: Fault | None) -> web.Response:
         file = self.files[request.match_info["id"]]
