@@ -29,7 +29,7 @@ from camserver.store.receivers import NewReceiver, secrets_of
 from tests.rig.ports import free_port
 from tests.store.scenery import furnish
 
-MESSAGES = 1_500 if QUICK else 10_000
+MESSAGES = 1_500 if QUICK else 5_000
 AIM_PER_SEC = 500
 SEVERAL = 8
 PATIENCE_SEC = 600

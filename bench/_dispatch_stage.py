@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from itertools import count as count_up
 from itertools import islice
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -19,7 +20,7 @@ from camserver.domain.vocabulary import SHIPPED_VERSION
 from camserver.objects.keys import Kind, frame_key
 from camserver.objects.local import LocalObjects
 from camserver.services.dispatcher import service
-from camserver.store import Store, frames, jobs
+from camserver.store import Store, frames, jobs, upkeep
 from camserver.store.core import Operation
 from camserver.store.epochs import renew_epoch
 from camserver.store.first_start import prepare_store
@@ -30,6 +31,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PICTURE = os.urandom(50_000)
+LINKS_MAX = 50_000
 CAMERA_JOBS_MAX = 100  # the bound of a camera's waiting jobs
 ALIVE_MS = 100 * 86_400_000
 
@@ -120,6 +122,8 @@ class Stage:
         await prepare_store(store, SHIPPED_VERSION, clock.now_ms())
         scene = await furnish(store, cameras)
         await store.write(renew_epoch, scene.epoch_id, NOW_MS + ALIVE_MS)
+        # Retention goes over all cameras once an hour, at a first start at once and for as long as is measured here.
+        await store.write(upkeep.note_round, NOW_MS)
         settings = load(None, {}, folder)
         settings = replace(
             settings,
@@ -131,13 +135,15 @@ class Stage:
     async def queue(self, count: int) -> None:
         """Looks of all cameras in turn, a second apart, through the product's own path; each has its picture."""
         cameras = len(self.scene.camera_keys)
-        model = self.objects.root / "picture"
-        model.write_bytes(PICTURE)
         looks = (
             look(self.scene, index % cameras, seq=1 + index // cameras, at_ms=NOW_MS + index // cameras * 1000)
             for index in range(count)
         )
-        while batch := tuple(islice(looks, 256)):
+        for number in count_up():
+            batch = tuple(islice(looks, 256))
+            if not batch:
+                break
+            model = self._model(number * 256 // LINKS_MAX)
             for one in batch:
                 key = frame_key(
                     self.scene.epoch_id, one.tenant_id, one.camera_key, one.captured_at, one.frame_uuid, Kind.INFER
@@ -149,6 +155,13 @@ class Stage:
             await self.store.real.write(frames.record, recorded, LeasePolicy())
         await self.store.real.write(analyze_tables)
         self.store.wanted = count
+
+    def _model(self, number: int) -> Path:
+        """A file that pictures are links to: a file system bounds how many a file may have."""
+        model = self.objects.root / f"picture_{number}"
+        if not model.exists():
+            model.write_bytes(PICTURE)
+        return model
 
     @asynccontextmanager
     async def dispatcher(self) -> AsyncIterator[None]:

@@ -25,7 +25,7 @@ async def complete(tx: Tx, frame_id: int) -> None:
     )
     row = await tx.one(f"{jobs.JOB_FACTS} WHERE j.frame_id = :frame_id", frame_id=frame_id)
     assert row is not None
-    job = await jobs.job_with_facts(tx, row, TERMS)
+    (job,) = await jobs.jobs_with_facts(tx, [row], TERMS)
     outcome = decide(job.frame, ANALYSIS, job.view, VOCABULARY, POLICIES, NOW_MS)
     await outcomes.write_results(tx, [Work(Finished(0, "", outcome, TAG_GROUPS, RESULT_JSON))], NOW_MS)
 

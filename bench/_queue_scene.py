@@ -15,6 +15,7 @@ from camserver.domain.vocabulary import SHIPPED_FILE, parse_vocabulary
 from camserver.store import Sql, Store, Tx, frames, jobs, outcomes
 from camserver.store.jobs import ClaimedJob, ClaimTerms
 from camserver.store.outcomes import Finished
+from camserver.store.questions import PREVIOUS_MAX_AGE_MS
 from camserver.wire.analyzer import result_json
 from tests.store.scenery import INTERVAL_MS, NOW_MS, Scene, furnish, look
 
@@ -39,7 +40,9 @@ ANALYSIS = Analysis(
 TAG_GROUPS = tuple((tag, VOCABULARY.group_of(tag)) for tag in ANALYSIS.tags)
 RESULT_JSON = result_json(ANALYSIS)
 # A backlog is no reason for another order here: every contender works front to back.
-TERMS = ClaimTerms(JobPolicy(backlog_jobs=1000, backlog_age_sec=86_400), EventPolicy(), INTERVAL_MS)
+TERMS = ClaimTerms(
+    JobPolicy(backlog_jobs=1000, backlog_age_sec=86_400), EventPolicy(), INTERVAL_MS, PREVIOUS_MAX_AGE_MS
+)
 POLICIES = Policies()
 
 

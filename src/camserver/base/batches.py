@@ -21,6 +21,7 @@ class Batcher(Generic[Item, Answer]):
 
     When it asks to retry later, all of its items do. When it fails in another way, each item is run alone, since one
     of them may be what the others failed for. Whoever stops waiting has its item run all the same.
+    `linger_sec` says how long a batch waits for more items before it runs, asked anew for each.
     """
 
     def __init__(
@@ -29,10 +30,12 @@ class Batcher(Generic[Item, Answer]):
         *,
         size_max: int,
         waiting_max: int,
+        linger_sec: Callable[[], float] | None = None,
     ) -> None:
         self._run = run
         self._size_max = size_max
         self._waiting_max = waiting_max
+        self._linger_sec = linger_sec
         self._waiting: deque[_Submitted[Item, Answer]] = deque()
         self._runner: asyncio.Task[None] | None = None
 
@@ -54,6 +57,8 @@ class Batcher(Generic[Item, Answer]):
         batch: list[_Submitted[Item, Answer]] = []
         try:
             while self._waiting:
+                if self._linger_sec is not None and len(self._waiting) < self._size_max:
+                    await self._linger(self._linger_sec())
                 batch = [self._waiting.popleft() for _ in range(min(self._size_max, len(self._waiting)))]
                 await self._run_batch(batch)
         finally:
@@ -62,6 +67,10 @@ class Batcher(Generic[Item, Answer]):
                 future.cancel()
             self._waiting.clear()
             self._runner = None
+
+    async def _linger(self, seconds: float) -> None:
+        if seconds > 0:
+            await asyncio.sleep(seconds)
 
     async def _run_batch(self, batch: Sequence[_Submitted[Item, Answer]]) -> None:
         try:

@@ -4,12 +4,20 @@ Rules only; asking is the dispatcher's. Each analyzer is a `Lane`: its circuit b
 and shrinks by refusal and by slowness, and how long its answers take.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from camserver.domain.jobs import SLOW_LIMIT_MIN, Breaker, BreakerState, ErrorKind, JobPolicy
 
+# For at least so long, and for so many times what a claim takes, no analyzer runs out of questions.
+AHEAD_MS = 80.0
+AHEAD_CLAIMS = 3
+# Jobs at hand are locked and their pictures in memory, so there are bounds to how many of them a quick one gets: so
+# many times what it is asked at once, and so many in all.
+AHEAD_FACTOR_MAX = 4
+AHEAD_JOBS_MAX = 256
 # How much the newest answer counts in the average.
 LATENCY_SHARE = 0.1
 # One that is slow even when it is asked little became slower for good; so fast is that believed, an answer.
@@ -115,17 +123,27 @@ def _load(lane: Lane) -> tuple[float, float]:
     return lane.in_flight / lane.breaker.limit, lane.latency_ms or 0.0
 
 
-def jobs_ahead(lanes: Sequence[Lane], now_ms: int) -> int:
+def jobs_ahead(lanes: Sequence[Lane], now_ms: int, claim_ms: float = 0.0) -> int:
     """How many jobs are kept at hand beyond what is asked right now, so that no analyzer waits for a claim."""
-    return (sum(lane.breaker.limit for lane in lanes if lane.is_open_for_business(now_ms)) + 1) // 2
+    ahead_ms = max(AHEAD_MS, AHEAD_CLAIMS * claim_ms)
+    return math.ceil(sum(_ahead(lane, ahead_ms) for lane in lanes if lane.is_open_for_business(now_ms)))
 
 
-def jobs_wanted(lanes: Sequence[Lane], now_ms: int, at_hand: int) -> int:
-    """How many jobs to claim now; `at_hand` are claimed and not asked about yet.
+def _ahead(lane: Lane, ahead_ms: float) -> float:
+    """As many as it answers in that time; at least half of what it is asked at once."""
+    limit = lane.breaker.limit
+    if lane.latency_ms is None:
+        return limit / 2
+    answered = limit * ahead_ms / max(lane.latency_ms, 1.0)
+    return max(limit / 2, min(answered, limit * AHEAD_FACTOR_MAX, AHEAD_JOBS_MAX))
+
+
+def jobs_wanted(lanes: Sequence[Lane], now_ms: int, at_hand: int, claim_ms: float = 0.0) -> int:
+    """How many jobs to claim now; `at_hand` are claimed and not asked about yet, a claim takes `claim_ms`.
 
     Half of what is kept at hand may go before more is claimed: few large claims cost less than many small ones.
     """
-    ahead = jobs_ahead(lanes, now_ms)
+    ahead = jobs_ahead(lanes, now_ms, claim_ms)
     free = sum(lane.free(now_ms) for lane in lanes)
     return max(0, free + ahead - at_hand) if at_hand - free <= ahead // 2 else 0
 
@@ -137,6 +155,11 @@ def is_anyone_there(lanes: Sequence[Lane], now_ms: int) -> bool:
 
 def earliest_resume_at(lanes: Sequence[Lane]) -> int:
     return min(lane.breaker.resume_at for lane in lanes)
+
+
+def claim_average_ms(average_ms: float, took_ms: float) -> float:
+    """What a claim takes, after one more."""
+    return _towards(average_ms, took_ms, LATENCY_SHARE)
 
 
 def _towards(value: float | None, target: float, share: float) -> float:

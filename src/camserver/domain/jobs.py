@@ -42,7 +42,10 @@ class JobPolicy:
         120, "A camera whose oldest waiting job is older than this is served newest first.", min=1, max=86_400
     )
     batch: int = setting(
-        16, "Most jobs claimed at once by a dispatcher, and most questions it has at one analyzer.", min=1, max=1000
+        16,
+        "Most questions a dispatcher has at one analyzer; a quick one has a few times that claimed ahead.",
+        min=1,
+        max=1000,
     )
     breaker_failures: int = setting(
         3,
@@ -167,6 +170,12 @@ def reason_of(error: str | None) -> str | None:
     if error is None:
         return None
     return next((reason for reason in REASONS if error.startswith(reason_prefix(reason))), None)
+
+
+def given_up_words(reason: str, error: str) -> str:
+    """What is written with a job that is given up: why, and what the last attempt said, the kind named once."""
+    kind = reason.partition(" ")[0]
+    return f"{reason}: {error.removeprefix(f'{kind}: ')}"
 
 
 def backoff_ms(attempt: int, jitter: float, base_sec: float, cap_sec: float) -> int:

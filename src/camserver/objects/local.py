@@ -9,7 +9,7 @@ import contextlib
 import errno
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import BinaryIO, ParamSpec, TypeVar
 
 from camserver.base import folders
-from camserver.base.errors import NotFound, Unavailable
+from camserver.base.errors import BadInput, NotFound, Unavailable
 from camserver.objects.interface import Keys as Keys
 from camserver.objects.interface import Objects as Objects
+from camserver.objects.interface import Pictures as Pictures
 from camserver.objects.keys import DRAFT_MARK, check_key, check_prefix, check_range
 
 P = ParamSpec("P")
@@ -42,8 +43,14 @@ class LocalObjects:
     async def get(self, key: str) -> bytes:
         return await self._run(self._get, key)
 
+    async def get_each(self, keys: Sequence[str]) -> Pictures:
+        return await self._run(self._get_each, keys) if keys else []
+
     async def get_range(self, key: str, begin: int, length: int) -> bytes:
         return await self._run(self._get_range, key, begin, length)
+
+    async def size_bytes(self, key: str) -> int | None:
+        return await self._run(self._size_bytes, key)
 
     async def delete(self, key: str) -> None:
         await self._run(self._delete, key)
@@ -97,6 +104,15 @@ class LocalObjects:
     def _get(self, key: str) -> bytes:
         return self._read(key, 0, -1)
 
+    def _get_each(self, keys: Sequence[str]) -> Pictures:
+        found: Pictures = []
+        for key in keys:
+            try:
+                found.append(self._get(key))
+            except (NotFound, Unavailable, BadInput):
+                found.append(None)
+        return found
+
     def _get_range(self, key: str, begin: int, length: int) -> bytes:
         check_range(begin, length)
         return self._read(key, begin, length)
@@ -108,6 +124,14 @@ class LocalObjects:
                 return file.read(length)
         except FileNotFoundError:
             raise NotFound(f"there is no object {key}") from None
+        except OSError as error:
+            raise _unavailable(self.root, error) from error
+
+    def _size_bytes(self, key: str) -> int | None:
+        try:
+            return self._path(key).stat().st_size
+        except FileNotFoundError:
+            return None
         except OSError as error:
             raise _unavailable(self.root, error) from error
 

@@ -5,8 +5,9 @@ here. Waiting is bounded: what does not answer soon is `Unavailable`, and the ca
 store says in its answers never reaches a message, because it may repeat what it was sent.
 """
 
+import asyncio
 import secrets
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
@@ -15,14 +16,12 @@ import obstore
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import S3Store
 
-from camserver.base.errors import CamError, DataUnusable, NotFound, Unavailable
+from camserver.base.errors import BadInput, CamError, DataUnusable, NotFound, Unavailable
 from camserver.base.log import get_logger
-from camserver.objects.interface import Keys
+from camserver.objects.interface import Keys, Pictures
 from camserver.objects.keys import check_key, check_prefix, check_range
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from obstore.store import S3Config
 
     from camserver.base.secrets import Secret
@@ -74,6 +73,15 @@ class S3Objects:
         found = await self._asked(obstore.get_async(self._store, key), key)
         return bytes(await self._asked(found.bytes_async(), key))
 
+    async def get_each(self, keys: Sequence[str]) -> Pictures:
+        return list(await asyncio.gather(*(self._get_if_readable(key) for key in keys)))
+
+    async def _get_if_readable(self, key: str) -> bytes | None:
+        try:
+            return await self.get(key)
+        except (NotFound, Unavailable, BadInput):
+            return None
+
     async def get_range(self, key: str, begin: int, length: int) -> bytes:
         check_key(key)
         check_range(begin, length)
@@ -83,13 +91,20 @@ class S3Objects:
                 return bytes(await self._asked(part, key))
         except Unavailable:
             # A range that begins past the end is an error there.
-            if begin < await self._size_bytes(key):
+            if begin < await self._known_size_bytes(key):
                 raise
             return b""
-        await self._size_bytes(key)
+        await self._known_size_bytes(key)
         return b""
 
-    async def _size_bytes(self, key: str) -> int:
+    async def size_bytes(self, key: str) -> int | None:
+        check_key(key)
+        try:
+            return await self._known_size_bytes(key)
+        except NotFound:
+            return None
+
+    async def _known_size_bytes(self, key: str) -> int:
         return (await self._asked(obstore.head_async(self._store, key), key))["size"]
 
     async def delete(self, key: str) -> None:

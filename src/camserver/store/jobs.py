@@ -3,46 +3,22 @@
 Finishing a job is `outcomes.apply`. A claim's token is its fence: whoever lost it writes nothing.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from camserver.domain import health
-from camserver.domain.events import EventPolicy, merge_gap_ms
-from camserver.domain.facts import CameraView, EventFacts, FrameFacts, IncidentFacts, Still
-from camserver.domain.jobs import Dead, Delay, ErrorKind, JobPolicy, Skip, after_error, jobs_to_skip
-from camserver.domain.retention import Retention
+from camserver.domain.jobs import Dead, Delay, ErrorKind, JobPolicy, Skip, after_error, given_up_words, jobs_to_skip
+from camserver.store import questions
+from camserver.store.job_facts import JOB_FACTS as JOB_FACTS
+from camserver.store.job_facts import ClaimedJob as ClaimedJob
+from camserver.store.job_facts import ClaimTerms as ClaimTerms
+from camserver.store.job_facts import claimed as claimed
+from camserver.store.job_facts import event_facts as event_facts
+from camserver.store.job_facts import jobs_with_facts as jobs_with_facts
 from camserver.store.tx import Row, Tx
 
 # Candidates looked at per job wanted: a window this wide holds enough different cameras, thanks to `lap`.
 WINDOW_FACTOR = 4
 SWEEP_BATCH = 500
-# How long before a late frame the event that it joins may have begun; an open one is found however long it is.
-COVERING_MS = 86_400_000
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimTerms:
-    """What a claim needs to know besides the rows."""
-
-    policy: JobPolicy
-    events: EventPolicy
-    default_interval_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimedJob:
-    """A job under a fence, with everything that deciding on it takes."""
-
-    job_id: int
-    token: str
-    attempt: int
-    created_at: int
-    frame_uuid: str
-    camera_id: str
-    epoch_id: int | None
-    frame: FrameFacts
-    view: CameraView
 
 
 async def claim(
@@ -71,7 +47,14 @@ async def claim(
         locked_until=now_ms + terms.policy.lock_sec * 1000,
         job_ids=job_ids,
     )
-    return await claimed(tx, tuple(job_ids), (token,), terms)
+    rows = await tx.all(
+        f"{JOB_FACTS} WHERE j.job_id IN (:job_ids...) AND j.locked_token = :token AND j.status = 'running'",
+        job_ids=job_ids,
+        token=token,
+    )
+    frame_ids = tuple([row["frame_id"] for row in rows])
+    known = await questions.backgrounds(tx, frame_ids, terms.previous_max_age_ms)
+    return await jobs_with_facts(tx, rows, terms, known)
 
 
 def _heads(limit: int) -> str:
@@ -99,106 +82,6 @@ def _put_off(first_of: dict[int, Row], newest: dict[int, Row]) -> list[dict[str,
         for camera_key, row in sorted(newest.items())
         if row["lap"] > first_of[camera_key]["lap"]
     ]
-
-
-async def claimed(
-    tx: Tx, job_ids: tuple[int, ...], tokens: tuple[str, ...], terms: ClaimTerms
-) -> tuple[ClaimedJob, ...]:
-    """The jobs among these that are still held under one of the tokens, with their cameras' state as it is now."""
-    rows = await tx.all(
-        f"""{JOB_FACTS}
-        WHERE j.job_id IN (:job_ids...) AND j.locked_token IN (:tokens...) AND j.status = 'running'""",
-        job_ids=list(job_ids),
-        tokens=list(tokens),
-    )
-    return tuple([await job_with_facts(tx, row, terms) for row in rows])
-
-
-async def job_with_facts(tx: Tx, row: Row, terms: ClaimTerms) -> ClaimedJob:
-    interval_sec = row["polling_interval_sec"]
-    frame = FrameFacts(
-        frame_id=row["frame_id"],
-        tenant_id=row["tenant_id"],
-        site_id=row["site_id"],
-        camera_key=row["camera_key"],
-        captured_at=row["captured_at"],
-        late=bool(row["late"]),
-        blur_score=row["blur_score"],
-        interval_ms=terms.default_interval_ms if interval_sec is None else round(interval_sec * 1000),
-        is_watched=not row["late"] and row["structure"] is not None and row["view_hex"] is not None,
-    )
-    return ClaimedJob(
-        job_id=row["job_id"],
-        token=row["locked_token"],
-        attempt=row["attempt"],
-        created_at=row["created_at"],
-        frame_uuid=row["frame_uuid"],
-        camera_id=row["camera_id"],
-        epoch_id=row["epoch_id"],
-        frame=frame,
-        view=await _view(tx, row, frame, terms.events),
-    )
-
-
-async def _view(tx: Tx, row: Row, frame: FrameFacts, policy: EventPolicy) -> CameraView:
-    open_event = event_facts(row) if row["event_id"] is not None else None
-    newest = _incident(row, "newest_") if row["newest_incident_id"] is not None else None
-    incidents = []
-    if open_event is not None and (newest is None or newest.incident_id != open_event.incident_id):
-        incidents.append(_incident(row, "own_"))
-    covering: tuple[EventFacts, ...] = ()
-    known = [thing.last_seen_at for thing in (open_event, newest) if thing is not None]
-    if frame.late or any(frame.captured_at < last_seen_at for last_seen_at in known):
-        rows = await _covering(tx, frame, merge_gap_ms(policy, frame.interval_ms))
-        covering = tuple(event_facts(each) for each in rows)
-        incidents += [_incident(each, "own_") for each in rows]
-    stills = json.loads(row["stills"]) if row["stills"] else []
-    memory = health.from_plain(json.loads(row["health_memory"]) if row["health_memory"] else None)
-    return CameraView(
-        version=row["version"],
-        open_event=open_event,
-        incident=newest,
-        covering=covering,
-        stills=tuple([Still(*still) for still in stills]),
-        incidents=tuple({incident.incident_id: incident for incident in incidents}.values()),
-        seems_covered=memory.sight.covered is not None,
-    )
-
-
-async def _covering(tx: Tx, frame: FrameFacts, gap_ms: int) -> Sequence[Row]:
-    """Of each kind the nearest event: what kind the frame is of, the analyzer has yet to say."""
-    return await tx.all(
-        _COVERING,
-        camera_key=frame.camera_key,
-        at=frame.captured_at,
-        starts_since=frame.captured_at - COVERING_MS,
-        starts_before=frame.captured_at + gap_ms,
-        seen_since=frame.captured_at - gap_ms,
-    )
-
-
-def event_facts(row: Row) -> EventFacts:
-    """An event from columns named as in JOB_FACTS."""
-    return EventFacts(
-        event_id=row["event_id"],
-        incident_id=row["own_incident_id"],
-        primary_event=row["primary_event"],
-        start_at=row["start_at"],
-        last_seen_at=row["last_seen_at"],
-        severity_max=row["severity_max"],
-        confidence_max=row["confidence_max"],
-        retention=Retention(row["retention_class"]),
-        best_score=row["best_score"],
-    )
-
-
-def _incident(row: Row, prefix: str) -> IncidentFacts:
-    return IncidentFacts(
-        incident_id=row[prefix + "incident_id"],
-        start_at=row[prefix + "start_at"],
-        last_seen_at=row[prefix + "last_seen_at"],
-        severity_max=row[prefix + "severity_max"],
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +122,7 @@ async def _write_failure(tx: Tx, failure: Failure, now_ms: int) -> None:
         WHERE job_id = :job_id AND locked_token = :token AND status = 'running'""",
         status="dead" if isinstance(follows, Dead) else "skipped",
         now_ms=now_ms,
-        error=f"{follows.reason}: {failure.error}"[:255],
+        error=given_up_words(follows.reason, failure.error)[:255],
         job_id=failure.job_id,
         token=failure.token,
     )
@@ -362,46 +245,17 @@ _LOCK_JOBS = """
 UPDATE inference_jobs SET status = 'running', locked_by = :dispatcher, locked_token = :token,
   locked_until = :locked_until, attempt = attempt + 1
 WHERE job_id IN (:job_ids...) AND status = 'queued'"""
-# A job with its frame, its camera and that camera's state; whoever uses it adds the WHERE.
-JOB_FACTS = """
-SELECT j.job_id, j.locked_token, j.attempt, j.created_at, j.tenant_id, j.camera_key,
-  f.frame_id, f.frame_uuid, f.site_id, f.captured_at, f.late, f.blur_score, f.epoch_id,
-  f.structure, f.view_hex, h.memory AS health_memory, c.camera_id, o.polling_interval_sec, s.version, s.stills,
-  e.event_id, e.incident_id AS own_incident_id, e.primary_event, e.start_at, e.last_seen_at, e.severity_max,
-  e.confidence_max, e.retention_class, e.best_score,
-  own.start_at AS own_start_at, own.last_seen_at AS own_last_seen_at, own.severity_max AS own_severity_max,
-  i.incident_id AS newest_incident_id, i.start_at AS newest_start_at, i.last_seen_at AS newest_last_seen_at,
-  i.severity_max AS newest_severity_max
-FROM inference_jobs j
-JOIN frames f ON f.frame_id = j.frame_id
-JOIN cameras c ON c.camera_key = j.camera_key
-JOIN camera_state s ON s.camera_key = j.camera_key
-LEFT JOIN camera_overrides o ON o.camera_key = j.camera_key
-LEFT JOIN camera_health h ON h.camera_key = j.camera_key
-LEFT JOIN events e ON e.event_id = s.open_event_id
-LEFT JOIN incidents own ON own.incident_id = e.incident_id
-LEFT JOIN incidents i ON i.incident_id = s.incident_id"""
-_COVERING = """
-SELECT * FROM (
-  SELECT e.event_id, e.incident_id AS own_incident_id, e.primary_event, e.start_at, e.last_seen_at, e.severity_max,
-    e.confidence_max, e.retention_class, e.best_score,
-    own.start_at AS own_start_at, own.last_seen_at AS own_last_seen_at, own.severity_max AS own_severity_max,
-    ROW_NUMBER() OVER (PARTITION BY e.primary_event ORDER BY
-      CASE WHEN e.start_at > :at THEN e.start_at - :at WHEN e.last_seen_at < :at THEN :at - e.last_seen_at ELSE 0 END,
-      e.start_at DESC, e.event_id DESC) AS place
-  FROM events e JOIN incidents own ON own.incident_id = e.incident_id
-  WHERE e.camera_key = :camera_key AND e.start_at >= :starts_since AND e.start_at <= :starts_before
-    AND e.last_seen_at >= :seen_since AND e.subject = ''
-) nearest WHERE place = 1 ORDER BY primary_event"""
+# Each in the order of an index that holds only such jobs; ordered by key, all that were ever done would be gone over.
 _EXPIRED = f"""
 SELECT job_id, locked_token, attempt, created_at FROM inference_jobs
-WHERE status = 'running' AND locked_until < :now_ms ORDER BY job_id LIMIT {SWEEP_BATCH} FOR UPDATE SKIP LOCKED"""
+WHERE status = 'running' AND locked_until < :now_ms
+ORDER BY locked_until, job_id LIMIT {SWEEP_BATCH} FOR UPDATE SKIP LOCKED"""
 _DUE = f"""
 SELECT job_id FROM inference_jobs WHERE status = 'delayed' AND available_at <= :now_ms
-ORDER BY job_id LIMIT {SWEEP_BATCH} FOR UPDATE SKIP LOCKED"""
+ORDER BY available_at, job_id LIMIT {SWEEP_BATCH} FOR UPDATE SKIP LOCKED"""
 _OLD = f"""
 SELECT job_id FROM inference_jobs WHERE status IN ('queued','delayed','running') AND status <> 'running'
-AND created_at < :created_before ORDER BY job_id LIMIT {SWEEP_BATCH} FOR UPDATE SKIP LOCKED"""
+AND created_at < :created_before ORDER BY camera_key, job_id LIMIT {SWEEP_BATCH} FOR UPDATE SKIP LOCKED"""
 _FULL_CAMERAS = """
 SELECT camera_key, count(*) AS waiting FROM inference_jobs WHERE status IN ('queued','delayed','running')
 GROUP BY camera_key HAVING count(*) > :bound"""

@@ -3,6 +3,7 @@
 READ COMMITTED, since its default isolation met 2.5 deadlocks a job; matched rows are counted as in the others.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -22,6 +23,8 @@ from camserver.store.tx import Row, Tx
 
 CONNECT_TIMEOUT_SEC = 10
 STATEMENT_TIMEOUT_SEC = 60
+STATEMENTS_AT_ONCE = 64
+_INSERT = re.compile(r"\s*INSERT\b", re.IGNORECASE)
 _DEADLOCK, _LOCK_WAIT_TIMEOUT, _RECORD_CHANGED = 1213, 1205, 1020
 _DISK_FULL = {1021, 1114, 3}
 
@@ -57,8 +60,18 @@ class MariaTx(Tx):
         if rows:
             statement = render(sql, Dialect.MARIADB)
             cursor = self._connection.cursor()
-            # INSERT … VALUES becomes one statement of many rows; anything else runs row by row.
-            await cursor.executemany(statement.text, [statement.arguments(Dialect.MARIADB, row) for row in rows])
+            arguments = [statement.arguments(Dialect.MARIADB, row) for row in rows]
+            if _INSERT.match(statement.text):
+                # INSERT … VALUES becomes one statement of many rows.
+                await cursor.executemany(statement.text, arguments)
+                return
+            # Anything else the driver would run row by row, each with its own way to the server and back.
+            for first in range(0, len(arguments), STATEMENTS_AT_ONCE):
+                texts = [cursor.mogrify(statement.text, one) for one in arguments[first : first + STATEMENTS_AT_ONCE]]
+                await cursor.execute(";".join(texts))
+                # An error of any of them is raised here; the server runs none after it.
+                while await cursor.nextset():
+                    pass
 
 
 class MariaStore(ServerStore[Any]):

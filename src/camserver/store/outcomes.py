@@ -6,16 +6,20 @@ Cameras are locked in their order, so that batches never deadlock on each other.
 
 import json
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from operator import attrgetter
 
 import uuid_utils
 
-from camserver.domain.facts import EventAction, FrameFacts
+from camserver.domain.facts import EventAction, FrameFacts, Still
 from camserver.domain.outcomes import Outcome
 from camserver.domain.retention import Retention
 from camserver.store.sql import Sql
 from camserver.store.tx import Tx
+
+# All of a still's values in their order. `astuple` gives the same, but copies each value deeply.
+_STILL_VALUES = attrgetter(*(field.name for field in fields(Still)))
 
 
 class Applied(StrEnum):
@@ -281,7 +285,7 @@ async def _write_state(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
                 "camera_key": work.outcome.frame.camera_key,
                 "opened": int(work.outcome.event.action is EventAction.OPEN),
                 "event_id": work.event_id,
-                "stills": json.dumps([astuple(still) for still in work.outcome.stills]),
+                "stills": json.dumps([_STILL_VALUES(still) for still in work.outcome.stills]),
                 "detected": int(work.outcome.analysis.detected),
                 "captured_at": work.outcome.frame.captured_at,
                 "now_ms": now_ms,

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from camserver.domain.hints import Told
 from camserver.store.tx import Row, Tx
 
+# An older picture says nothing about what moved.
+PREVIOUS_MAX_AGE_MS = 600_000
+
 
 @dataclass(frozen=True, slots=True)
 class Previous:

@@ -10,12 +10,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from camserver.base.cancelling import go_on_unless_cancelled
 from camserver.base.clock import Clock
 from camserver.base.errors import Retry
 from camserver.base.log import get_logger
 from camserver.clients.analyzer import AnalyzerClient, AnalyzerError, Question
 from camserver.domain.analysis import Analysis
-from camserver.domain.analyzers import Lane, choose, earliest_resume_at, is_anyone_there, jobs_wanted
+from camserver.domain.analyzers import (
+    Lane,
+    choose,
+    claim_average_ms,
+    earliest_resume_at,
+    is_anyone_there,
+    jobs_wanted,
+)
 from camserver.domain.jobs import BreakerState, ErrorKind, JobPolicy, sends_vocabulary
 from camserver.domain.vocabulary import Vocabulary
 from camserver.services.dispatcher.turns import patiently
@@ -65,6 +73,7 @@ class Pool:
     vocabulary: ActiveVocabulary
     analyzers: Sequence[Analyzer]
     at_hand: int = 0  # jobs that were claimed and have no place yet
+    claim_ms: float = 0.0  # moving average of what a claim takes
     # Set when there is room for more jobs.
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     _waiting: deque[tuple[asyncio.Future[int], int | None]] = field(default_factory=deque)
@@ -74,7 +83,12 @@ class Pool:
     def wanted(self) -> int:
         """How many more jobs are worth claiming now."""
         self._hand_out()
-        return jobs_wanted(self._lanes(), self.clock.now_ms(), self.at_hand)
+        return jobs_wanted(self._lanes(), self.clock.now_ms(), self.at_hand, self.claim_ms)
+
+    def claimed(self, count: int, took_ms: int) -> None:
+        """After a claim."""
+        self.at_hand += count
+        self.claim_ms = claim_average_ms(self.claim_ms, took_ms)
 
     def let_go(self) -> None:
         """One job less at hand: it has its place, or came to nothing."""
@@ -83,7 +97,7 @@ class Pool:
 
     def _tell(self) -> None:
         """Not for every place that is free: whoever claims waits until a claim is worth it."""
-        if jobs_wanted(self._lanes(), self.clock.now_ms(), self.at_hand):
+        if jobs_wanted(self._lanes(), self.clock.now_ms(), self.at_hand, self.claim_ms):
             self.changed.set()
 
     async def place(self, request_id: str) -> int:
@@ -275,6 +289,7 @@ class Pool:
             await self.store.write(analyzers.report, self.name, rows, now_ms)
         except Retry as error:
             log.warning("analyzers_not_reported", why=error.message)
+            go_on_unless_cancelled()
 
     async def close(self) -> None:
         try:

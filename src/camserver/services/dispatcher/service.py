@@ -28,6 +28,7 @@ from camserver.store import Store, jobs
 from camserver.store.clips import ClipTerms
 from camserver.store.health import HealthTerms
 from camserver.store.jobs import ClaimTerms
+from camserver.store.questions import PREVIOUS_MAX_AGE_MS
 
 if TYPE_CHECKING:
     from camserver.config import Settings
@@ -46,7 +47,7 @@ async def run(store: Store, objects: Objects, clock: Clock, settings: "Settings"
         clock=clock,
         pool=pool,
         pictures=Pictures(objects, clock, Breaker.new(settings.jobs)),
-        terms=ClaimTerms(settings.jobs, settings.events, interval_ms),
+        terms=_claim_terms(settings, interval_ms),
         policies=_policies(settings),
         asking=_asking_terms(settings),
     )
@@ -65,7 +66,7 @@ async def run(store: Store, objects: Objects, clock: Clock, settings: "Settings"
             group.create_task(renew_locks(desk))
             group.create_task(sweeper.run())
             group.create_task(follow_health(store, clock, lambda: _health_terms(settings, interval_ms, outbox)))
-            group.create_task(follow_clips(store, clock, ClipTerms()))
+            group.create_task(follow_clips(store, clock, ClipTerms(archives=settings.archive.clips)))
             group.create_task(outbox.run())
     finally:
         ready.clear("dispatcher", "stopped")
@@ -91,7 +92,12 @@ def _policies(settings: "Settings") -> Policies:
 
 def _asking_terms(settings: "Settings") -> AskingTerms:
     chosen = settings.analyzer
-    return AskingTerms(chosen.send_previous, chosen.night_from_hour, chosen.night_until_hour)
+    return AskingTerms(chosen.night_from_hour, chosen.night_until_hour)
+
+
+def _claim_terms(settings: "Settings", interval_ms: int) -> ClaimTerms:
+    max_age_ms = PREVIOUS_MAX_AGE_MS if settings.analyzer.send_previous else None
+    return ClaimTerms(settings.jobs, settings.events, interval_ms, max_age_ms)
 
 
 def _health_terms(settings: "Settings", interval_ms: int, outbox: Outbox) -> HealthTerms:
@@ -119,6 +125,7 @@ async def _put_down(desk: Desk) -> None:
     """Lets the last batches through and gives back what is left, so that nobody waits for its lock to run out."""
     await desk.applier.close()
     await desk.failer.close()
+    await desk.rereader.close()
     try:
         await desk.store.write(jobs.release, desk.name)
     except Retry as error:

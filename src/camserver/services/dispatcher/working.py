@@ -26,27 +26,28 @@ from camserver.domain.vocabulary import Vocabulary
 from camserver.services.dispatcher.analyzers import Pool
 from camserver.services.dispatcher.pictures import Pictures
 from camserver.services.dispatcher.turns import STORE_PAUSE_SEC, patiently, until_set
-from camserver.store import Store, jobs, outcomes, questions
+from camserver.store import Store, jobs, outcomes
 from camserver.store.jobs import ClaimedJob, ClaimTerms, Failure
 from camserver.store.outcomes import Applied, Finished
-from camserver.store.questions import Background
 from camserver.wire.analyzer import result_json
 
 log = get_logger(__name__)
 
 # How often an empty queue is looked at.
 IDLE_SEC = 0.3
+# Most outcomes written at once, and most that wait for it before nothing more is claimed, both in batches of jobs.
+# More would make decisions stale: while a camera's outcome waits, its next job is decided on a state that moves.
+OUTCOME_CLAIMS = 8
+# How long outcomes wait for others to be written with them. Only their cameras' next jobs wait for that.
+LINGER_SEC = 0.01
 # How often a state that keeps moving is decided again before the job is given back.
 DECISIONS_MAX = 20
-# An older picture says nothing about what moved.
-PREVIOUS_MAX_AGE_MS = 600_000
 
 
 @dataclass(frozen=True, slots=True)
 class AskingTerms:
     """What an analyzer is told besides the picture."""
 
-    send_previous: bool = True
     night_from_hour: int = 22
     night_until_hour: int = 5
 
@@ -81,11 +82,24 @@ class Desk:
     counters: Counters = field(default_factory=Counters)
     applier: Batcher[Finished, Applied] = field(init=False)
     failer: Batcher[Failure, None] = field(init=False)
+    rereader: Batcher[tuple[int, str], ClaimedJob | None] = field(init=False)
+    settling: int = 0  # jobs whose analysis is there and whose outcome is not written yet
 
     def __post_init__(self) -> None:
-        batch = self.terms.policy.batch
-        self.applier = Batcher(self._apply, size_max=batch, waiting_max=100 * batch)
-        self.failer = Batcher(self._fail, size_max=batch, waiting_max=100 * batch)
+        size_max = self.settling_max
+        self.applier = Batcher(
+            self._apply, size_max=size_max, waiting_max=100 * size_max, linger_sec=self._linger_sec
+        )
+        self.failer = Batcher(self._fail, size_max=size_max, waiting_max=100 * size_max)
+        self.rereader = Batcher(self._reread, size_max=size_max, waiting_max=100 * size_max)
+
+    @property
+    def settling_max(self) -> int:
+        return OUTCOME_CLAIMS * self.terms.policy.batch
+
+    def _linger_sec(self) -> float:
+        """Under load outcomes wait for each other: a commit for many costs little more than one for a single one."""
+        return LINGER_SEC if len(self.in_flight) >= self.terms.policy.batch > 1 else 0.0
 
     async def _apply(self, finished: tuple[Finished, ...]) -> Sequence[Applied]:
         return await self.store.write(outcomes.apply, finished, self.clock.now_ms())
@@ -94,55 +108,59 @@ class Desk:
         await self.store.write(jobs.fail, failures, self.clock.now_ms())
         return [None] * len(failures)
 
+    async def _reread(self, fences: tuple[tuple[int, str], ...]) -> Sequence[ClaimedJob | None]:
+        job_ids, tokens = {job_id for job_id, _ in fences}, {token for _, token in fences}
+        held = await self.store.read(jobs.claimed, tuple(sorted(job_ids)), tuple(sorted(tokens)), self.terms)
+        found = {(job.job_id, job.token): job for job in held}
+        return [found.get(fence) for fence in fences]
+
 
 async def claim_and_work(desk: Desk) -> None:
     """Claims while there is room and somebody to ask, and works on what it got, each job in a task of its own."""
     async with asyncio.TaskGroup() as group:
         while True:
+            go_on_unless_cancelled()
             desk.pool.changed.clear()
             try:
                 claimed = await _claim(desk)
             except Retry as error:
                 log.warning("claim_failed", why=error.message)
+                go_on_unless_cancelled()
                 await desk.clock.sleep(STORE_PAUSE_SEC)
                 continue
             if not claimed:
                 await _wait_for_more(desk, is_full=claimed is None)
                 continue
-            desk.pool.at_hand += len(claimed)
-            known = await _backgrounds(desk, claimed)
+            is_read = asyncio.Event()
+            group.create_task(_read_ahead(desk, claimed, is_read))
             for job in claimed:
-                work = _work(desk, job, known.get(job.frame.frame_id))
-                desk.in_flight[job.job_id, job.token] = group.create_task(work)
+                desk.in_flight[job.job_id, job.token] = group.create_task(_work(desk, job, is_read))
 
 
 async def _claim(desk: Desk) -> tuple[ClaimedJob, ...] | None:
     """What was claimed; None when nothing was tried, for want of room or of somebody to ask."""
-    if desk.pool.vocabulary.current is None:
+    if desk.pool.vocabulary.current is None or desk.settling >= desk.settling_max:
         return None
     now_ms = desk.clock.now_ms()
-    room = min(desk.pool.wanted(), desk.pictures.allowance(), desk.terms.policy.batch)
+    room = desk.pool.wanted()
+    allowance = desk.pictures.allowance()
+    if allowance < desk.terms.policy.batch:
+        room = min(room, allowance)
     if room == 0:
         return None
-    token = str(uuid_utils.uuid7())
+    token, started_boot_ms = str(uuid_utils.uuid7()), desk.clock.boot_ms()
     claimed = await desk.store.write(jobs.claim, desk.name, token, room, now_ms, desk.terms)
+    desk.pool.claimed(len(claimed), desk.clock.boot_ms() - started_boot_ms)
     desk.pictures.claimed(len(claimed))
     desk.counters.claimed += len(claimed)
     return claimed
 
 
-async def _backgrounds(desk: Desk, claimed: Sequence[ClaimedJob]) -> dict[int, Background]:
-    """What is told besides the picture. A store that can't say it right now holds nothing up."""
-    frame_ids = tuple(job.frame.frame_id for job in claimed)
-    max_age_ms = PREVIOUS_MAX_AGE_MS if desk.asking.send_previous else None
+async def _read_ahead(desk: Desk, claimed: Sequence[ClaimedJob], is_read: asyncio.Event) -> None:
     try:
-        return await desk.store.read(questions.backgrounds, frame_ids, max_age_ms)
-    except Retry as error:
-        log.warning("backgrounds_not_read", why=error.message)
-    except Exception:
-        # The analysis goes on without it.
-        log.exception("backgrounds_broke")
-    return {}
+        await desk.pictures.read_ahead(claimed)
+    finally:
+        is_read.set()
 
 
 async def _wait_for_more(desk: Desk, is_full: bool) -> None:
@@ -153,10 +171,10 @@ async def _wait_for_more(desk: Desk, is_full: bool) -> None:
     await until_set(desk.pool.changed, desk.clock, IDLE_SEC)
 
 
-async def _work(desk: Desk, job: ClaimedJob, known: Background | None) -> None:
+async def _work(desk: Desk, job: ClaimedJob, is_read: asyncio.Event) -> None:
     with bind_ids(job_id=job.job_id, camera_id=job.camera_id, tenant_id=job.frame.tenant_id):
         try:
-            error = await _attempt(desk, job, known)
+            error = await _attempt(desk, job, is_read)
             go_on_unless_cancelled()
             if error is not None:
                 await _give_back(desk, job, error)
@@ -167,10 +185,10 @@ async def _work(desk: Desk, job: ClaimedJob, known: Background | None) -> None:
             del desk.in_flight[job.job_id, job.token]
 
 
-async def _attempt(desk: Desk, job: ClaimedJob, known: Background | None) -> AnalyzerError | None:
+async def _attempt(desk: Desk, job: ClaimedJob, is_read: asyncio.Event) -> AnalyzerError | None:
     """Does the job. Answers what it failed with; a lost fence is no failure, the job is somebody else's then."""
     try:
-        analysis, vocabulary = await _analyzed(desk, job, known)
+        analysis, vocabulary = await _analyzed(desk, job, is_read)
         await _settle(desk, job, analysis, vocabulary)
     except AnalyzerError as error:
         return error
@@ -181,9 +199,10 @@ async def _attempt(desk: Desk, job: ClaimedJob, known: Background | None) -> Ana
     return None
 
 
-async def _analyzed(desk: Desk, job: ClaimedJob, known: Background | None) -> tuple[Analysis, Vocabulary]:
+async def _analyzed(desk: Desk, job: ClaimedJob, is_read: asyncio.Event) -> tuple[Analysis, Vocabulary]:
     try:
-        question = await _question(desk, job, known)
+        await is_read.wait()
+        question = await _question(desk, job)
         place = await desk.pool.place(job.frame_uuid)
     finally:
         desk.pool.let_go()
@@ -198,8 +217,9 @@ async def _analyzed(desk: Desk, job: ClaimedJob, known: Background | None) -> tu
     return await desk.pool.ask(another, question)
 
 
-async def _question(desk: Desk, job: ClaimedJob, known: Background | None) -> Question:
+async def _question(desk: Desk, job: ClaimedJob) -> Question:
     picture, previous = await desk.pictures.get(job), None
+    known = job.background
     hints: dict[str, object] = {}
     if known is not None:
         if known.previous is not None:
@@ -218,9 +238,15 @@ async def _question(desk: Desk, job: ClaimedJob, known: Background | None) -> Qu
 
 async def _settle(desk: Desk, job: ClaimedJob, analysis: Analysis, vocabulary: Vocabulary) -> None:
     """Decides and applies, again with the camera's new state when that moved in between."""
-    turn = desk.turns.setdefault(job.frame.camera_key, asyncio.Lock())
-    async with turn:
-        await _settle_in_turn(desk, job, analysis, vocabulary)
+    desk.settling += 1
+    try:
+        turn = desk.turns.setdefault(job.frame.camera_key, asyncio.Lock())
+        async with turn:
+            await _settle_in_turn(desk, job, analysis, vocabulary)
+    finally:
+        if desk.settling == desk.settling_max:
+            desk.pool.changed.set()
+        desk.settling -= 1
 
 
 async def _settle_in_turn(desk: Desk, job: ClaimedJob, analysis: Analysis, vocabulary: Vocabulary) -> None:
@@ -235,19 +261,14 @@ async def _settle_in_turn(desk: Desk, job: ClaimedJob, analysis: Analysis, vocab
             return
         if applied is Applied.STATE_MOVED:
             desk.counters.decided_again += 1
-            fresh = await patiently(desk.clock, _claimed_still, desk, job)
-            if fresh:
-                job = fresh[0]
+            fresh = await patiently(desk.clock, desk.rereader.submit, (job.job_id, job.token))
+            if fresh is not None:
+                job = fresh
                 continue
         desk.counters.fences_lost += 1
         log.warning("fence_lost", attempt=job.attempt)
         return
     raise AnalyzerError(ErrorKind.LOCK_LOST, f"the camera's state moved {DECISIONS_MAX} times while deciding")
-
-
-async def _claimed_still(desk: Desk, job: ClaimedJob) -> tuple[ClaimedJob, ...]:
-    """The job with its camera's state as it is now; nothing when its fence is lost."""
-    return await desk.store.read(jobs.claimed, (job.job_id,), (job.token,), desk.terms)
 
 
 async def _give_back(desk: Desk, job: ClaimedJob, error: AnalyzerError) -> None:
@@ -276,6 +297,7 @@ async def renew_locks(desk: Desk) -> None:
             pause_sec = desk.terms.policy.renew_every_sec
         except Retry as error:
             log.warning("renew_failed", why=error.message)
+            go_on_unless_cancelled()
             pause_sec = STORE_PAUSE_SEC
 
 
