@@ -51,6 +51,23 @@ async def test_a_lone_item_runs_at_once(runner: Runner) -> None:
     assert runner.batches == [(21,)]
 
 
+async def test_a_batch_may_wait_for_more_items_unless_it_is_full(runner: Runner) -> None:
+    asked: list[float] = []
+
+    def linger_sec() -> float:
+        asked.append(0.001)
+        return asked[-1]
+
+    batcher = Batcher(runner, size_max=3, waiting_max=100, linger_sec=linger_sec)
+    tasks = await submitted(batcher, 1)
+    await asyncio.sleep(0)
+    assert asked, "it waits before it runs"
+    tasks += await submitted(batcher, 2, 3, 4, 5, 6)
+    assert await asyncio.gather(*tasks) == [2, 4, 6, 8, 10, 12]
+    assert runner.batches == [(1, 2, 3), (4, 5, 6)]
+    assert len(asked) == 1, "a full batch waits for nobody"
+
+
 async def test_what_comes_during_a_batch_makes_the_next_up_to_the_size(runner: Runner) -> None:
     batcher = Batcher(runner, size_max=4, waiting_max=100)
     runner.gate.clear()

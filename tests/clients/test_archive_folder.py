@@ -54,6 +54,17 @@ async def test_a_copy_lies_where_its_path_says_beside_the_mark(shelf: Shelf) -> 
     assert shelf.receiver.receiver_uuid in (shelf.folder / MARK).read_text()
 
 
+async def test_a_copy_is_read_again_and_a_missing_one_is_none(shelf: Shelf) -> None:
+    await shelf.store()
+    assert await shelf.archive.read(shelf.receiver, PATH) == PICTURE
+    assert await shelf.archive.read(shelf.receiver, f"{PATH}.jpg") is None
+    with pytest.raises(DeliveryError):
+        await shelf.archive.read(shelf.receiver, "../secret")
+    (shelf.folder / MARK).unlink()
+    with pytest.raises(DeliveryError, match="not there"):
+        await shelf.archive.read(shelf.receiver, "camera-archive/nothing.jpg")
+
+
 async def test_a_repeat_writes_nothing_and_a_torn_copy_is_written_again(shelf: Shelf) -> None:
     await shelf.store()
     before = (shelf.folder / PATH).stat()

@@ -83,6 +83,12 @@ async def test_somebody_elses_object_is_left_alone(
     assert bytes(await kept.bytes_async()) == b"theirs"
 
 
+async def test_a_copy_is_read_again_and_a_missing_one_is_none(archive: S3Archive, receiver: Receiver) -> None:
+    stored = await archive.store(receiver, copy_of(PICTURE), forget)
+    assert await archive.read(receiver, stored.external_id) == PICTURE
+    assert await archive.read(receiver, f"{stored.external_id}.jpg") is None
+
+
 async def test_a_copy_is_removed_and_removing_it_again_is_fine(
     archive: S3Archive, receiver: Receiver, buckets: BucketServer
 ) -> None:

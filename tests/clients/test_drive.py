@@ -96,6 +96,12 @@ async def test_a_copy_lies_in_its_folders_with_its_delivery(sending: Sending, dr
     assert sending.kept["session"].startswith(drive.url)
 
 
+async def test_a_copy_is_read_again_and_a_missing_one_is_none(sending: Sending) -> None:
+    file_id = await sending.attempt()
+    assert await sending.archive.read(sending.receiver, file_id) == PICTURE
+    assert await sending.archive.read(sending.receiver, "nothing") is None
+
+
 async def test_folders_are_made_once_and_remembered(sending: Sending, drive: FakeDrive) -> None:
     await asyncio.gather(
         *(

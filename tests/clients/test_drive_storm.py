@@ -10,6 +10,7 @@ from tests.clients.archiving import PATH
 from tests.clients.test_drive import PICTURE, Sending
 from tests.fakes.drive import Answer, Corrupted, Cut, FakeDrive, Lie, Lost, SessionGone, Unheard
 from tests.fakes.drive.faults import Fault
+from tests.rig.effort import times
 
 ATTEMPTS_MAX = 60
 
@@ -32,7 +33,7 @@ troubles = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=times(20, 300))
 @given(faults=troubles, restarts=st.sets(st.integers(1, 8)))
 def test_one_whole_file_after_any_storm(faults: list[tuple[str, Fault]], restarts: set[int]) -> None:
     asyncio.run(_through(faults, restarts))

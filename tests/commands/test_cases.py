@@ -1,6 +1,7 @@
 """`camserver case` and `camserver retention` against a real store, and objects that are missing."""
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,15 @@ def test_a_case_from_its_opening_to_a_verified_export(tmp_path: Path) -> None:
     run("case", "close", case)
     [listed] = said("case", "list", "--state", "closed")
     assert (listed["hold"], listed["notes"]) == (True, 2)
+    assert listed["created_by"] == "local admin"
     run("case", "export", case, "-o", "bicycle.zip")
+    with zipfile.ZipFile("bicycle.zip") as file:
+        texts = {name: file.read(name).decode("utf-8", "replace") for name in file.namelist()}
+    manifest = json.loads(texts["manifest.json"])
+    assert manifest["exported_by"] == "local admin"
+    told = json.loads(texts["case.json"])
+    assert told["created_by"] == "local admin"
+    assert {note["by"] for note in json.loads(texts["notes.json"])} == {"local admin"}
     assert "already" in run("case", "export", case, "-o", "bicycle.zip", expected=Exit.REFUSED).output
     assert "signature is right" in run("case", "verify", "bicycle.zip").output
     key = run("case", "key").output.strip()
@@ -64,6 +73,9 @@ def test_a_case_from_its_opening_to_a_verified_export(tmp_path: Path) -> None:
 
 def test_retention_is_shown_and_tried_without_deleting() -> None:
     assert "floor" in run("retention", "show").output
+    assert "as of" in run("retention", "show", "--now").output
+    assert said("retention", "show")["counted_at"] is not None
+    assert "Nothing would go" in run("retention", "run", "--dry-run").output
     assert said("retention", "run", "--dry-run")["frames"] == 0
     assert "no camserver runs" in run("retention", "run", expected=Exit.SERVER_AWAY).output
 

@@ -16,7 +16,7 @@ from camserver.commands import jobs
 NOW_MS = 1_700_000_000_000
 JOB = {
     "frame_uuid": "f-1", "camera_id": "入口", "camera_name": "入口", "status": "dead", "attempt": 5,
-    "reason": "timeout", "error": "timeout in attempt 5 of 5: timeout: " + "x" * 300, "captured_at": NOW_MS - 90_000,
+    "reason": "timeout", "error": "timeout in attempt 5 of 5: " + "x" * 300, "captured_at": NOW_MS - 90_000,
     "created_at": NOW_MS, "available_at": None, "finished_at": NOW_MS,
 }  # fmt: skip
 ANALYZER = {
@@ -83,6 +83,13 @@ def test_the_list_is_narrowed(api: Api) -> None:
     ]
 
 
+def test_every_state_and_some_states_are_not_asked_for_at_once(api: Api) -> None:
+    result = run("list", "--all", "--status", "dead")
+    assert result.exit_code == Exit.REFUSED.value
+    assert "give one of the two" in result.output
+    assert api.asked == []
+
+
 def test_one_job_or_many_are_queued_again(api: Api) -> None:
     api.answers["POST /api/jobs/f-1/requeue"] = JOB
     api.answers["POST /api/jobs/requeue"] = {"requeued": 7, "more": True}
@@ -113,8 +120,12 @@ def test_the_status_names_each_analyzer(api: Api, monkeypatch: pytest.MonkeyPatc
     api.answers["GET /api/jobs/counts"] = {"statuses": {"dead": 3, "skipped": 1}, "reasons": {}}
     result = run("status")
     assert result.exit_code == 0
-    for words in ("Analysis: working", "Waiting: 6", "3 dead, 1 skipped", "http://is21:9000", "21 ms"):
+    for words in ("Analysis: working", "Waiting: 6", "3 dead, 1 skipped", "http://is21:9000", "21 ms", "0 s"):
         assert words in result.output
+    assert "not heard" not in result.output
+    api.answers["GET /api/jobs/status"]["analyzers"] = [ANALYZER | {"seen_at": NOW_MS - 30_000}]
+    assert "not heard" in run("status").output
+    api.answers["GET /api/jobs/status"]["analyzers"] = [ANALYZER]
     monkeypatch.setenv("LC_ALL", "ja_JP.UTF-8")
     assert "解析: 進行中" in run("status").output
     api.answers["GET /api/jobs/status"]["analyzers"] = []

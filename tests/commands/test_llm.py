@@ -100,3 +100,15 @@ def test_both_languages() -> None:
     assert "ラベル: 動物" in described(result, "ja")
     assert "0.001020" in described(result, "en")
     assert "price_in" in described({**result, "cost_usd": None}, "ja")
+
+
+@pytest.mark.parametrize("command", [("config", "check"), ("dispatcher",), ("up",)])
+def test_a_budget_that_can_not_be_kept_is_refused_before_anything_starts(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    config = tmp_path / "c.toml"
+    config.write_text('[llm]\nprovider = "openai"\nmodel = "gpt-99"\ndaily_cost_usd = 2.0\n')
+    result = CliRunner().invoke(cli.main, ["--config", str(config), "--data-dir", str(tmp_path / "d"), *command])
+    assert result.exit_code == Exit.BAD_SETTINGS.value, result.output
+    assert "llm.price_in and llm.price_out" in result.output
+    assert not (tmp_path / "d").exists()

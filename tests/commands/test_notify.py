@@ -91,7 +91,7 @@ def test_rules(api: Api) -> None:
     mute = {**rule, **everything, "name": "mute", "enabled": False, "receivers": []}
     api.answers["GET /api/notify/rules"] = {"rules": [rule, mute]}
     lines = run("rules").output.splitlines()
-    assert lines[1].split() == ["1", "night", "on", "main,", "human", ">=", "2", "22:00-07:00", "Slack"]
+    assert lines[1].split() == ["1", "night", "on", "main,", "human", ">=", "2", "22:00-07:00", "mon", "Slack"]
     assert lines[2].split() == ["2", "mute", "off", "everything", ">=", "2", "-", "nobody"]
     api.answers["GET /api/notify/rules"] = {"rules": []}
     assert "everything notable goes to every receiver" in run("rules").output

@@ -15,7 +15,11 @@ SECRETS = [setting for setting in ALL if setting.secret]
 
 
 # Texts of which not every one will do.
-SPECIAL: dict[str, object] = {"summaries.at": "07:30", "analyzer.model_keys": ("0a" * 32, "F9" * 32)}
+SPECIAL: dict[str, object] = {
+    "summaries.at": "07:30",
+    "analyzer.model_keys": ("0a" * 32, "F9" * 32),
+    "archive.folders": ("/mnt/one", "/mnt/two words"),
+}
 
 
 def sample(setting: Setting) -> object:

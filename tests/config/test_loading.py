@@ -244,6 +244,8 @@ class TestRefused:
             ("[admission]\ntotal_stream_units = 14", "admission.total_stream_units"),
             ("[admission]\ncpu_recover_percent = 90", "admission.cpu_recover_percent"),
             ("[web]\nport = 8081", "web.port"),
+            ("[archive]\nfolders = ['/mnt/a', 'archive']", "archive.folders"),
+            ("[archive]\nfolders = ['./archive']", "archive.folders"),
         ],
     )
     def test_settings_must_fit_each_other(self, text: str, name: str, toml: Path) -> None:
@@ -259,6 +261,7 @@ class TestRefused:
             "[admission]\ntotal_stream_units = 15",
             "[web]\nport = 8081\nhost = '10.0.0.1'",
             "[web]\nport = 0\n[control]\nport = 0",
+            "[archive]\nfolders = ['/mnt/a', '/mnt/b']",
         ],
     )
     def test_settings_that_just_fit_are_accepted(self, text: str, toml: Path) -> None:

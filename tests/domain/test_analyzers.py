@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from camserver.domain.analyzers import (
+    AHEAD_FACTOR_MAX,
     SLOW_EXTRA_MS,
     Lane,
     LaneState,
@@ -155,14 +156,47 @@ def test_whoever_gives_up_says_nothing_about_the_analyzer() -> None:
         ([busy(16)], 4, 4),
         ([busy(16)], 5, 0),
         ([busy(16), busy(0)], 0, 32),
+        ([busy(0, 10.0)], 0, 16 + 64),
+        ([busy(0, 40.0)], 0, 16 + 32),
+        ([busy(0, 40.0)], 32, 16),
+        ([busy(0, 40.0)], 33, 0),
+        ([busy(0, 1000.0)], 0, 16 + 8),
         ([busy(16), away()], 0, 8),
         ([away()], 0, 0),
         ([], 0, 0),
     ],
-    ids=["idle", "some at hand", "full", "half gone", "enough", "two", "one away", "away", "none"],
+    ids=[
+        "idle",
+        "some at hand",
+        "full",
+        "half gone",
+        "enough",
+        "two",
+        "very quick",
+        "quick",
+        "quick, half gone",
+        "quick, enough",
+        "slow",
+        "one away",
+        "away",
+        "none",
+    ],
 )
 def test_how_many_jobs_are_claimed(lanes: list[Lane], at_hand: int, wanted: int) -> None:
     assert jobs_wanted(lanes, T0, at_hand) == wanted
+
+
+@pytest.mark.parametrize(("batch", "ahead"), [(1, 4), (16, 64), (64, 256), (100, 256), (1000, 500)])
+def test_what_is_kept_at_hand_for_a_quick_one_is_bounded(batch: int, ahead: int) -> None:
+    lane = replace(Lane.new(JobPolicy(batch=batch)), latency_ms=1.0)
+    assert jobs_wanted([lane], T0, 0) == batch + ahead
+
+
+def test_slow_claims_are_made_further_ahead() -> None:
+    lanes = [busy(0, 80.0)]
+    assert jobs_wanted(lanes, T0, 0, claim_ms=20.0) == 16 + 16
+    assert jobs_wanted(lanes, T0, 0, claim_ms=80.0) == 16 + 48
+    assert jobs_wanted(lanes, T0, 0, claim_ms=8000.0) == 16 + 64
 
 
 def test_a_trial_claims_one_job_and_none_ahead() -> None:
@@ -214,5 +248,5 @@ def test_whatever_happens_it_is_bounded_and_comes_back(reports: list[tuple[str, 
                 lane = lane.failed(ErrorKind(what), now_ms, jitter)
         assert lane.in_flight >= 0
         assert 0 <= lane.free(now_ms) <= POLICY.batch
-        assert 0 <= jobs_wanted([lane], now_ms, 0) <= 2 * POLICY.batch
+        assert 0 <= jobs_wanted([lane], now_ms, 0) <= (1 + AHEAD_FACTOR_MAX) * POLICY.batch
     assert lane.found_healthy(now_ms).free(now_ms + 3_600 * SEC) >= (lane.in_flight < lane.breaker.limit)

@@ -10,6 +10,7 @@ from camserver.domain.events import close_due, merge_gap_ms
 from camserver.domain.facts import CameraView, EventAction, EventFacts, IncidentFacts
 from camserver.domain.outcomes import Outcome, Policies, decide
 from camserver.domain.retention import strongest
+from tests.rig.effort import times
 
 from .build import MIN, SEC, T0, analysis, frame, shipped_vocabulary
 
@@ -219,4 +220,4 @@ class Events(RuleBasedStateMachine):
 
 
 TestEvents = Events.TestCase
-TestEvents.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestEvents.settings = settings(max_examples=times(60, 600), stateful_step_count=40, deadline=None)

@@ -16,6 +16,7 @@ from camserver.domain.jobs import (
     Skip,
     after_error,
     backoff_ms,
+    given_up_words,
     is_backlog,
     jobs_to_skip,
     kind_of_status,
@@ -313,3 +314,15 @@ def test_an_analyzer_that_one_at_a_time_overloads_is_left_alone_for_a_growing_wh
     healed = breaker.succeeded()
     assert (healed.limit, healed.opened) == (2, 0)
     assert healed.failed(ErrorKind.OVERLOADED, now_ms, 1.0).allowance(now_ms) == 1, "and it begins anew"
+
+
+@pytest.mark.parametrize(
+    ("reason", "error", "told"),
+    [
+        ("bad_request", "bad_request: no picture", "bad_request: no picture"),
+        ("timeout in attempt 5 of 5", "timeout: no answer", "timeout in attempt 5 of 5: no answer"),
+        ("older than 5 s", "timeout: no answer", "older than 5 s: timeout: no answer"),
+    ],
+)
+def test_a_kind_is_named_once(reason: str, error: str, told: str) -> None:
+    assert given_up_words(reason, error) == told

@@ -114,7 +114,9 @@ def test_an_issue_that_is_over_says_how_long_it_lasted() -> None:
         "Back since: Thu 2026-01-01 10:20:00 JST",
         "Lasted: 1 h 20 min",
     )
-    assert render(back, VOCABULARY, JA, Telling()).lines[-1] == "継続時間：1時間20分"
+    japanese = render(back, VOCABULARY, JA, Telling())
+    assert japanese.title == "本社 玄関：カメラとの通信が復旧しました"
+    assert japanese.lines[-1] == "継続時間：1時間20分"
 
 
 def test_the_last_message_of_an_hour_says_so() -> None:

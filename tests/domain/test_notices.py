@@ -27,6 +27,7 @@ from camserver.domain.notices import (
     may_review,
     may_send,
     notify_reason,
+    told_as,
     waits_for_cooldown,
 )
 
@@ -224,3 +225,9 @@ def test_no_delivery_without_its_sink(archive: bool, notify: bool, llm_review: b
         DeliveryDue(DeliveryKind.LLM_REVIEW, UNKNOWN) if llm_review else None,
     ]
     assert made == tuple(entry for entry in wanted if entry)
+
+
+@pytest.mark.parametrize("reason", [INCIDENT_OPENED, CONTINUES, SEVERITY_ROSE, LATE_INCIDENT, BACK])
+def test_what_goes_on_begins_for_whoever_heard_nothing(reason: str) -> None:
+    assert told_as(reason, was_told=True) == reason
+    assert told_as(reason, was_told=False) == (INCIDENT_OPENED if reason == CONTINUES else reason)

@@ -3,6 +3,7 @@ from camserver.domain.leases import Fault
 from camserver.domain.phrases import (
     CAMERA_CAUSES,
     CAMERA_ISSUES,
+    CAMERA_ISSUES_OVER,
     OWN_TAGS,
     PRIMARY_EVENTS,
     Phrase,
@@ -18,7 +19,7 @@ def test_every_primary_event_that_ships_has_its_words() -> None:
 
 
 def test_every_issue_and_its_tag_have_their_words() -> None:
-    assert set(CAMERA_ISSUES) == set(Issue) == set(ISSUES)
+    assert set(CAMERA_ISSUES) == set(CAMERA_ISSUES_OVER) == set(Issue) == set(ISSUES)
     for kind in ISSUES.values():
         tag = shipped_vocabulary().tag(kind.tag_id)
         assert (tag is None) == (kind.tag_id in OWN_TAGS)

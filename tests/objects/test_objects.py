@@ -50,6 +50,19 @@ async def test_a_missing_object_is_not_found_and_may_be_deleted(objects: Objects
     await objects.delete("e1/a.jpg")
 
 
+async def test_several_are_got_at_once_in_their_order_and_what_is_missing_costs_only_itself(objects: Objects) -> None:
+    await objects.put("e1/t1/a", b"a")
+    await objects.put("e1/t1/b", b"b")
+    assert await objects.get_each(["e1/t1/b", "e1/t1/none", "e1/../x", "e1/t1/a"]) == [b"b", None, None, b"a"]
+    assert await objects.get_each([]) == []
+
+
+async def test_an_object_has_a_size_and_a_missing_one_none(objects: Objects) -> None:
+    await objects.put("e1/t1/a", b"12345")
+    assert await objects.size_bytes("e1/t1/a") == 5
+    assert await objects.size_bytes("e1/t1/b") is None
+
+
 async def test_a_part_of_an_object_ends_where_the_object_does(objects: Objects) -> None:
     await objects.put("e1/a.mp4", b"0123456789")
     for begin, length, part in ((0, 10, b"0123456789"), (3, 4, b"3456"), (8, 5, b"89"), (10, 5, b""), (0, 0, b"")):

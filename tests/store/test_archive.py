@@ -9,7 +9,7 @@ import uuid_utils
 from camserver.domain.archive import DAY_MS
 from camserver.domain.cases import CaseState, ItemKind
 from camserver.domain.retention import Retention
-from camserver.store import Store, archive
+from camserver.store import Store, archive, archive_clips
 from camserver.store.archive import Case, LeftOut, NewCopy
 from tests.store.casework import Evidence, insert
 from tests.store.scenery import NOW_MS
@@ -209,3 +209,32 @@ async def test_copies_of_an_archive_that_was_removed_are_forgotten_at_their_time
     assert await fresh_store.write(archive.forget_unreachable, 1, NOW_MS) == 1
     assert [row[0] for row in await copies(evidence)] == [2]
     await fresh_store.write(archive.put_off, (1, 2, 3), NOW_MS + DAY_MS)
+
+
+async def test_an_event_takes_its_clip_into_the_cases_archive(fresh_store: Store) -> None:
+    evidence = await Evidence.gather(fresh_store, 1)
+    place = await receiver(evidence)
+    event = await evidence.event(NOW_MS)
+    clip = await evidence.clip(event, NOW_MS)
+    case = await evidence.case((ItemKind.EVENT, event))
+    rows = await evidence.rows("SELECT * FROM deliveries WHERE frame_id IS NULL")
+    [queued] = [row for row in rows if json.loads(row["request"])["clip_id"] == clip]
+    assert (queued["kind"], queued["receiver_id"], queued["event_id"]) == ("copy", place, event)
+    assert json.loads(queued["request"])["case_uuid"] == case
+    found = await fresh_store.read(archive_clips.clip, clip)
+    assert found is not None
+    assert [one.case_uuid for one in found.cases] == [case]
+    assert found.retention is Retention.NORMAL, "its own, though the case holds it"
+
+
+async def test_a_clip_that_becomes_ready_is_queued_once_where_there_is_an_archive(fresh_store: Store) -> None:
+    evidence = await Evidence.gather(fresh_store, 1)
+    clip = await evidence.clip(await evidence.event(NOW_MS), NOW_MS)
+    await fresh_store.write(archive_clips.queue, (clip,), NOW_MS)
+    assert await evidence.rows("SELECT * FROM deliveries") == []
+    await receiver(evidence)
+    for _ in range(2):
+        await fresh_store.write(archive_clips.queue, (clip,), NOW_MS)
+    [queued] = await evidence.rows("SELECT kind, reason, request FROM deliveries")
+    assert (queued["kind"], queued["reason"], json.loads(queued["request"])) == ("archive", "clip", {"clip_id": clip})
+    assert await fresh_store.read(archive_clips.clip, clip + 1) is None

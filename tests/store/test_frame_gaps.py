@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from camserver.store import Tx
 from camserver.store.frames import Look
+from tests.rig.effort import times
 from tests.store.conftest import Driven
 from tests.store.scenery import Scene, furnish, look, recorded
 
@@ -37,7 +38,7 @@ async def state(tx: Tx) -> tuple[set[int], list[tuple[int, int]], int]:
     return frames, gaps, lease["last_seq"]
 
 
-@settings(max_examples=60)
+@settings(max_examples=times(30, 300))
 @given(batches=arrivals)
 def test_gaps_are_exactly_what_is_missing(driven: Driven, scene: Scene, batches: list[list[int]]) -> None:
     driven.do(driven.store.write(start_over))

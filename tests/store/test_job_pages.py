@@ -84,7 +84,7 @@ async def test_what_a_job_says(fresh_store: Store) -> None:
     found = {job.frame_uuid: job for job in await pages(reader(fresh_store, scene), JobFilter())}
     dead, delayed = found[uuids[2]], found[uuids[4]]
     assert (dead.camera_id, dead.status, dead.attempt, dead.finished_at) == ("cam_1", "dead", 1, NOW_MS + 5)
-    assert (dead.reason, dead.error) == ("server_error", "server_error in attempt 5 of 5: server_error: because")
+    assert (dead.reason, dead.error) == ("server_error", "server_error in attempt 5 of 5: because")
     assert (delayed.available_at, delayed.reason) == (NOW_MS + 60_000, "timeout")
     assert found[uuids[1]].reason == "too_old"
     assert found[uuids[5]].reason is None

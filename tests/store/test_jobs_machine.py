@@ -26,6 +26,7 @@ from camserver.store.jobs import (
 )
 from camserver.store.outcomes import Applied, Finished, apply
 from tests.domain.build import nothing, shipped_vocabulary
+from tests.rig.effort import times
 from tests.store.conftest import Driven
 from tests.store.scenery import INTERVAL_MS, NOW_MS, furnish, look, recorded
 
@@ -275,5 +276,5 @@ def _identity(job: ClaimedJob) -> int:
 
 
 def test_the_queue_does_what_the_model_does(driven: Driven) -> None:
-    examples = 60 if driven.store.dialect is Dialect.SQLITE else 12
+    examples = times(30, 200) if driven.store.dialect is Dialect.SQLITE else times(8, 50)
     run_state_machine_as_test(lambda: Queue(driven), settings=settings(max_examples=examples, stateful_step_count=30))

@@ -26,6 +26,7 @@ from camserver.store.frames import record
 from camserver.store.intents import acked, pending, returned_without, starts_sent, want_stop
 from camserver.store.leases import Want, reclaim, release, renew, take
 from camserver.store.starts import not_done, set_active, start_timeouts
+from tests.rig.effort import times
 from tests.rig.templates import Template
 from tests.store.scenery import Scene, look
 from tests.store.stage import NOW_MS, TTL_MS, Stage, build, check_history
@@ -196,15 +197,15 @@ class LeaseMachine(RuleBasedStateMachine):
 
 
 def test_leases_on_sqlite(sqlite_template: Template) -> None:
-    _run(sqlite_template, 25)
+    _run(sqlite_template, times(15, 100))
 
 
 def test_leases_on_postgres(postgres_template: Template) -> None:
-    _run(postgres_template, 5)
+    _run(postgres_template, times(4, 25))
 
 
 def test_leases_on_mariadb(mariadb_template: Template) -> None:
-    _run(mariadb_template, 5)
+    _run(mariadb_template, times(4, 25))
 
 
 def _run(template: Template, examples: int) -> None:

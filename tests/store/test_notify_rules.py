@@ -8,7 +8,7 @@ import pytest_asyncio
 from camserver.base.errors import BadInput, CamError, Conflict, Forbidden, NotFound
 from camserver.domain.people import Principal, Role
 from camserver.domain.routing import Quiet, Snooze
-from camserver.store import Store, Tx, notify_rules, snoozes
+from camserver.store import Store, Tx, notify_rules, receivers, snoozes
 from camserver.store.notify_rules import RuleSummary, RuleValues
 from camserver.store.snoozes import NewSnooze
 from tests.store.scenery import NOW_MS, Scene, furnish
@@ -201,3 +201,25 @@ async def test_who_reaches_some_sites_silences_only_those(fresh_store: Store, sc
     with pytest.raises(Forbidden):
         await fresh_store.as_(own).write(snoozes.end, everything.snooze_uuid, "", NOW_MS)
     assert await fresh_store.as_(foreign).read(snoozes.listed, NOW_MS) == (everything,)
+
+
+@pytest.mark.parametrize("role", [Role.SYSTEM_ADMIN, Role.TENANT_ADMIN])
+@pytest.mark.parametrize("own", [True, False])
+async def test_who_reaches_some_sites_writes_no_rule(fresh_store: Store, scene: Scene, role: Role, own: bool) -> None:
+    made = await add(fresh_store, scene, ALL)
+    some = fresh_store.as_(admin(scene, role=role, site_ids=frozenset({scene.site_id} if own else {})))
+    with pytest.raises(Forbidden):
+        await some.write(notify_rules.add, ALL, "", NOW_MS)
+    with pytest.raises(Forbidden):
+        await some.write(notify_rules.replace, made.rule_uuid, ALL, "", NOW_MS)
+    with pytest.raises(Forbidden):
+        await some.write(notify_rules.reorder, (made.rule_uuid,), "", NOW_MS)
+    with pytest.raises(Forbidden):
+        await some.write(notify_rules.remove, made.rule_uuid, "", NOW_MS)
+    with pytest.raises(Forbidden):
+        await some.write(receivers.remove, "r-1", "", NOW_MS)
+    with pytest.raises(Forbidden):
+        await some.write(receivers.change, "r-1", receivers.ReceiverChange(enabled=False), "", NOW_MS)
+    with pytest.raises(Forbidden):
+        await some.write(receivers.queue_trial, "r-1", "d-1", "", NOW_MS)
+    assert [one.rule_uuid for one in await some.read(notify_rules.listed)] == [made.rule_uuid]

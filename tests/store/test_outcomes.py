@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from camserver.domain.dwelling import parted
 from camserver.domain.jobs import Delay
 from camserver.store import Store
-from camserver.store.jobs import Failure, claimed, fail
+from camserver.store.jobs import Failure, claim, claimed, fail
 from camserver.store.outcomes import Applied
 from tests.domain.build import analysis, box, nothing
 from tests.store.analyzing import TERMS, VOCABULARY, Held, everything, hold, rows, settle
-from tests.store.scenery import NOW_MS, Scene, furnish
+from tests.store.scenery import NOW_MS, Scene, furnish, look, recorded
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -229,6 +230,35 @@ async def test_a_late_frame_joins_what_covers_it_and_moves_its_start(fresh_store
         assert moved[name] == state[name]
 
 
+async def test_frames_from_behind_that_are_claimed_together_find_their_own_cameras_events(
+    fresh_store: Store,
+) -> None:
+    cameras = 20
+    scene = await furnish(fresh_store, cameras)
+    at = NOW_MS + 600 * SEC
+    said = (HUMAN, analysis("animal", tags=("animal.deer",)))
+    # Of each camera an event of people, then one of animals; the last camera has nothing.
+    for number, seen in enumerate(said):
+        helds = [
+            await hold(fresh_store, scene, camera, 1 + number, at + number * 10 * SEC, seen, at)
+            for camera in range(cameras - 1)
+        ]
+        assert set(await settle(fresh_store, *helds, now_ms=at)) == {Applied.DONE}
+    for camera in range(cameras):
+        await recorded(fresh_store, look(scene, camera, 3, at - 30 * SEC, received_at=at + 200 * SEC))
+    jobs = await fresh_store.write(claim, "d", "all", cameras, at + 200 * SEC, TERMS)
+    assert {job.frame.camera_key for job in jobs} == set(scene.camera_keys)
+    events = await table(fresh_store, "events", "event_id")
+    for job in jobs:
+        own = {row["event_id"] for row in events if row["camera_key"] == job.frame.camera_key}
+        assert {event.event_id for event in job.view.covering} == own
+        assert [event.primary_event for event in job.view.covering] == (["animal", "human"] if own else [])
+        assert {event.incident_id for event in job.view.covering} <= {
+            incident.incident_id for incident in (*job.view.incidents, job.view.incident) if incident is not None
+        }
+    assert sum(len(job.view.covering) for job in jobs) == 2 * (cameras - 1)
+
+
 async def test_a_late_frame_far_from_everything_makes_a_closed_event(fresh_store: Store) -> None:
     scene = await furnish(fresh_store)
     at = NOW_MS + 3600 * SEC
@@ -325,7 +355,8 @@ async def test_a_car_that_was_told_is_remembered_as_told(fresh_store: Store) -> 
     await settled(fresh_store, scene, 1, NOW_MS, car)
     await settled(fresh_store, scene, 2, NOW_MS + 60 * SEC, analysis("human", boxes=(box(), box(0.6, 0.5, "person"))))
     alone = await settled(fresh_store, scene, 3, NOW_MS + 120 * SEC, car)
-    assert [still.told for still in alone.job.view.stills] == ["vehicle"]
+    things, dwellers = parted(alone.job.view.stills)
+    assert ([still.told for still in things], len(dwellers)) == (["vehicle"], 1)
     assert len(await table(fresh_store, "events", "event_id")) == 2
     frame = (await table(fresh_store, "frames", "frame_id"))[-1]
     assert (frame["detected"], frame["primary_event"], frame["event_id"]) == (1, "vehicle", None)

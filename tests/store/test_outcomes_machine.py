@@ -16,6 +16,7 @@ from camserver.store.events import close_stale
 from camserver.store.jobs import Failure, claimed, fail
 from camserver.store.outcomes import Applied
 from tests.domain.build import analysis
+from tests.rig.effort import times
 from tests.store.analyzing import POLICIES, TERMS, Held, everything, hold, settle
 from tests.store.conftest import Driven
 from tests.store.scenery import INTERVAL_MS, NOW_MS, furnish
@@ -190,7 +191,7 @@ class Events(RuleBasedStateMachine):
 
 
 def test_events_hold_together_whatever_comes(driven: Driven) -> None:
-    examples = 60 if driven.store.dialect is Dialect.SQLITE else 10
+    examples = times(30, 200) if driven.store.dialect is Dialect.SQLITE else times(8, 50)
     run_state_machine_as_test(
         lambda: Events(driven), settings=settings(max_examples=examples, stateful_step_count=30)
     )

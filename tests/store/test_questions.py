@@ -1,12 +1,15 @@
 """What an analyzer is told besides the picture."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from camserver.domain.hints import Told
 from camserver.store import Store, Tx, analyzers, questions
 from camserver.store.analyzers import FORGOTTEN_MS, Seen
+from camserver.store.jobs import claim, claimed
+from tests.store.analyzing import TERMS
 from tests.store.scenery import NOW_MS, furnish, look, recorded
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -83,6 +86,18 @@ async def say(tx: Tx, camera_key: int, hints: str, masks: str) -> None:
         hints=hints,
         masks=masks,
     )
+
+
+async def test_a_claim_brings_the_background_of_its_jobs(fresh_store: Store) -> None:
+    scene = await furnish(fresh_store, cameras=1)
+    before = look(scene, 0, 1, NOW_MS, verdict="skip")
+    await recorded(fresh_store, before, look(scene, 0, 2, NOW_MS + 1))
+    terms = replace(TERMS, previous_max_age_ms=AGE_MS)
+    (job,) = await fresh_store.write(claim, "d", "token", 4, NOW_MS + 2, terms)
+    assert job.background is not None
+    assert job.background.previous == questions.Previous(before.frame_uuid, NOW_MS, scene.epoch_id)
+    (again,) = await fresh_store.read(claimed, (job.job_id,), ("token",), terms)
+    assert again == replace(job, background=None)
 
 
 async def test_what_dispatchers_see_of_analyzers(fresh_store: Store) -> None:

@@ -16,6 +16,7 @@ from camserver.domain.picture_keys import Kind, frame_key
 from camserver.domain.retention import RetentionPolicy
 from camserver.store import case_items, cases, check, garbage, retention
 from camserver.store.cases import CaseChange
+from tests.rig.effort import times
 from tests.store.casework import GRACE_DAYS, Evidence
 from tests.store.conftest import Driven
 from tests.store.scenery import NOW_MS
@@ -226,5 +227,5 @@ class House(RuleBasedStateMachine):
 def test_no_mix_of_sweeps_cases_and_deaths_loses_evidence(driven: Driven) -> None:
     run_state_machine_as_test(
         lambda: House(driven),  # type: ignore[arg-type]  # a factory does as well
-        settings=settings(max_examples=12, stateful_step_count=25, deadline=None),
+        settings=settings(max_examples=times(8, 60), stateful_step_count=25, deadline=None),
     )

@@ -27,6 +27,7 @@ from tests.store.conftest import wipe
 on_one_loop = pytest.mark.asyncio(loop_scope="module")
 
 WRITES = 60
+WRITERS_IN_EARNEST = True
 
 
 async def put(tx: Tx, owner: str, size: int = 0) -> int:

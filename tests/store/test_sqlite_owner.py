@@ -19,6 +19,8 @@ from tests.rig.polling import poll
 from tests.rig.templates import SqliteTemplate
 from tests.store.scenery import furnish
 
+WRITERS_IN_EARNEST = True
+
 # Opens the store and says so, then waits; with an argument the writer hangs in the middle of a write.
 OWNER = """
 import asyncio, sys

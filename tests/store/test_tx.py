@@ -2,7 +2,7 @@
 
 import pytest
 
-from camserver.base.errors import Bug
+from camserver.base.errors import Bug, Conflict
 from camserver.domain.people import Principal, Role
 from camserver.store import Dialect, Scoped, Store, Tx
 from tests.store.scenery import furnish
@@ -66,6 +66,31 @@ async def test_many_runs_once_for_each_row_and_for_none(fresh_store: Store) -> N
     await fresh_store.write(_rename_many, ())
     await fresh_store.write(_rename_many, tuple((key, f"n{index}%") for index, key in enumerate(scene.camera_keys)))
     assert await fresh_store.read(_names, "name LIKE 'n_%'") == ["cam_0", "cam_1", "cam_2"]
+
+
+async def test_many_takes_more_rows_than_go_at_once_and_any_text(fresh_store: Store) -> None:
+    """The last one counts; none of the texts ends a statement or begins another."""
+    (key,) = (await furnish(fresh_store, cameras=1)).camera_keys
+    odd = ("'; DELETE FROM cameras; --", "100 %s", "a\\'; x", "\n;", "日本")
+    names = tuple((key, f"{odd[n % len(odd)]}{n}") for n in range(150))
+    await fresh_store.write(_rename_many, names)
+    assert await fresh_store.read(_names, "name = :name", name=names[-1][1]) == ["cam_0"]
+
+
+async def _claim_ids(tx: Tx, ids: tuple[tuple[int, str], ...]) -> None:
+    rows = [{"key": key, "camera_id": camera_id} for key, camera_id in ids]
+    await tx.many("UPDATE cameras SET camera_id = :camera_id WHERE camera_key = :key", rows)
+
+
+@pytest.mark.parametrize("bad", [0, 1, 2])
+async def test_many_fails_whichever_row_fails_and_leaves_nothing(fresh_store: Store, bad: int) -> None:
+    keys = (await furnish(fresh_store)).camera_keys
+    ids = [(key, f"new_{n}") for n, key in enumerate(keys)]
+    ids[bad] = (keys[bad], f"cam_{(bad + 1) % 3}" if bad < 2 else "new_0")
+    with pytest.raises(Conflict):
+        await fresh_store.write(_claim_ids, tuple(ids))
+    assert await fresh_store.read(_names, "1 = 1") == ["cam_0", "cam_1", "cam_2"]
+    assert await fresh_store.write(_rename, keys[0], "the connection is fine") == 1
 
 
 async def _insert_without_key(tx: Tx) -> int:

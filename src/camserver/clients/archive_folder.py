@@ -18,7 +18,7 @@ from typing import Final, ParamSpec, TypeVar
 
 from camserver.base import folders
 from camserver.base.errors import BadInput
-from camserver.domain.archive import Copy, KeepProgress, Stored, is_safe_path
+from camserver.domain.archive import COPY_MAX_BYTES, Copy, KeepProgress, Stored, is_safe_path
 from camserver.domain.deliveries import DeliveryError, Receiver, Trouble
 
 P = ParamSpec("P")
@@ -63,6 +63,10 @@ class FolderArchive:
         await self._run(receiver, _write, folder, copy)
         return Stored(copy.path, {"path": copy.path})
 
+    async def read(self, receiver: Receiver, external_id: str) -> bytes | None:
+        _check_path(external_id)
+        return await self._run(receiver, _read, await self._allowed(receiver), external_id)
+
     async def remove(self, receiver: Receiver, external_id: str) -> None:
         _check_path(external_id)
         folder = await self._usable(receiver)
@@ -74,11 +78,7 @@ class FolderArchive:
 
     async def _usable(self, receiver: Receiver) -> Path:
         """The archive's folder, with its mark in it."""
-        path = str(receiver.config["path"])
-        try:
-            folder = await self._run(receiver, check_allowed, path, self._roots)
-        except BadInput as error:
-            raise DeliveryError(Trouble.REFUSED, error.message) from None
+        folder = await self._allowed(receiver)
         if await self._run(receiver, _is_marked, folder):
             return folder
         if await self._held_before(receiver):
@@ -90,6 +90,12 @@ class FolderArchive:
             )
         await self._run(receiver, _mark, folder, self._roots, receiver.receiver_uuid)
         return folder
+
+    async def _allowed(self, receiver: Receiver) -> Path:
+        try:
+            return await self._run(receiver, check_allowed, str(receiver.config["path"]), self._roots)
+        except BadInput as error:
+            raise DeliveryError(Trouble.REFUSED, error.message) from None
 
     async def _run(self, receiver: Receiver, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         threads = self._threads.get(receiver.receiver_id)
@@ -157,6 +163,19 @@ def _holds(path: Path, copy: Copy) -> bool:
         return hashlib.sha256(path.read_bytes()).hexdigest() == copy.sha256
     except FileNotFoundError:
         return False
+
+
+def _read(folder: Path, path: str) -> bytes | None:
+    try:
+        with (folder / path).open("rb") as file:
+            data = file.read(COPY_MAX_BYTES + 1)
+    except FileNotFoundError:
+        if _is_marked(folder):
+            return None
+        raise
+    if len(data) > COPY_MAX_BYTES:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    return data
 
 
 def _make_folder(folder: Path) -> None:

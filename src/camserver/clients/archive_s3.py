@@ -10,9 +10,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from camserver.base.clock import Clock
-from camserver.clients.outgoing import Answered, OutgoingHttp
+from camserver.clients.outgoing import ANSWER_MAX_BYTES, Answered, OutgoingHttp
 from camserver.clients.s3_signing import S3Key, path_of, signed_headers
-from camserver.domain.archive import Copy, KeepProgress, Stored
+from camserver.domain.archive import COPY_MAX_BYTES, Copy, KeepProgress, Stored
 from camserver.domain.deliveries import DeliveryError, Receiver, Trouble, trouble_of_status
 
 _EMPTY_SHA256: Final = hashlib.sha256(b"").hexdigest()
@@ -45,7 +45,7 @@ class S3Archive:
     async def store(self, receiver: Receiver, copy: Copy, keep: KeepProgress) -> Stored:
         key = _key_of(receiver, copy.path)
         headers = {
-            "content-type": "image/jpeg",
+            "content-type": copy.media_type,
             "if-none-match": "*",
             _DELIVERY: copy.delivery_uuid,
             _SHA256: copy.sha256,
@@ -60,6 +60,14 @@ class S3Archive:
         if not answer.ok:
             raise _trouble(receiver, answer)
         return Stored(key, {"key": key, "status": answer.status})
+
+    async def read(self, receiver: Receiver, external_id: str) -> bytes | None:
+        answer = await self._ask(receiver, "GET", external_id, {}, answer_max_bytes=COPY_MAX_BYTES)
+        if answer.status == 404 and _code_of(answer) in ("", "NoSuchKey"):
+            return None
+        if not answer.ok or not answer.whole:
+            raise _trouble(receiver, answer)
+        return answer.body
 
     async def remove(self, receiver: Receiver, external_id: str) -> None:
         answer = await self._ask(receiver, "DELETE", external_id, {})
@@ -81,12 +89,25 @@ class S3Archive:
         return Stored(key, {"key": key, "status": answer.status, "repeat": True})
 
     async def _ask(
-        self, receiver: Receiver, method: str, key: str, headers: dict[str, str], data: bytes = b""
+        self,
+        receiver: Receiver,
+        method: str,
+        key: str,
+        headers: dict[str, str],
+        data: bytes = b"",
+        answer_max_bytes: int = ANSWER_MAX_BYTES,
     ) -> Answered:
         url = _url_of(receiver, key)
         body_sha256 = hashlib.sha256(data).hexdigest() if data else _EMPTY_SHA256
         signed = signed_headers(method, url, headers, body_sha256, _s3_key_of(receiver), self._clock.now_ms())
-        return await self._http.request(method, url, headers=signed, data=data or None, timeout_sec=TIMEOUT_SEC)
+        return await self._http.request(
+            method,
+            url,
+            headers=signed,
+            data=data or None,
+            timeout_sec=TIMEOUT_SEC,
+            answer_max_bytes=answer_max_bytes,
+        )
 
 
 def _key_of(receiver: Receiver, path: str) -> str:

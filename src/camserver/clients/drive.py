@@ -16,8 +16,8 @@ from urllib.parse import urlencode, urlsplit
 from camserver.base.clock import Clock
 from camserver.clients.drive_answers import DriveFile, file_of, reason_of, received_bytes, trouble
 from camserver.clients.drive_tokens import Tokens
-from camserver.clients.outgoing import Answered, OutgoingHttp
-from camserver.domain.archive import Copy, KeepProgress, Stored
+from camserver.clients.outgoing import ANSWER_MAX_BYTES, Answered, OutgoingHttp
+from camserver.domain.archive import COPY_MAX_BYTES, Copy, KeepProgress, Stored
 from camserver.domain.deliveries import DeliveryError, Receiver, Trouble
 
 GOOGLE_URL: Final = "https://www.googleapis.com"
@@ -61,6 +61,16 @@ class DriveArchive:
         found = await self._upload(receiver, copy, session, 0)
         return await self._checked(receiver, copy, found)
 
+    async def read(self, receiver: Receiver, external_id: str) -> bytes | None:
+        query = {"alt": "media", **ALL_DRIVES}
+        path = f"/drive/v3/files/{external_id}"
+        answer = await self._ask(receiver, "GET", path, query, answer_max_bytes=COPY_MAX_BYTES)
+        if answer.status == 404:
+            return None
+        if not answer.ok or not answer.whole:
+            raise trouble(receiver.name, answer)
+        return answer.body
+
     async def remove(self, receiver: Receiver, external_id: str) -> None:
         path = f"/drive/v3/files/{external_id}"
         answer = await self._ask(receiver, "DELETE", path, ALL_DRIVES)
@@ -82,10 +92,10 @@ class DriveArchive:
         folder, _, name = copy.path.rpartition("/")
         metadata: dict[str, Any] = {
             "name": name,
-            "mimeType": "image/jpeg",
+            "mimeType": copy.media_type,
             "appProperties": {DELIVERY: copy.delivery_uuid, "sha256": copy.sha256},
         }
-        headers = {"X-Upload-Content-Type": "image/jpeg", "X-Upload-Content-Length": str(len(copy.data))}
+        headers = {"X-Upload-Content-Type": copy.media_type, "X-Upload-Content-Length": str(len(copy.data))}
         query = {"uploadType": "resumable", "fields": FILE_FIELDS, **ALL_DRIVES}
         for is_last in (False, True):
             metadata["parents"] = [await self._folder(receiver, folder)]
@@ -277,23 +287,34 @@ class DriveArchive:
         *,
         body: Any = None,
         headers: Mapping[str, str] | None = None,
+        answer_max_bytes: int = ANSWER_MAX_BYTES,
     ) -> Answered:
         """Asks with a token. One that Google no longer takes is renewed, once."""
         url = f"{self._api}{path}?{urlencode(query)}"
         data = None if body is None else json.dumps(body).encode()
         given = {**(headers or {}), **({} if data is None else {"Content-Type": "application/json; charset=UTF-8"})}
         token = await self._tokens.get(receiver)
-        answer = await self._request(method, url, given, data, token)
+        answer = await self._request(method, url, given, data, token, answer_max_bytes)
         if answer.status == 401:
             token = await self._tokens.get(receiver, refused=token)
-            answer = await self._request(method, url, given, data, token)
+            answer = await self._request(method, url, given, data, token, answer_max_bytes)
         return answer
 
     async def _request(
-        self, method: str, url: str, headers: Mapping[str, str], data: bytes | None, token: str
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        data: bytes | None,
+        token: str,
+        answer_max_bytes: int,
     ) -> Answered:
         return await self._http.request(
-            method, url, headers={**headers, "Authorization": f"Bearer {token}"}, data=data
+            method,
+            url,
+            headers={**headers, "Authorization": f"Bearer {token}"},
+            data=data,
+            answer_max_bytes=answer_max_bytes,
         )
 
     def _is_ours(self, session: str) -> bool:

@@ -29,11 +29,7 @@ _WORDS: Mapping[str, Phrase] = {
         "{count} 個のファイルすべてが一致し、署名も正しいものです（鍵 {key}）。",
         "All {count} files are as they were written, and the signature is right (key {key}).",
     ),
-    "not_counted": Phrase(
-        "まだ数えていません。最初の整理のあとに表示されます（すぐに行うには: camserver retention run）。",
-        "Not counted yet; the first round does so. To have one now: camserver retention run",
-    ),
-    "kept": Phrase("保存中: {bytes}（{age}前に集計）", "Kept: {bytes} (counted {age} ago)"),
+    "kept": Phrase("保存中: {bytes}（{at} 現在、{age}前に集計）", "Kept: {bytes} (as of {at}, counted {age} ago)"),
     "free": Phrase("空き容量: {free}（下限 {floor}）", "Free: {free} (floor {floor})"),
     "unknown": Phrase("不明", "unknown"),
     "forecast": Phrase(
@@ -44,9 +40,11 @@ _WORDS: Mapping[str, Phrase] = {
         "Free space is below the floor: the oldest ordinary pictures go first.",
     ),
     "steady": Phrase("この増え方では下限に達しません。", "At this growth the floor is not reached."),
-    "would_go": Phrase(
-        "期限切れで消えるもの: フレーム {frames} 件、画像 {pictures} 件、{bytes}",
-        "Would go for its age: {frames} frames, pictures of {pictures}, {bytes}",
+    "nothing_goes": Phrase("消えるものはありません。", "Nothing would go."),
+    "would_go": Phrase("合計で {bytes} が消えます。", "Together {bytes} would go."),
+    "would_go_partly": Phrase(
+        "少なくとも {bytes} が消えます。多すぎるため、すべては調べていません。",
+        "At least {bytes} would go; there was too much to look at all of it.",
     ),
     "asked": Phrase("整理を始めるよう依頼しました。", "A round is asked for."),
     "over": Phrase("整理が終わりました。", "The round is over."),

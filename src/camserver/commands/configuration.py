@@ -44,7 +44,10 @@ def config_check(chosen: Chosen) -> None:
     Example:
       camserver --config camserver.toml config check
     """
+    from camserver.clients.llm.opening import refuse_unpriced
+
     settings = chosen.settings()
+    refuse_unpriced(settings.llm)
     for warning in settings.warnings:
         click.secho(f"warning: {warning}", fg="yellow", err=True)
     source = settings.config_file or "no file: defaults and environment"

@@ -56,6 +56,8 @@ def delivery_list(
       camserver delivery list --status delayed --receiver office
       camserver delivery list --all --kind message --json
     """
+    if everything and statuses:
+        raise BadInput("--all shows every state, --status only some: give one of the two")
     wanted = () if everything else statuses or (DeliveryStatus.DEAD.value,)
 
     async def call(server: "LocalServer") -> dict[str, Any]:

@@ -5,6 +5,7 @@ from camserver.domain.phrases import Phrase
 
 WORDS = {
     "added": Phrase("送り先「{name}」を追加しました。", "Added the receiver {name}."),
+    "changed": Phrase("送り先「{name}」を変更しました。", "Changed the receiver {name}."),
     "removed": Phrase("送り先「{name}」を削除しました。", "Removed the receiver {name}."),
     "switched_on": Phrase("送り先「{name}」を有効にしました。", "Switched {name} on."),
     "switched_off": Phrase("送り先「{name}」を無効にしました。", "Switched {name} off."),

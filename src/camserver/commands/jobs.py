@@ -24,6 +24,7 @@ _WORDS = {
     "more_left": Phrase("まだ残っています。もう一度実行してください。", "More are left; run it again."),
     "no_analyzer": Phrase("ディスパッチャーが動いていません。", "No dispatcher runs."),
     "standing": Phrase("解析: {standing}", "Analysis: {standing}"),
+    "silent": Phrase("応答なし", "not heard"),
     "waiting": Phrase("待ち: {count} 件", "Waiting: {count}"),
     "given_up": Phrase("あきらめた件数: {dead} 失敗、{skipped} 見送り", "Given up: {dead} dead, {skipped} skipped"),
 }
@@ -32,17 +33,19 @@ _STANDINGS = {
     "idle": Phrase("待機中", "idle"),
     "stalled": Phrase("停滞", "stalled"),
 }
-_HEADS = {
+_HEADS: dict[str, dict[str, tuple[str, ...]]] = {
     "jobs": {
         "ja": ("フレーム", "カメラ", "状態", "試行", "経過", "理由"),
         "en": ("FRAME", "CAMERA", "STATUS", "TRIES", "AGE", "WHY"),
     },
     "analyzers": {
-        "ja": ("解析器", "状態", "処理中", "上限", "応答", "最後のエラー"),
-        "en": ("ANALYZER", "STATE", "BUSY", "LIMIT", "LATENCY", "LAST ERROR"),
+        "ja": ("解析器", "ディスパッチャー", "報告", "状態", "処理中", "上限", "応答", "最後のエラー"),
+        "en": ("ANALYZER", "DISPATCHER", "HEARD", "STATE", "BUSY", "LIMIT", "LATENCY", "LAST ERROR"),
     },
 }
 WHY_CHARS_MAX = 80
+# Dispatchers tell of their analyzers every few seconds.
+SILENT_AFTER_MS = 20_000
 
 
 def say(name: str, **values: object) -> str:
@@ -83,6 +86,8 @@ def job_list(
       camserver job list --status delayed --camera entrance
       camserver job list --reason unreadable_image --json
     """
+    if everything and statuses:
+        raise BadInput("--all shows every state, --status only some: give one of the two")
     wanted = () if everything else statuses or (JobStatus.DEAD.value,)
     query = [("limit", str(limit)), *(("status", one) for one in wanted), *(("camera_id", one) for one in cameras)]
     if reason is not None:
@@ -189,16 +194,22 @@ def job_status(chosen: Chosen, as_json: bool) -> None:
     click.echo(say("waiting", count=sum(status["unfinished_jobs"].values())))
     click.echo(say("given_up", dead=counts["dead"], skipped=counts["skipped"]))
     if status["analyzers"]:
-        click.echo(table(_HEADS["analyzers"][language], [_analyzer_row(one) for one in status["analyzers"]]))
+        click.echo(
+            table(_HEADS["analyzers"][language], [_analyzer_row(one, status["now"]) for one in status["analyzers"]])
+        )
     else:
         click.echo(say("no_analyzer"), err=True)
 
 
-def _analyzer_row(one: dict[str, Any]) -> tuple[str, ...]:
+def _analyzer_row(one: dict[str, Any], now_ms: int) -> tuple[str, ...]:
     latency = one["latency_ms"]
+    # A dispatcher that died says nothing any more; the server leaves it out after a minute.
+    silent = now_ms - one["seen_at"] > SILENT_AFTER_MS
     return (
         str(one["url"] or "-"),
-        str(one["state"]),
+        str(one["dispatcher"] or "-"),
+        age(one["seen_at"], now_ms),
+        say("silent") if silent else str(one["state"]),
         str(one["in_flight"]),
         str(one["concurrency"]),
         "-" if latency is None else f"{latency} ms",

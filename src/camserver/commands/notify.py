@@ -5,13 +5,14 @@ import json
 import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import click
 
 from camserver.base.errors import BadInput, CheckFailed, NotFound
 from camserver.commands.asking import with_running_server, with_server
 from camserver.commands.root import Chosen, json_option, pass_chosen
+from camserver.commands.rules import show_preview, show_rules
 from camserver.commands.shown import reader_language, table
 from camserver.domain.deliveries import TELLING
 from camserver.domain.phrases import Phrase
@@ -29,26 +30,15 @@ _WORDS = {
         "通知先がありません。`camserver receiver add` で追加してください。",
         "There is no receiver; add one with: camserver receiver add",
     ),
-    "no_rules": Phrase(
-        "ルールはありません。通知すべきことはすべての通知先に送られます。",
-        "There are no rules: everything notable goes to every receiver.",
-    ),
     "no_snoozes": Phrase("一時停止はありません。", "Nothing is snoozed."),
     "snoozed": Phrase("{until} まで一時停止します（{uuid}）。", "Snoozed until {until} ({uuid})."),
     "ended": Phrase("{count} 件の一時停止を終えました。", "Snoozes ended: {count}."),
     "ok": Phrase("届きました", "arrived"),
     "waiting": Phrase("まだ届いていません", "still on its way"),
     "everything": Phrase("すべて", "everything"),
-    "all": Phrase("すべて", "all"),
-    "nobody": Phrase("誰にも送らない", "nobody"),
 }
 _HEADS: dict[str, dict[str, tuple[str, ...]]] = {
     "trials": {"ja": ("通知先", "種類", "結果"), "en": ("RECEIVER", "KIND", "RESULT")},
-    "preview": {"ja": ("通知先", "種類", "判定", "ルール"), "en": ("RECEIVER", "KIND", "VERDICT", "RULE")},
-    "rules": {
-        "ja": ("順", "名前", "状態", "対象", "最低重要度", "静かな時間帯", "通知先"),
-        "en": ("NO", "NAME", "STATE", "ABOUT", "SEVERITY", "QUIET", "RECEIVERS"),
-    },
     "snoozes": {"ja": ("ID", "対象", "終わり", "理由"), "en": ("ID", "ABOUT", "UNTIL", "REASON")},
 }
 
@@ -135,20 +125,7 @@ def notify_preview(chosen: Chosen, event: str, as_json: bool) -> None:
     Example:
       camserver notify preview 0198c0de-0000-7000-8000-000000000001
     """
-    found = with_server(chosen, lambda server: server.get(f"/api/notify/preview?{urlencode({'event': event})}"))
-    if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False))
-        return
-    language = reader_language()
-    receivers = found["receivers"]
-    if not receivers:
-        click.echo(say("no_receivers"))
-        return
-    rows = [(one["name"], one["kind"], one["why"][f"label_{language}"], one["rule"] or "-") for one in receivers]
-    click.echo(table(_HEADS["preview"][language], rows))
-    told = [one for one in receivers if one["verdict"] == "send"]
-    shown = next((one for one in told if one["language"] == language), (told or receivers)[0])
-    click.echo("\n" + "\n".join((shown["title"], *shown["lines"])))
+    show_preview(chosen, event, as_json)
 
 
 @notify.command("rules")
@@ -161,37 +138,7 @@ def notify_list_rules(chosen: Chosen, as_json: bool) -> None:
     Example:
       camserver notify rules
     """
-
-    async def ask(server: "LocalServer") -> tuple[dict[str, Any], dict[str, str]]:
-        rules = await server.get("/api/notify/rules")
-        receivers = await server.get("/api/receivers")
-        return rules, {one["receiver_uuid"]: one["name"] for one in receivers["receivers"]}
-
-    found, names = with_server(chosen, ask)
-    if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False))
-    elif not found["rules"]:
-        click.echo(say("no_rules"))
-    else:
-        rows = [_rule_row(number, one, names) for number, one in enumerate(found["rules"], 1)]
-        click.echo(table(_HEADS["rules"][reader_language()], rows))
-
-
-def _rule_row(number: int, rule: dict[str, Any], names: dict[str, str]) -> tuple[str, ...]:
-    about = [one for part in ("sites", "camera_ids", "primary_events") for one in rule[part] or ()]
-    quiet = rule["quiet"]
-    receivers = rule["receivers"]
-    return (
-        str(number),
-        rule["name"],
-        "on" if rule["enabled"] else "off",
-        ", ".join(about) or say("everything"),
-        f">= {rule['min_severity']}",
-        "-" if quiet is None else f"{quiet['from']}-{quiet['to']}",
-        say("all")
-        if receivers is None
-        else ", ".join(names.get(one, one) for one in receivers) or (say("nobody") if not rule["gone"] else "-"),
-    )
+    show_rules(chosen, as_json)
 
 
 @notify.command("snooze")

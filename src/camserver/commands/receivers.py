@@ -87,10 +87,7 @@ def _secrets(kind: str, from_stdin: bool) -> dict[str, str]:
     from camserver.wire.api.receivers import SECRETS, secret_names
 
     if from_stdin:
-        lines = [line.rstrip("\r\n") for line in sys.stdin if line.strip()]
-        if any("=" not in line for line in lines):
-            raise BadInput("standard input must hold a line NAME=VALUE for each secret")
-        return {line.partition("=")[0].strip(): line.partition("=")[2] for line in lines}
+        return _stdin_secrets()
     if ReceiverKind(kind) not in SECRETS or not sys.stdin.isatty():
         return {}
     asked: dict[str, str] = {}
@@ -101,6 +98,13 @@ def _secrets(kind: str, from_stdin: bool) -> dict[str, str]:
         if value:
             asked[name] = value
     return asked
+
+
+def _stdin_secrets() -> dict[str, str]:
+    lines = [line.rstrip("\r\n") for line in sys.stdin if line.strip()]
+    if any("=" not in line for line in lines):
+        raise BadInput("standard input must hold a line NAME=VALUE for each secret")
+    return {line.partition("=")[0].strip(): line.partition("=")[2] for line in lines}
 
 
 @receiver.command("list")
@@ -179,6 +183,59 @@ async def over(server: "LocalServer", delivery_uuid: str) -> dict[str, Any]:
         if found["status"] not in ("queued", "running") or time.monotonic() > deadline:
             return found
         await asyncio.sleep(LOOK_EVERY_SEC)
+
+
+@receiver.command("change")
+@click.argument("name")
+@click.option("--name", "new_name", help="Another name.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of its kind; others stay.")
+@click.option("--unset", "unset", multiple=True, metavar="NAME", help="A setting that goes back to its default.")
+@click.option("--secrets-stdin", is_flag=True, help="Read secrets to change from standard input, NAME=VALUE a line.")
+@click.option("--language", type=click.Choice(["ja", "en"]), help="Language of its messages.")
+@click.option("--hourly-cap", type=click.IntRange(1, 100_000), help="Most messages an hour.")
+@click.option("--no-cap", is_flag=True, help="As many messages as there are.")
+@json_option
+@pass_chosen
+def receiver_change(
+    chosen: Chosen,
+    name: str,
+    new_name: str | None,
+    settings: tuple[str, ...],
+    unset: tuple[str, ...],
+    secrets_stdin: bool,
+    language: str | None,
+    hourly_cap: int | None,
+    no_cap: bool,
+    as_json: bool,
+) -> None:
+    """Change a receiver; what is not given stays as it is.
+
+    \b
+    Examples:
+      camserver receiver change office --hourly-cap 20
+      camserver receiver change ops --set to='["ops@example.org", "night@example.org"]'
+      camserver receiver change office --secrets-stdin < hook.env
+    """
+    if no_cap and hourly_cap is not None:
+        raise BadInput("--hourly-cap and --no-cap exclude each other")
+    change: dict[str, Any] = {"name": new_name, "language": language, "hourly_cap": hourly_cap}
+    change = {key: value for key, value in change.items() if value is not None}
+    if no_cap:
+        change["hourly_cap"] = None
+    if secrets_stdin:
+        change["secrets"] = _stdin_secrets()
+    if not change and not settings and not unset:
+        raise BadInput("say what is to change, see: camserver receiver change --help")
+
+    async def call(server: "LocalServer") -> dict[str, Any]:
+        found = await find(server, name)
+        if settings or unset:
+            kept = {key: value for key, value in (found["config"] or {}).items() if key not in unset}
+            change["config"] = kept | dict(_setting(one) for one in settings)
+        return await server.patch(f"/api/receivers/{found['receiver_uuid']}", change)
+
+    changed = with_server(chosen, call)
+    click.echo(json.dumps(changed, ensure_ascii=False) if as_json else say("changed", name=changed["name"]))
 
 
 @receiver.command("enable")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,19 +30,22 @@ def retention() -> None:
 
 
 @retention.command("show")
+@click.option("--now", "count_now", is_flag=True, help="Count now, not as the last round did.")
 @json_option
 @pass_chosen
-def retention_show(chosen: Chosen, as_json: bool) -> None:
+def retention_show(chosen: Chosen, count_now: bool, as_json: bool) -> None:
     """Show what is kept, and what was deleted.
 
-    By camera and class, with the last sweeps and how long the disk will do.
+    By camera and class, with the last sweeps and how long the disk will do. The figures are those of the last round,
+    and the time of it is said; where there was none yet, they are counted now.
 
     \b
     Examples:
       camserver retention show
+      camserver retention show --now
       camserver retention show --json
     """
-    found = with_server(chosen, lambda server: server.get("/api/retention"))
+    found = with_server(chosen, lambda server: _status(server, count_now))
     if as_json:
         click.echo(json.dumps(found, ensure_ascii=False))
         return
@@ -54,20 +58,29 @@ def retention_show(chosen: Chosen, as_json: bool) -> None:
     if rows:
         click.echo(table(heads["kept"], rows))
     _show_sweeps(found["sweeps"][:SWEEPS_SHOWN_MAX])
-    is_counted = found["round_ended_at"] is not None
     kept_bytes = size(sum(kept["bytes"] for kept in found["kept"]))
-    click.echo("\n" + (_counted(kept_bytes, found["round_ended_at"]) if is_counted else say("not_counted")))
+    click.echo("\n" + _counted(kept_bytes, found["counted_at"]))
     free = say("unknown") if found["free_bytes"] is None else size(found["free_bytes"])
     click.echo(say("free", free=free, floor=size(found["free_min_bytes"])))
     days = found["days_until_floor"]
     if found["free_bytes"] is not None and found["free_bytes"] < found["free_min_bytes"]:
         click.echo(say("below_floor"))
-    elif is_counted:
+    elif found["round_ended_at"] is not None:
         click.echo(say("steady") if days is None else say("forecast", days=round(days)))
 
 
+async def _status(server: "LocalServer", count_now: bool) -> dict[str, Any]:
+    if not count_now:
+        found = await server.get("/api/retention")
+        if found["counted_at"] is not None:
+            return found
+    return await server.get("/api/retention?now=true")
+
+
 def _counted(kept_bytes: str, counted_at: int) -> str:
-    return say("kept", bytes=kept_bytes, age=age(counted_at, int(time.time() * 1000)))
+    """By this machine's own time zone, as people at its terminal see it."""
+    at = datetime.fromtimestamp(counted_at / 1000, UTC).astimezone()
+    return say("kept", bytes=kept_bytes, at=at.strftime("%H:%M"), age=age(counted_at, int(time.time() * 1000)))
 
 
 def _show_sweeps(sweeps: list[dict[str, Any]]) -> None:
@@ -81,7 +94,7 @@ def _show_sweeps(sweeps: list[dict[str, Any]]) -> None:
 
 
 @retention.command("run")
-@click.option("--dry-run", is_flag=True, help="Only say what would be deleted for its age.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be deleted, and why.")
 @json_option
 @pass_chosen
 def retention_run(chosen: Chosen, dry_run: bool, as_json: bool) -> None:
@@ -96,11 +109,18 @@ def retention_run(chosen: Chosen, dry_run: bool, as_json: bool) -> None:
     """
     if dry_run:
         found = with_server(chosen, lambda server: server.get("/api/retention/preview"))
-        shown = say("would_go", frames=found["frames"], pictures=found["pictures"], bytes=size(found["bytes"]))
-        click.echo(json.dumps(found, ensure_ascii=False) if as_json else shown)
+        click.echo(json.dumps(found, ensure_ascii=False) if as_json else _forecast(found))
         return
     is_over = with_running_server(chosen, _run)
     click.echo(json.dumps({"over": is_over}) if as_json else say("over" if is_over else "not_over"))
+
+
+def _forecast(found: dict[str, Any]) -> str:
+    if not found["going"]:
+        return say("nothing_goes")
+    rows = [(one["what"], one["reason"], str(one["count"]), size(one["bytes"])) for one in found["going"]]
+    shown = table(_HEADS[reader_language()]["sweeps"], rows)
+    return f"{shown}\n\n{say('would_go' if found['whole'] else 'would_go_partly', bytes=size(found['bytes']))}"
 
 
 async def _run(server: "LocalServer") -> bool:

@@ -29,10 +29,18 @@ def up(chosen: Chosen, demo: bool) -> None:
     from camserver import processes
 
     settings = chosen.settings()
+    _refuse_unpriced(settings)
     gave_up = processes.up(settings, chosen.as_options(), lambda: _greet(settings), demo)
     if gave_up is not None:
         click.secho(f"error: {gave_up.child} can't go on: {scrub(gave_up.last_line)}", fg="red", err=True)
         sys.exit(gave_up.exit.value)
+
+
+def _refuse_unpriced(settings: "Settings") -> None:
+    """Said before anything is started, not as a line of the log."""
+    from camserver.clients.llm.opening import refuse_unpriced
+
+    refuse_unpriced(settings.llm)
 
 
 def _greet(settings: "Settings") -> None:
@@ -85,7 +93,10 @@ def _service(name: str, parts_run: tuple[str, ...], purpose: str, example: str) 
     def serve(chosen: Chosen) -> None:
         from camserver import parts
 
-        parts.serve(name, parts_run, chosen.settings())
+        settings = chosen.settings()
+        if "dispatcher" in parts_run:
+            _refuse_unpriced(settings)
+        parts.serve(name, parts_run, settings)
 
     text = f"{purpose} It runs until SIGTERM or Ctrl-C and stops within 10 seconds.\n\n\b\nExample:\n  {example}"
     return click.Command(name, callback=serve, help=text, short_help=purpose)

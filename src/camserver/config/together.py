@@ -1,6 +1,7 @@
 """What must hold between settings. Bounds of a single setting are its own; they are not here."""
 
 import itertools
+import os
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -32,7 +33,7 @@ def check_together(values: Values) -> list[Problem]:
     broken += [
         _order(values, low, high, "must not be above") for low, high in _NOT_ABOVE if values[low] > values[high]
     ]
-    return [*broken, *_check_leases(values), *_check_budget(values), *_check_ports(values)]
+    return [*broken, *_check_leases(values), *_check_budget(values), *_check_ports(values), *_check_folders(values)]
 
 
 def _order(values: Values, low: str, high: str, relation: str) -> Problem:
@@ -56,6 +57,15 @@ def _check_budget(values: Values) -> list[Problem]:
         return []
     what = f"{total} is less than what is reserved for looks and suggestions ({reserved})"
     return [Problem("admission.total_stream_units", f"{what}; raise it or lower max_ui_users")]
+
+
+def _check_folders(values: Values) -> list[Problem]:
+    """A relative path would depend on where the server was started, and so let it write somewhere else."""
+    return [
+        Problem("archive.folders", f"{folder!r} is no whole path; write it from the root on, such as /mnt/archive")
+        for folder in values["archive.folders"]
+        if not os.path.isabs(folder)
+    ]
 
 
 def _check_ports(values: Values) -> list[Problem]:

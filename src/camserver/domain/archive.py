@@ -15,8 +15,12 @@ from camserver.domain.policy import setting
 from camserver.domain.retention import Retention
 
 DAY_MS = 86_400_000
+# No picture and no clip of ours is larger.
+COPY_MAX_BYTES = 200_000_000
 # A camera that sent its day's bytes to an archive: what a delivery that is left out for it says.
 OVER_QUOTA = "over the camera's quota of the day"
+
+CLIP_SUFFIX = ".mp4"
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _PART_CHARS_MAX = 64
@@ -36,6 +40,7 @@ class ArchivePolicy:
         min=1_000_000,
         max=10_000_000_000_000,
     )
+    clips: bool = setting(True, "Whether the clips of events are copied, too, beside the pictures.")
     folders: tuple[str, ...] = setting(
         (), "Folders below which archives of the kind folder may lie, with their whole paths. Empty: none may."
     )
@@ -43,11 +48,12 @@ class ArchivePolicy:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What the place of a copy follows from."""
+    """What the place of a copy follows from. A clip has its event's id, and when it begins."""
 
     camera_id: str
     frame_uuid: str
     captured_at: int
+    suffix: str = ".jpg"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,10 @@ class Copy:
     sha256: str  # hex
     attempt: int = 1
     progress: JsonObject = field(default_factory=dict)  # what earlier attempts left behind
+
+    @property
+    def media_type(self) -> str:
+        return media_type(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,9 @@ KeepProgress: TypeAlias = Callable[[JsonObject], Awaitable[None]]
 
 class Archive(Protocol):
     """Archives of one kind. Raises DeliveryError and nothing else that is expected."""
+
+    async def read(self, receiver: Receiver, external_id: str) -> bytes | None:
+        """A copy's bytes; None when it is gone. One of more than COPY_MAX_BYTES is refused."""
 
     async def store(self, receiver: Receiver, copy: Copy, keep: KeepProgress) -> Stored:
         """Stores a copy durably. A repeat with the same delivery stores nothing twice."""
@@ -107,7 +120,7 @@ def copy_path(picture: Picture, retention: Retention, case_uuid: str | None, zon
 def file_name(picture: Picture, zone: tzinfo) -> str:
     """The local time in ISO 8601's basic form, because colons are not allowed everywhere, and the frame's id."""
     at = _local(picture.captured_at, zone)
-    return f"{at:%Y%m%dT%H%M%S}.{picture.captured_at % 1000:03d}{at:%z}_{_safe(picture.frame_uuid)}.jpg"
+    return f"{at:%Y%m%dT%H%M%S}.{picture.captured_at % 1000:03d}{at:%z}_{_safe(picture.frame_uuid)}{picture.suffix}"
 
 
 def kept_until(retention: Retention, in_case: bool, archived_at: int, policy: ArchivePolicy) -> int | None:
@@ -126,6 +139,16 @@ def fits(sent_bytes: int, picture_bytes: int, policy: ArchivePolicy) -> bool:
 def once_key(frame_id: int, receiver_id: int, case_id: int | None) -> str:
     """Makes a picture go to an archive once, and once more for each case it is in."""
     return f"copy:{frame_id}:{receiver_id}" + ("" if case_id is None else f":case{case_id}")
+
+
+def clip_once_key(clip_id: int, receiver_id: int | None, case_id: int | None) -> str:
+    """The same for a clip; without a receiver, for what fans out into its copies."""
+    return f"copy:clip{clip_id}:{receiver_id or 0}" + ("" if case_id is None else f":case{case_id}")
+
+
+def media_type(path: str) -> str:
+    """What a copy is, by its name."""
+    return "video/mp4" if path.endswith(CLIP_SUFFIX) else "image/jpeg"
 
 
 def is_safe_path(path: str) -> bool:

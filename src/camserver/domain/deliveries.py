@@ -247,7 +247,8 @@ class Outgoing:
 class Sender(Protocol):
     """Sends messages to receivers of one kind. Raises DeliveryError and nothing else that is expected."""
 
-    async def send(self, receiver: Receiver, outgoing: Outgoing) -> Done: ...
+    async def send(self, receiver: Receiver, outgoing: Outgoing) -> Done | Suppressed:
+        """Suppressed: there is nobody behind the receiver who could be told."""
 
     async def close(self) -> None: ...
 

@@ -4,13 +4,16 @@ A camera has at most one open event. Frames may come in any order: a worker's sp
 dispatchers see to that. So a frame that lies *behind* what is already known of its camera may extend an
 event, but never opens or closes one. What stays where it is has been left out before (see stationary).
 
-Somebody who stays is loitering: a property of the event's length, which no analyzer could know.
+Somebody who stays is loitering: a property of the event's length, which no analyzer could know. Where it is known
+where people were, somebody must have stayed near one place, too (see dwelling).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from camserver.domain.analysis import Analysis
-from camserver.domain.facts import CameraView, EventAction, EventChange, EventFacts, FrameFacts
+from camserver.domain.dwelling import somebody_stays
+from camserver.domain.facts import CameraView, EventAction, EventChange, EventFacts, FrameFacts, Still
 from camserver.domain.policy import setting
 from camserver.domain.retention import Retention, strongest
 from camserver.domain.vocabulary import NO_EVENT, UNKNOWN_EVENT
@@ -45,6 +48,13 @@ class EventPolicy:
         "0: never.",
         min=0,
         max=86_400,
+    )
+    loitering_overlap: float = setting(
+        0.4,
+        "How much the boxes of somebody who loiters overlap from look to look (intersection over union). People who "
+        "pass one after the other, as through a busy door, do not. 0: the length of the event decides alone.",
+        min=0.0,
+        max=0.9,
     )
 
 
@@ -98,10 +108,12 @@ def change_event(
     view: CameraView,
     policy: EventPolicy,
     may_begin: bool = True,
+    dwellers: Sequence[Still] = (),
 ) -> EventChange:
     """What this frame does to its camera's events. `retention` is the frame's own class.
 
-    `may_begin` False: all it shows has been told, so it may go on with an event but not begin one.
+    `may_begin` False: all it shows has been told, so it may go on with an event but not begin one. `dwellers` are
+    the places where people were, this frame's included; none when nothing is known of places.
     """
     kind = event_kind(analysis)
     if kind is None:
@@ -114,7 +126,7 @@ def change_event(
     near = [event for event in candidates if event and can_merge(event, kind, frame.captured_at, gap_ms)]
     if near:
         nearest = min(near, key=lambda event: _distance_ms(event, frame.captured_at))
-        return _merged(nearest, frame, analysis, retention, policy)
+        return _merged(nearest, frame, analysis, retention, policy, dwellers)
     if not may_begin:
         return EventChange(EventAction.NONE)
     return _begun(kind, frame, analysis, retention, None if behind else view.open_event, behind)
@@ -146,12 +158,19 @@ def _distance_ms(event: EventFacts, captured_at: int) -> int:
 
 
 def _merged(
-    event: EventFacts, frame: FrameFacts, analysis: Analysis, retention: Retention, policy: EventPolicy
+    event: EventFacts,
+    frame: FrameFacts,
+    analysis: Analysis,
+    retention: Retention,
+    policy: EventPolicy,
+    dwellers: Sequence[Still],
 ) -> EventChange:
     score = best_score(analysis.severity, analysis.confidence, frame.blur_score)
     start_at = min(event.start_at, frame.captured_at)
     last_seen_at = max(event.last_seen_at, frame.captured_at)
-    loitering = is_loitering(event.primary_event, start_at, last_seen_at, policy)
+    loitering = is_loitering(event.primary_event, start_at, last_seen_at, policy) and (
+        somebody_stays(dwellers, start_at, policy.loitering_sec * 1000) is not False
+    )
     return EventChange(
         action=EventAction.MERGE,
         event_id=event.event_id,

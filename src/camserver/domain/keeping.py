@@ -17,6 +17,8 @@ THIN_AFTER_MS = 600_000
 THIN_TOLERANCE = 0.1
 # How much more than needed is freed, so that the next look does not bring the same shortage.
 SLACK = 0.02
+# What was held back is counted in the message that follows; a busy camera leaves hundreds of such rows an hour.
+SUPPRESSED_DAYS_MAX = 2
 
 
 class Why(StrEnum):
@@ -111,7 +113,8 @@ def frame_fate_by_age(frame: KeptFrame, is_newest: bool, policy: RetentionPolicy
 
 
 def _fate_of_quiet(frame: KeptFrame, is_newest: bool, policy: RetentionPolicy, now_ms: int) -> Fate:
-    return Fate.STRIP if frame.is_quiet and _may_give(frame, is_newest, now_ms) else Fate.KEEP
+    goes = frame.is_quiet and not frame.is_best and _may_give(frame, is_newest, now_ms)
+    return Fate.STRIP if goes else Fate.KEEP
 
 
 def _fate_in_need(frame: KeptFrame, is_newest: bool, policy: RetentionPolicy, now_ms: int) -> Fate:
@@ -225,3 +228,8 @@ def days_until_floor(free_bytes: int | None, grown_bytes_a_day: int, policy: Ret
     if free_bytes is None or grown_bytes_a_day <= 0:
         return None
     return max(free_bytes - policy.free_min_bytes, 0) / grown_bytes_a_day
+
+
+def suppressed_days(policy: RetentionPolicy) -> int:
+    """How many days messages that were held back are remembered."""
+    return min(policy.deliveries_days, SUPPRESSED_DAYS_MAX)

@@ -1,8 +1,8 @@
 """Signed media links (decision 29): an address that opens one picture, for whoever has it, until it expires.
 
-The signature covers `"{frame_uuid}|{object}|{exp_unix}"`. The object (which picture of the frame) is not in the
-address: the one among the frame's objects that the signature fits is the one that was linked. Nothing here reads
-rows or pictures, and nothing here knows who asks.
+The signature covers `"{frame_uuid}|{object}|{exp_unix}"`. The object (which picture of the frame, its clip, or the id
+of a copy at an archive) is not in the address: the one among the frame's objects that the signature fits is the one
+that was linked. Nothing here reads rows or pictures, and nothing here knows who asks.
 """
 
 import base64
@@ -16,8 +16,10 @@ from typing import Final
 from camserver.base.errors import Bug, Forbidden
 from camserver.domain.retention import Retention
 
-# Without the payload's separator, so that no two (frame, object, time) have the same payload.
+# Without the payload's separator, so that no two (frame, object, time) have the same payload. An object may be the id
+# of a file at an archive: a path there, or a key.
 _PART = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_OBJECT = re.compile(r"[A-Za-z0-9._+/-]{1,255}")
 _EXP = re.compile(r"[1-9][0-9]{0,11}")
 _KID_CHARS: Final = 8
 
@@ -52,9 +54,15 @@ def key_id(key: bytes) -> str:
 def sign(keys: LinkKeys, frame_uuid: str, linked: str, exp_unix: int) -> Signature:
     """The signature of a link to the object `linked` of a frame."""
     exp = str(exp_unix)
-    if not (_PART.fullmatch(frame_uuid) and _PART.fullmatch(linked) and _EXP.fullmatch(exp)):
+    if not (_PART.fullmatch(frame_uuid) and _OBJECT.fullmatch(linked) and _EXP.fullmatch(exp)):
         raise Bug(f"a link to {linked!r} of frame {frame_uuid!r} until {exp} can't be signed")
     return Signature(exp, _signed(keys.current, frame_uuid, linked, exp), key_id(keys.current))
+
+
+def is_of(keys: LinkKeys, given: Signature) -> bool:
+    """Whether a link names one of our keys; made up ones seldom do."""
+    known = (key_id(key) for key in (keys.current, keys.previous) if key is not None)
+    return given.kid.isascii() and given.kid in known
 
 
 def opened(keys: LinkKeys, frame_uuid: str, given: Signature, objects: Sequence[str], now_ms: int) -> str:

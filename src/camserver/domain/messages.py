@@ -16,6 +16,7 @@ from camserver.domain.phrases import (
     OWN_TAGS,
     Phrase,
     camera_cause_phrase,
+    camera_issue_over_phrase,
     camera_issue_phrase,
     primary_event_phrase,
 )
@@ -190,9 +191,7 @@ def duration(length_ms: int, language: Language) -> str:
 
 def _title(facts: Facts, language: Language) -> str:
     if facts.subject:
-        phrase = camera_issue_phrase(facts.subject)
-        if facts.reason == BACK:
-            phrase = Phrase(f"復旧：{phrase.ja}", f"Back to normal: {phrase.en}")
+        phrase = (camera_issue_over_phrase if facts.reason == BACK else camera_issue_phrase)(facts.subject)
     else:
         phrase = primary_event_phrase(facts.primary_event)
     marks = {

@@ -131,6 +131,12 @@ def back_reason(tag_id: str, severity: int, policy: NotifyPolicy) -> str | None:
     return BACK if policy.notify_back and is_told else None
 
 
+def told_as(reason: str, was_told: bool) -> str:
+    """As what a message is worded. To whoever heard nothing of it yet, what goes on begins: a receiver may be new, or
+    the beginning may have fallen into its quiet hours."""
+    return INCIDENT_OPENED if reason == CONTINUES and not was_told else reason
+
+
 def cooldown_scope(primary_event: str, subject: str) -> str:
     """What a cooldown is about, besides its camera: the primary event, or one kind of the camera's own issues."""
     return f"issue:{subject}"[:32] if subject else primary_event

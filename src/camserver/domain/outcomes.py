@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from camserver.domain import notices
 from camserver.domain.analysis import Analysis
+from camserver.domain.dwelling import follow, parted, people_in
 from camserver.domain.events import LOITERING_SEVERITY, LOITERING_TAG, EventPolicy, change_event, merge_gap_ms
 from camserver.domain.facts import (
     CameraView,
@@ -25,7 +26,14 @@ from camserver.domain.health import CAMERA_ISSUE, ISSUES, Issue
 from camserver.domain.incidents import IncidentPolicy, change_incident
 from camserver.domain.notices import DeliveryPolicy, LlmReviewPolicy, NotifyPolicy
 from camserver.domain.retention import Retention, classify, strongest
-from camserver.domain.stationary import StationaryPolicy, is_told, look_through, mark_told, nothing_new
+from camserver.domain.stationary import (
+    CAMERA_MOVED_TAG,
+    StationaryPolicy,
+    is_told,
+    look_through,
+    mark_told,
+    nothing_new,
+)
 from camserver.domain.vocabulary import Vocabulary
 
 # What an analyzer sees of two pictures, and camera health tells once it lasted.
@@ -72,7 +80,7 @@ class Outcome:
     event: EventChange
     incident: IncidentChange | None
     deliveries: tuple[DeliveryDue, ...]
-    stills: tuple[Still, ...]  # the camera's stationary memory afterwards
+    stills: tuple[Still, ...]  # the camera's memory afterwards: what stays where it is, and dwellers
     view_version: int  # the CameraView.version this was decided on
     touches_state: bool  # False for late frames: the camera's state row stays as it is
     event_tags: tuple[tuple[str, str], ...] = ()  # what the event is tagged with besides the frame's own, with groups
@@ -92,10 +100,12 @@ def decide(
     deliveries see it without the things that stay where they are.
     """
     own_class = classify(analysis, vocabulary)
-    stills, news = look_through(view.stills, analysis, frame.captured_at, frame.late, policies.stationary)
-    is_known = is_told(view.stills, news, frame.captured_at, policies.stationary)
+    things, dwellers = parted(view.stills)
+    stills, news = look_through(things, analysis, frame.captured_at, frame.late, policies.stationary)
+    is_known = is_told(things, news, frame.captured_at, policies.stationary)
     may_begin = not is_known and not is_healths_to_tell(frame, news, view, policies.stationary)
-    event = change_event(frame, news, own_class, view, policies.events, may_begin)
+    dwellers = _dwellers(frame, analysis, dwellers, policies.events)
+    event = change_event(frame, news, own_class, view, policies.events, may_begin, dwellers)
     if event.action is not EventAction.NONE and not frame.late:
         stills = mark_told(stills, news, policies.stationary)
     elif event.action is EventAction.NONE and is_known:
@@ -123,7 +133,7 @@ def decide(
         event=event,
         incident=incident,
         deliveries=deliveries,
-        stills=stills,
+        stills=(*stills, *dwellers),
         view_version=view.version,
         touches_state=not frame.late,
         event_tags=((LOITERING_TAG, vocabulary.group_of(LOITERING_TAG)),) if event.is_loitering else (),
@@ -145,6 +155,17 @@ def is_healths_to_tell(frame: FrameFacts, analysis: Analysis, view: CameraView, 
     if any((box.label or "").strip().lower() in stationary.never_labels for box in analysis.boxes):
         return False
     return view.seems_covered or not tags.isdisjoint(_TAMPERING_TAGS)
+
+
+def _dwellers(
+    frame: FrameFacts, analysis: Analysis, before: tuple[Still, ...], policy: EventPolicy
+) -> tuple[Still, ...]:
+    """Where people were, after this frame. A camera that was moved shows other places."""
+    if policy.loitering_overlap == 0 or policy.loitering_sec == 0:
+        return ()
+    known = () if CAMERA_MOVED_TAG in analysis.tags else before
+    gap_ms = merge_gap_ms(policy, frame.interval_ms)
+    return follow(known, people_in(analysis.boxes), frame.captured_at, gap_ms, policy.loitering_overlap)
 
 
 def _loitering(news: Analysis) -> Analysis:

@@ -18,6 +18,17 @@ SESSION_TOUCH_MS = 60_000
 SESSION_IDLE_MS = 2 * 3_600_000
 
 
+# How whoever uses the local admin token is called, as the command line does: no login may hold a space.
+LOCAL_ADMIN = "local admin"
+# A login that is no more.
+SOMEBODY_GONE = "removed user"
+
+
+def who_did(user_id: int | None, login: str | None) -> str:
+    """Who did something, by the user it is noted with."""
+    return LOCAL_ADMIN if user_id is None else login or SOMEBODY_GONE
+
+
 class Role(StrEnum):
     SYSTEM_ADMIN = "system_admin"
     TENANT_ADMIN = "tenant_admin"
@@ -58,6 +69,11 @@ PERMISSIONS: dict[Role, frozenset[Permission]] = {
 }
 
 
+# What these let people change holds for all sites: receivers, the rules of telling (the first rule decides for every
+# site that none is named for), the system itself. So whoever reaches only some sites changes nothing of it.
+TENANT_WIDE = frozenset({Permission.MANAGE_DELIVERIES, Permission.MANAGE_PEOPLE, Permission.MANAGE_SYSTEM})
+
+
 @dataclass(frozen=True, slots=True)
 class Principal:
     """In whose name something is done. Always within one tenant."""
@@ -80,6 +96,13 @@ class Principal:
             raise Forbidden(
                 f"The role {self.role} lacks the permission {permission}. Ask an administrator for it.",
                 permission=permission.value,
+            )
+
+    def require_all_sites(self) -> None:
+        if self.site_ids is not None:
+            raise Forbidden(
+                "this would hold for sites you do not reach; ask an administrator of all sites for it",
+                reason="whole_tenant",
             )
 
 

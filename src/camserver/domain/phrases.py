@@ -43,6 +43,14 @@ CAMERA_ISSUES: Mapping[str, Phrase] = {
     "frozen": Phrase("映像が止まっています", "Picture frozen"),
 }
 
+# The same when they are over.
+CAMERA_ISSUES_OVER: Mapping[str, Phrase] = {
+    "offline": Phrase("カメラとの通信が復旧しました", "Back to normal: Camera offline"),
+    "covered": Phrase("カメラの視界が回復しました", "Back to normal: Camera covered, or completely dark"),
+    "moved": Phrase("カメラの向きの異常は解消しました", "Back to normal: Camera moved"),
+    "frozen": Phrase("映像の停止は解消しました", "Back to normal: Picture frozen"),
+}
+
 # Why looks fail (domain.leases.Fault and the codes of looks), and why nothing is known of a camera.
 CAMERA_CAUSES: Mapping[str, Phrase] = {
     "unauthorized": Phrase("ユーザー名またはパスワードが違います", "It refuses user name or password"),
@@ -64,6 +72,10 @@ CAMERA_CAUSES: Mapping[str, Phrase] = {
 
 def camera_issue_phrase(kind: str) -> Phrase:
     return CAMERA_ISSUES.get(kind) or Phrase(kind, kind)
+
+
+def camera_issue_over_phrase(kind: str) -> Phrase:
+    return CAMERA_ISSUES_OVER.get(kind) or Phrase(f"{kind} は解消しました", f"Back to normal: {kind}")
 
 
 def camera_cause_phrase(cause: str) -> Phrase:

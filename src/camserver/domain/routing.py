@@ -7,13 +7,14 @@ the next message says how many there were. Nothing here reads rows or a clock.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from enum import StrEnum
 
 from camserver.base.errors import BadInput
 from camserver.domain.phrases import Phrase
+from camserver.domain.vocabulary import NO_EVENT, Vocabulary
 
 HOUR_MS = 3_600_000
 _TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
@@ -206,6 +207,20 @@ def hour_of(at_ms: int) -> int:
 def _is_hushed(quiet: Quiet, notice: Notice, zone: tzinfo, now_ms: int) -> bool:
     gets_through = quiet.through_severity is not None and notice.severity >= quiet.through_severity
     return not gets_through and is_quiet(quiet, zone, now_ms)
+
+
+def check_events(named: Collection[str] | None, vocabulary: Vocabulary) -> None:
+    """BadInput when a rule names a primary event that no event can have."""
+    known = [one for one in vocabulary.primary_events if one != NO_EVENT]
+    for one in named or ():
+        if one not in known:
+            listed = ", ".join(known)
+            raise BadInput(
+                f"the rule names the event {one!r}, which the active vocabulary has not; there are: {listed}",
+                reason="rule_event",
+                named=one,
+                known=listed,
+            )
 
 
 def parse_quiet(plain: Mapping[str, object] | None) -> Quiet | None:

@@ -27,7 +27,7 @@ from camserver.domain.vocabulary import NO_EVENT, UNKNOWN_EVENT, is_hazard
 # Tags that make a look untouchable: what they tell of is not explained by any box in the memory.
 _TELLING_TAGS = frozenset({"camera.offline", "camera.moved", "camera.occluded", "object_missing.suspected"})
 _TELLING_FAMILY = "behavior."
-_CAMERA_MOVED = "camera.moved"
+CAMERA_MOVED_TAG = "camera.moved"
 # Pictures in which a thing that is there may well not be seen.
 _BLIND_TAGS = frozenset({"camera.dark", "camera.glare", "camera.blur", "camera.occluded"})
 # What an analyzer calls by one name in one look, and by another in the next, e.g. when the camera turns to infrared.
@@ -168,7 +168,7 @@ def look_through(
         return stills, analysis
     if late:
         return stills, _without_stills(analysis, _moving_then(stills, analysis.boxes, captured_at, policy), policy)
-    if _CAMERA_MOVED in analysis.tags:
+    if CAMERA_MOVED_TAG in analysis.tags:
         return (), analysis  # every place means another spot now
     if analysis.detected and not analysis.boxes:
         return stills, analysis  # labels without places say nothing about what stays where it is
@@ -304,7 +304,8 @@ def _can_be_still(box: Box, policy: StationaryPolicy) -> bool:
     if box.label is None:
         return False
     label = box.label.strip().lower()
-    return bool(label) and not is_hazard(label) and label not in policy.never_labels
+    # The memory holds others under labels that begin so (see dwelling).
+    return bool(label) and label[0] != "@" and not is_hazard(label) and label not in policy.never_labels
 
 
 def _shared(a: Box | Still, b: Box | Still) -> float:

@@ -53,7 +53,7 @@ class NewCopy:
 
     tenant_id: int
     receiver_id: int
-    frame_id: int
+    frame_id: int | None  # of a clip: its event's best
     camera_key: int
     case_id: int | None
     external_id: str

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from camserver.base.errors import Conflict, NotFound
 from camserver.domain.cases import ITEMS_MAX, CaseState, ItemKind, holds_items
-from camserver.store import archive, audit
+from camserver.store import archive, archive_clips, audit
 from camserver.store.cameras import reach
 from camserver.store.cases import CaseRow, lock_case, require_reach
 from camserver.store.tx import Row, Scoped, Tx
@@ -65,6 +65,9 @@ async def add(tx: Scoped, case_uuid: str, kind: ItemKind, uuid: str, address: st
     )
     await _hold(tx, found, now_ms)
     await archive.archive_for_case(tx, case.case_id, case.case_uuid, await _frames_of(tx, found), now_ms)
+    if found.event is not None:
+        of_case = archive.Case(case.case_id, case.case_uuid)
+        await archive_clips.queue_for_case(tx, of_case, found.event["event_id"], now_ms)
     await _note(tx, case, "case_item_added", kind, found.object_uuid, address, now_ms)
     return True
 

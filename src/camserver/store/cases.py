@@ -13,6 +13,7 @@ import uuid_utils
 
 from camserver.base.errors import Conflict, Forbidden, NotFound
 from camserver.domain.cases import NOTES_MAX, CaseState, holds_items
+from camserver.domain.people import who_did
 from camserver.store import audit
 from camserver.store.cameras import public_camera_id, reach
 from camserver.store.tx import Row, Scoped
@@ -36,7 +37,7 @@ class CaseSummary:
     title: str
     state: str  # open, closed
     hold: bool
-    created_by: str  # login; empty for the command line
+    created_by: str  # login, or local admin for the command line
     created_at: int
     updated_at: int
     closed_at: int | None
@@ -87,7 +88,8 @@ class AuditEntry:
 
 
 _CASES = """
-SELECT c.case_id, c.case_uuid, c.title, c.state, c.hold, c.created_at, c.updated_at, c.closed_at, u.login,
+SELECT c.case_id, c.case_uuid, c.title, c.state, c.hold, c.created_by, c.created_at, c.updated_at, c.closed_at,
+  u.login,
   (SELECT count(*) FROM case_items i WHERE i.case_id = c.case_id) AS items,
   (SELECT count(*) FROM case_notes n WHERE n.case_id = c.case_id) AS notes
 FROM cases c LEFT JOIN users u ON u.user_id = c.created_by
@@ -199,16 +201,17 @@ async def add_note(tx: Scoped, case_uuid: str, body: str, address: str, now_ms: 
 async def notes(tx: Scoped, case_id: int) -> tuple[Note, ...]:
     """All notes of a case, oldest first."""
     rows = await tx.all(
-        "SELECT n.body, n.created_at, u.login FROM case_notes n LEFT JOIN users u ON u.user_id = n.user_id "
+        "SELECT n.body, n.created_at, n.user_id, u.login FROM case_notes n "
+        "LEFT JOIN users u ON u.user_id = n.user_id "
         f"WHERE n.tenant_id = :tenant_id AND n.case_id = :case_id ORDER BY n.note_id LIMIT {NOTES_MAX}",
         case_id=case_id,
     )
-    return tuple([Note(row["body"], row["login"] or "", row["created_at"]) for row in rows])
+    return tuple([Note(row["body"], who_did(row["user_id"], row["login"]), row["created_at"]) for row in rows])
 
 
 _ITEMS = """
 SELECT i.item_id, i.kind, i.object_uuid, i.happened_at, i.added_at, i.holds, c.camera_id, c.name AS camera_name,
-  s.name AS site, s.timezone, u.login,
+  s.name AS site, s.timezone, i.added_by, u.login,
   CASE WHEN i.kind = 'frame' THEN f.frame_id WHEN i.kind = 'event' THEN e.event_id ELSE k.clip_id END AS there
 FROM case_items i
 LEFT JOIN frames f ON i.kind = 'frame' AND f.frame_id = i.object_id
@@ -336,7 +339,7 @@ def _summary(row: Row) -> CaseSummary:
         title=row["title"],
         state=row["state"],
         hold=bool(row["hold"]),
-        created_by=row["login"] or "",
+        created_by=who_did(row["created_by"], row["login"]),
         created_at=row["created_at"],
         updated_at=row["updated_at"],
         closed_at=row["closed_at"],
@@ -355,7 +358,7 @@ def _item(row: Row) -> CaseItem:
         timezone=row["timezone"],
         happened_at=row["happened_at"],
         added_at=row["added_at"],
-        added_by=row["login"] or "",
+        added_by=who_did(row["added_by"], row["login"]),
         held=bool(row["holds"]),
         gone=row["there"] is None,
         item_id=row["item_id"],

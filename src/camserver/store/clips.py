@@ -16,7 +16,7 @@ from camserver.domain.clips import ASKED_WITHIN_MS, CLIP_SEC, UNSENT_MS, WAITED_
 from camserver.domain.links import may_be_linked
 from camserver.domain.people import Permission
 from camserver.domain.retention import Retention
-from camserver.store import errands, event_pages
+from camserver.store import archive_clips, errands, event_pages
 from camserver.store.cameras import reach
 from camserver.store.sql import Sql
 from camserver.store.tx import Row, Scoped, Tx
@@ -31,6 +31,7 @@ class ClipTerms:
     """What asking needs to know besides the rows."""
 
     clip_sec: float = CLIP_SEC  # of cameras without a number of their own
+    archives: bool = True  # whether clips are copied to archives
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,25 +143,31 @@ _INSERT = Sql(
 # ---------------------------------------------------------------------------------------------------------------
 
 
-async def settle(tx: Tx, now_ms: int) -> Settled:
-    """Takes over what the errands of clips have brought, and ends those that nobody will bring any more."""
+async def settle(tx: Tx, now_ms: int, archives: bool = True) -> Settled:
+    """Takes over what the errands of clips have brought, and ends those that nobody will bring any more.
+
+    `archives`: what is ready is copied to archives, where there are some.
+    """
     unsent_before = now_ms - UNSENT_MS
     due = await tx.all(_DUE, now_ms=now_ms, unsent_before=unsent_before)
     # Locked before it is looked at again: another dispatcher may settle the same ones.
     locked = await tx.all(_LOCK, clip_ids=[row["clip_id"] for row in due])
-    ready, none = 0, 0
+    ready: list[int] = []
+    none = 0
     for clip in await tx.all(_ASKED, clip_ids=[row["clip_id"] for row in locked]):
         errand = await tx.one(_ERRAND, errand_uuid=clip["errand_uuid"])
         if errand is not None and errand["state"] == "done" and errand["object_key"] is not None:
             await _take_over(tx, clip, errand)
-            ready += 1
+            ready.append(clip["clip_id"])
         elif (reason := _why_none(errand, now_ms, unsent_before)) is not None:
             await _give_up(tx, clip, errand, reason, now_ms)
             none += 1
         else:
             continue
         _tell(tx, clip, now_ms)
-    return Settled(ready, none)
+    if archives:
+        await archive_clips.queue(tx, ready, now_ms)
+    return Settled(len(ready), none)
 
 
 def _why_none(errand: Row | None, now_ms: int, unsent_before: int) -> NoClip | None:

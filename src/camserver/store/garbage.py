@@ -25,5 +25,18 @@ async def oldest(tx: Tx) -> tuple[Trash, ...]:
     return tuple(Trash(row["garbage_id"], row["object_key"]) for row in rows)
 
 
+async def count(tx: Tx, tenant_id: int) -> int:
+    row = await tx.one("SELECT count(*) AS n FROM garbage WHERE tenant_id = :tenant_id", tenant_id=tenant_id)
+    return 0 if row is None else int(row["n"])
+
+
+async def some_keys(tx: Tx, tenant_id: int) -> tuple[str, ...]:
+    rows = await tx.all(
+        f"SELECT object_key FROM garbage WHERE tenant_id = :tenant_id ORDER BY garbage_id LIMIT {BATCH}",
+        tenant_id=tenant_id,
+    )
+    return tuple(row["object_key"] for row in rows)
+
+
 async def forget(tx: Tx, garbage_ids: tuple[int, ...]) -> None:
     await tx.run("DELETE FROM garbage WHERE garbage_id IN (:garbage_ids...)", garbage_ids=list(garbage_ids))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from camserver.base.errors import Conflict, NotFound
 from camserver.domain.jobs import reason_of, reason_prefix
-from camserver.store import audit
+from camserver.store import audit, camera_filters
 from camserver.store.cameras import public_camera_id, reach
 from camserver.store.counts import RECENT_JOBS
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
@@ -71,6 +71,7 @@ _GIVEN_UP = " AND j.status IN ('dead','skipped')"
 async def page(tx: Scoped, wanted: JobFilter, before: str | None, limit: int) -> tuple[JobSummary, ...]:
     """Newest first, from behind the cursor."""
     _, job_id = (0, BEYOND) if before is None else parse_cursor(before)
+    await camera_filters.check_known(tx, wanted.camera_ids)
     clauses, params = _narrowed(wanted)
     rows = await tx.all(
         f"{_JOBS}{clauses} AND j.job_id < :before ORDER BY j.job_id DESC LIMIT :limit",
@@ -154,6 +155,7 @@ async def requeue(tx: Scoped, frame_uuid: str, address: str, now_ms: int) -> Job
 async def requeue_all(tx: Scoped, wanted: JobFilter, limit: int, address: str, now_ms: int) -> Requeued:
     """The same for those that fit, newest first, up to a bound."""
     limit = min(limit, REQUEUE_MAX)
+    await camera_filters.check_known(tx, wanted.camera_ids)
     clauses, params = _narrowed(wanted)
     rows = await tx.all(
         f"{_JOBS}{clauses}{_GIVEN_UP} ORDER BY j.job_id DESC LIMIT :limit",

@@ -156,6 +156,12 @@ async def was_told(tx: Tx, event_id: int, receiver_id: int, before_ms: int) -> b
     return row is not None
 
 
+async def was_told_of_incident(tx: Tx, incident_id: int, receiver_id: int, before_ms: int) -> bool:
+    """The same of any event of an incident."""
+    row = await tx.one(_TOLD_OF_INCIDENT, incident_id=incident_id, receiver_id=receiver_id, before_ms=before_ms)
+    return row is not None
+
+
 async def _recipients(tx: Tx, tenant_id: int, receiver_id: int | None, now_ms: int) -> tuple[Recipient, ...]:
     rows: Sequence[Row] = await tx.all(
         _RECIPIENTS,
@@ -221,6 +227,10 @@ FROM receivers r
 LEFT JOIN receiver_hours h ON h.receiver_id = r.receiver_id AND h.hour_at = :hour_at
 WHERE r.tenant_id = :tenant_id AND r.kind IN (:kinds...) AND (:receiver_id = 0 OR r.receiver_id = :receiver_id)
 ORDER BY r.receiver_id"""
+_TOLD_OF_INCIDENT = """
+SELECT d.delivery_id FROM events e JOIN deliveries d ON d.event_id = e.event_id
+WHERE e.incident_id = :incident_id AND d.receiver_id = :receiver_id AND d.kind = 'message' AND d.status = 'done'
+  AND d.reason <> 'back' AND d.finished_at < :before_ms LIMIT 1"""
 _TOLD = """
 SELECT delivery_id FROM deliveries
 WHERE event_id = :event_id AND receiver_id = :receiver_id AND kind = 'message' AND status = 'done'

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from camserver.domain.notices import NotifyPolicy
-from camserver.store import cooldowns
+from camserver.store import camera_filters, cooldowns
 from camserver.store.cameras import public_camera_id, reach
 from camserver.store.cooldowns import Reserved
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
@@ -70,6 +70,7 @@ async def page(
     """Messages of the sites in reach, newest first, from behind the cursor. Those about no site are the tenant's, so
     only whoever reaches all sites sees them."""
     at_ms, key = (BEYOND, BEYOND) if before is None else parse_cursor(before)
+    await camera_filters.check_known(tx, camera_ids)
     narrowed = " AND c.camera_id IN (:camera_ids...)" if camera_ids else ""
     rows = await tx.all(
         f"""{_PAGE}{narrowed}

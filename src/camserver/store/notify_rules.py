@@ -1,7 +1,8 @@
 """Rules of who is told of what (domain/routing.py): as people change them, and as the dispatcher reads them.
 
 People name sites, cameras and receivers by their public ids; rows hold the keys. A camera or receiver that is removed
-stays in the rules that name it, so that no rule silently becomes one for everybody or for nobody.
+stays in the rules that name it, so that no rule silently becomes one for everybody or for nobody. A rule decides also
+for what it does not name, so only somebody who reaches all sites writes one.
 """
 
 import json
@@ -57,6 +58,7 @@ async def get(tx: Scoped, rule_uuid: str) -> RuleSummary:
 
 async def add(tx: Scoped, values: RuleValues, address: str, now_ms: int) -> RuleSummary:
     """Adds a rule behind the others."""
+    tx.principal.require_all_sites()
     columns = await _columns(tx, values)
     await _lock(tx)
     last = await tx.one(
@@ -73,6 +75,7 @@ async def add(tx: Scoped, values: RuleValues, address: str, now_ms: int) -> Rule
 
 async def replace(tx: Scoped, rule_uuid: str, values: RuleValues, address: str, now_ms: int) -> RuleSummary:
     """The whole rule anew; its place stays."""
+    tx.principal.require_all_sites()
     columns = await _columns(tx, values)
     if not await tx.run(_UPDATE, rule_uuid=rule_uuid, now_ms=now_ms, **columns):
         raise _missing(rule_uuid)
@@ -81,6 +84,7 @@ async def replace(tx: Scoped, rule_uuid: str, values: RuleValues, address: str, 
 
 
 async def remove(tx: Scoped, rule_uuid: str, address: str, now_ms: int) -> None:
+    tx.principal.require_all_sites()
     found = await tx.run(
         "DELETE FROM notify_rules WHERE tenant_id = :tenant_id AND rule_uuid = :rule_uuid", rule_uuid=rule_uuid
     )
@@ -91,6 +95,7 @@ async def remove(tx: Scoped, rule_uuid: str, address: str, now_ms: int) -> None:
 
 async def reorder(tx: Scoped, rule_uuids: tuple[str, ...], address: str, now_ms: int) -> tuple[RuleSummary, ...]:
     """Puts the rules into this order. All of them must be named, so that two people can't undo each other unseen."""
+    tx.principal.require_all_sites()
     await _lock(tx)
     rows = await tx.all("SELECT rule_uuid FROM notify_rules WHERE tenant_id = :tenant_id ORDER BY position, rule_id")
     if sorted(row["rule_uuid"] for row in rows) != sorted(rule_uuids):

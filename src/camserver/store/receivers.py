@@ -117,6 +117,7 @@ async def get(tx: Scoped, receiver_uuid: str) -> StoredReceiver:
 
 
 async def add(tx: Scoped, new: NewReceiver, address: str, now_ms: int) -> StoredReceiver:
+    tx.principal.require_all_sites()
     count = await tx.one("SELECT count(*) AS found FROM receivers WHERE tenant_id = :tenant_id")
     if count is not None and count["found"] >= RECEIVERS_MAX:
         raise BadInput(f"there are {RECEIVERS_MAX} receivers already; remove one first", reason="receivers_full")
@@ -142,6 +143,7 @@ async def add(tx: Scoped, new: NewReceiver, address: str, now_ms: int) -> Stored
 
 
 async def change(tx: Scoped, receiver_uuid: str, wanted: ReceiverChange, address: str, now_ms: int) -> StoredReceiver:
+    tx.principal.require_all_sites()
     found = await get(tx, receiver_uuid)
     if wanted.name is not None:
         await _refuse_same_name(tx, wanted.name, receiver_uuid)
@@ -163,6 +165,7 @@ async def change(tx: Scoped, receiver_uuid: str, wanted: ReceiverChange, address
 
 async def remove(tx: Scoped, receiver_uuid: str, address: str, now_ms: int) -> None:
     """Removes a receiver. What was on its way to it is dead, what it got stays known."""
+    tx.principal.require_all_sites()
     found = await get(tx, receiver_uuid)
     for table in ("cooldowns", "receiver_hours", "archive_days"):
         await tx.run(
@@ -187,6 +190,7 @@ async def remove(tx: Scoped, receiver_uuid: str, address: str, now_ms: int) -> N
 
 async def queue_trial(tx: Scoped, receiver_uuid: str, delivery_uuid: str, address: str, now_ms: int) -> None:
     """Queues what shows whether a receiver works: a message, or for an archive a copy of nothing in particular."""
+    tx.principal.require_all_sites()
     found = await get(tx, receiver_uuid)
     new = NewDelivery(
         delivery_uuid=delivery_uuid,
@@ -239,6 +243,11 @@ async def version(tx: Tx) -> tuple[int, int, int]:
 async def everywhere(tx: Tx) -> tuple[StoredReceiver, ...]:
     """Those of all tenants."""
     return tuple(_stored(row) for row in await tx.all(f"{_SELECT} ORDER BY receiver_id"))
+
+
+async def stored_by_id(tx: Tx, receiver_id: int) -> StoredReceiver | None:
+    row = await tx.one(f"{_SELECT} WHERE receiver_id = :receiver_id", receiver_id=receiver_id)
+    return None if row is None else _stored(row)
 
 
 async def report(tx: Tx, reports: tuple[Report, ...]) -> None:

@@ -223,6 +223,14 @@ async def clip_page(tx: Tx, camera_key: int, after_at: int, before_ms: int) -> t
     return tuple([(row["begin_at"], _kept_clip(row)) for row in rows])
 
 
+async def clips_of(tx: Tx, event_ids: Sequence[int]) -> tuple[KeptClip, ...]:
+    """The clips that are there and go with these events."""
+    rows = await tx.all(
+        f"{_CLIPS} WHERE k.event_id IN (:event_ids...) AND k.state = 'ready'", event_ids=sorted(event_ids)
+    )
+    return tuple([_kept_clip(row) for row in rows])
+
+
 async def sweep_clips(
     tx: Tx, camera_key: int, clip_ids: Sequence[int], why: Why, policy: RetentionPolicy, now_ms: int
 ) -> Swept:

@@ -41,11 +41,12 @@ async def add(tx: Tx, token_hash: str, now_ms: int, *, alone: bool = False) -> b
 
 async def standing(tx: Tx, token_hash: str, now_ms: int) -> Standing:
     """Whether a link works now."""
-    if await users.admin_exists(tx):
-        return Standing.ADMIN_EXISTS
+    # The link first: whoever uses it makes the admin with it, so a used one is never seen without its admin.
     row = await tx.one(
         "SELECT created_at, used_at FROM setup_links WHERE token_hash = :token_hash", token_hash=token_hash
     )
+    if await users.admin_exists(tx):
+        return Standing.ADMIN_EXISTS
     if row is None:
         return Standing.UNKNOWN
     if setup_link_works(row["created_at"], row["used_at"], now_ms):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from camserver.base.zones import zone_of
 from camserver.domain.statistics import Bucket, Counts, by_day, by_hour
+from camserver.store import camera_filters
 from camserver.store.cameras import reach
 from camserver.store.tx import Scoped
 
@@ -21,6 +22,7 @@ class StatisticsFilter:
 
 async def read(tx: Scoped, wanted: StatisticsFilter, by: str) -> tuple[Bucket, ...]:
     """`by` is hour or day. Only hours in which something was counted are there."""
+    await camera_filters.check_known(tx, wanted.camera_ids)
     clauses, params = _narrowed(wanted)
     params |= {"from_ms": wanted.from_ms, "to_ms": wanted.to_ms, **reach(tx)}
     hours = [

@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 
 from camserver.domain.keeping import DAY_MS
 from camserver.domain.retention import RetentionPolicy
-from camserver.store.cameras import reach
 from camserver.store.sql import Sql
-from camserver.store.tx import Row, Scoped, Tx
+from camserver.store.tx import Row, Tx
 
 PAGE = 500
+# Old records are counted up to so many, for people who ask what would go.
+COUNTED_MAX = 100_000
 # A removed camera's leases are remembered for so long even without evidence: a worker may come back with its looks.
 REMOVED_KEPT_DAYS = 30
 # When a round is wanted out of its turn, and when the last one ended: rows of `settings`, of the installation.
@@ -117,6 +118,23 @@ async def prune(tx: Tx, what: str, tenant_id: int, cutoff: int) -> int:
     return await tx.run(f"DELETE FROM {aged.table} WHERE {aged.key} IN (:keys...)", keys=keys) if keys else 0
 
 
+async def count_aged(tx: Tx, what: str, tenant_id: int, cutoff: int) -> int:
+    """How many records `prune` would delete in the end, up to a bound."""
+    return await _counted(tx, AGED[what].find, tenant_id=tenant_id, cutoff=cutoff)
+
+
+async def count_old_deliveries(tx: Tx, tenant_id: int, status: str, finished_before: int) -> int:
+    """The same of deliveries; those whose parts are younger go later, and are counted all the same."""
+    return await _counted(
+        tx, _OVER_DELIVERIES, tenant_id=tenant_id, status=status, cutoff=finished_before, before=finished_before
+    )
+
+
+async def _counted(tx: Tx, find: str, **params: object) -> int:
+    row = await tx.one(f"SELECT count(*) AS n FROM ({find} LIMIT {COUNTED_MAX}) found", **params)
+    return 0 if row is None else int(row["n"])
+
+
 async def prune_deliveries(tx: Tx, status: str, finished_before: int) -> int:
     """Deletes deliveries that are over. What fanned out goes after its parts, and a sent message after its record."""
     rows = await tx.all(OLD_DELIVERIES, status=status, cutoff=finished_before, finished_before=finished_before)
@@ -201,11 +219,11 @@ async def count_usage(tx: Tx, camera_key: int, now_ms: int) -> tuple[Usage, ...]
     found: dict[str, list[Usage]] = {}
     for sql in (_FRAME_USAGE, _CLIP_USAGE):
         for row in await tx.all(sql, camera_key=camera_key, since=since):
-            found.setdefault(row["retention_class"], []).append(_usage(row))
+            found.setdefault(row["retention_class"], []).append(usage_of(row))
     return tuple([together(name, parts) for name, parts in sorted(found.items())])
 
 
-def _usage(row: Row) -> Usage:
+def usage_of(row: Row) -> Usage:
     pictures, taken, day_bytes = (int(row[name] or 0) for name in ("pictures", "bytes", "day_bytes"))
     return Usage(row["retention_class"], pictures, taken, day_bytes, row["oldest_at"])
 
@@ -295,6 +313,9 @@ WHERE d.status = :status AND d.available_at < :cutoff AND d.finished_at < :finis
   AND NOT EXISTS (SELECT 1 FROM deliveries p WHERE p.parent_id = d.delivery_id)
   AND NOT EXISTS (SELECT 1 FROM notifications n WHERE n.delivery_id = d.delivery_id)
 ORDER BY d.available_at, d.delivery_id LIMIT {PAGE}"""
+_OVER_DELIVERIES = """
+SELECT delivery_id FROM deliveries
+WHERE status = :status AND available_at < :cutoff AND finished_at < :before AND tenant_id = :tenant_id"""
 _FRAME_USAGE = """
 SELECT retention_class, count(*) AS pictures, sum(COALESCE(infer_bytes, 0) + COALESCE(full_bytes, 0)) AS bytes,
   sum(CASE WHEN captured_at < :since THEN 0 ELSE COALESCE(infer_bytes, 0) + COALESCE(full_bytes, 0) END) AS day_bytes,
@@ -316,76 +337,3 @@ ON CONFLICT (tenant_id, name) DO UPDATE SET value = excluded.value, updated_at =
 INSERT INTO settings (tenant_id, name, value, updated_at) VALUES (:tenant_id, :name, :value, :now_ms)
 ON DUPLICATE KEY UPDATE value = VALUES(value), updated_at = VALUES(updated_at)""",
 )
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# For people
-# ---------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ShownUsage:
-    camera_id: str
-    camera_name: str
-    removed: bool
-    usage: Usage
-    counted_at: int
-
-
-@dataclass(frozen=True, slots=True)
-class OwnCamera:
-    camera_key: int
-    camera_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class ShownReport:
-    at: int
-    what: str
-    count: int
-    bytes: int
-    reason: str
-
-
-async def own_cameras(tx: Scoped) -> tuple[OwnCamera, ...]:
-    """The cameras in reach, removed ones too."""
-    rows = await tx.all(
-        "SELECT camera_key, camera_id FROM cameras WHERE tenant_id = :tenant_id "
-        "AND (:all_sites = 1 OR site_id IN (:site_ids...)) ORDER BY camera_id LIMIT 10000",
-        **reach(tx),
-    )
-    return tuple([OwnCamera(row["camera_key"], row["camera_id"]) for row in rows])
-
-
-async def shown_usage(tx: Scoped) -> tuple[ShownUsage, ...]:
-    """What the cameras in reach take, as it was last counted."""
-    rows = await tx.all(
-        "SELECT u.retention_class, u.pictures, u.bytes, u.day_bytes, u.oldest_at, u.counted_at, c.camera_id, c.name, "
-        "c.deleted_at FROM camera_usage u JOIN cameras c ON c.camera_key = u.camera_key "
-        "WHERE u.tenant_id = :tenant_id AND (:all_sites = 1 OR c.site_id IN (:site_ids...)) "
-        "ORDER BY c.camera_id, u.retention_class LIMIT 30000",
-        **reach(tx),
-    )
-    return tuple(
-        [
-            ShownUsage(row["camera_id"], row["name"], row["deleted_at"] is not None, _usage(row), row["counted_at"])
-            for row in rows
-        ]
-    )
-
-
-async def shown_reports(tx: Scoped, limit: int) -> tuple[ShownReport, ...]:
-    rows = await tx.all(
-        "SELECT at, what, count, bytes, reason FROM sweep_reports WHERE tenant_id = :tenant_id "
-        "ORDER BY at DESC, report_id DESC LIMIT :limit",
-        limit=limit,
-    )
-    return tuple([ShownReport(row["at"], row["what"], row["count"], row["bytes"], row["reason"]) for row in rows])
-
-
-async def swept_bytes(tx: Scoped, since_ms: int) -> int:
-    row = await tx.one(
-        "SELECT sum(bytes) AS bytes FROM sweep_reports WHERE tenant_id = :tenant_id AND at >= :since_ms",
-        since_ms=since_ms,
-    )
-    return 0 if row is None or row["bytes"] is None else int(row["bytes"])

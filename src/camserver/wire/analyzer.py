@@ -153,7 +153,7 @@ def check_content_type(header: str) -> None:
 def _checked(kind: type[Checked], body: bytes) -> Checked:
     try:
         # As text: given bytes, the parser would guess at other encodings, which JSON between programs never has.
-        document: Any = json.loads(body.decode("utf-8"), object_pairs_hook=_without_repeats)
+        document: Any = _DECODER.decode(body.decode("utf-8"))
     except RecursionError:
         raise BrokenAnswer("the analyzer's answer is nested too deeply") from None
     except ValueError as error:
@@ -174,6 +174,10 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise BrokenAnswer(f"the analyzer's answer has {twice[:128]!r} twice")
     return document
+
+
+# Made once: `json.loads` with a hook makes one for each answer.
+_DECODER = json.JSONDecoder(object_pairs_hook=_without_repeats)
 
 
 def _check_echoes(answer: AnalyzeAnswer, camera_id: str, captured_at_ms: int, request_id: str) -> None:

@@ -1,18 +1,21 @@
 """Pure parts of the clients: finding JSON, waits, prices, and errors that only a body tells apart."""
 
 import json
+from datetime import date
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from camserver.base.errors import BadSettings
 from camserver.clients.llm.answers import count, object_in, part, picture_type, retry_after_sec
 from camserver.clients.llm.anthropic import Anthropic
 from camserver.clients.llm.gemini import Gemini
 from camserver.clients.llm.openai import OpenAi
-from camserver.clients.llm.opening import PROVIDERS
-from camserver.clients.llm.prices import Price, price_of
+from camserver.clients.llm.opening import PROVIDERS, configured_price, refuse_unpriced
+from camserver.clients.llm.prices import Price, as_of, known_models, price_of
 from camserver.clients.llm.questions import LlmErrorKind, Usage
+from camserver.config import load
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -114,3 +117,41 @@ def test_prices() -> None:
     assert price_of("openai", "somebody/else") is None
     assert price_of("gemini", "gpt-5") is None
     assert Price(0.75, 4.5).cost_micro(Usage(1000, 200)) == 1650
+
+
+@pytest.mark.parametrize("provider", ["openai", "gemini", "anthropic"])
+def test_every_maker_has_dated_prices_and_its_usual_model_is_priced(provider: str) -> None:
+    date.fromisoformat(as_of(provider))
+    assert len(known_models(provider)) >= 7
+    assert "as_of" not in known_models(provider)
+    usual = load(None, {"CAMSERVER_LLM_PROVIDER": provider}).llm
+    assert configured_price(usual) is not None
+    for model in known_models(provider):
+        price = price_of(provider, model)
+        assert price is not None
+        assert 0 < price.tokens_in < price.tokens_out < 1000
+
+
+UNKNOWN = {"CAMSERVER_LLM_PROVIDER": "openai", "CAMSERVER_LLM_MODEL": "gpt-99"}
+BUDGET = {"CAMSERVER_LLM_DAILY_COST_USD": "2"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "refused"),
+    [
+        (UNKNOWN | BUDGET, True),
+        (UNKNOWN, False),
+        (UNKNOWN | BUDGET | {"CAMSERVER_LLM_PRICE_IN": "1", "CAMSERVER_LLM_PRICE_OUT": "2"}, False),
+        (UNKNOWN | BUDGET | {"CAMSERVER_LLM_MODEL": "gpt-6-luna"}, False),
+        (BUDGET | {"CAMSERVER_LLM_PROVIDER": "openai", "CAMSERVER_LLM_BASE_URL": "http://127.0.0.1:1/v1"}, True),
+        (BUDGET, False),
+    ],
+)
+def test_a_budget_for_a_model_without_a_price_is_refused(environ: dict[str, str], refused: bool) -> None:
+    chosen = load(None, environ).llm
+    if not refused:
+        refuse_unpriced(chosen)
+        return
+    with pytest.raises(BadSettings, match=r"llm\.price_in and llm\.price_out") as error:
+        refuse_unpriced(chosen)
+    assert ("gpt-6-luna" in error.value.message) == (chosen.base_url is None), "those that have one are named"

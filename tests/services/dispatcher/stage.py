@@ -31,7 +31,7 @@ from camserver.store.first_start import prepare_store
 from tests.fakes.analyzer import FakeAnalyzer, Seen
 from tests.rig.clock import ManualClock
 from tests.rig.pictures import jpeg
-from tests.rig.polling import poll_async
+from tests.rig.polling import TIMEOUT_SEC, poll_async
 from tests.store.scenery import NOW_MS, Scene, furnish, look, recorded
 
 P = ParamSpec("P")
@@ -53,6 +53,7 @@ class StageClock(ManualClock):
         super().__init__(NOW_MS)
         self.turns = 0
         self._loops: WeakSet[asyncio.Task[Any]] = WeakSet()
+        self._turned: asyncio.Future[None] | None = None
 
     async def sleep(self, seconds: float) -> None:
         if seconds > LOOKING_SEC:
@@ -62,6 +63,8 @@ class StageClock(ManualClock):
             self._loops.add(task)
         await asyncio.sleep(0.003)
         self.turns += 1
+        if self._turned is not None and not self._turned.done():
+            self._turned.set_result(None)
 
     async def _rest(self) -> None:
         """Loops that look again and again never come to rest; `some_turns` is how a test waits for them."""
@@ -72,11 +75,15 @@ class StageClock(ManualClock):
         """Lets every loop look several times: for tests that something does *not* happen."""
         alive = sum(not task.done() for task in self._loops)
         enough = self.turns + count * max(1, alive // LOOPS)
-
-        async def reached() -> bool:
-            return self.turns >= enough
-
-        await poll_async(reached, f"{count} turns of the dispatcher's loops")
+        try:
+            async with asyncio.timeout(TIMEOUT_SEC):
+                while self.turns < enough:
+                    self._turned = asyncio.get_running_loop().create_future()
+                    await self._turned
+        except TimeoutError:
+            raise TimeoutError(
+                f"{enough - self.turns} of {count} turns of the dispatcher's loops are missing"
+            ) from None
 
 
 class SkewedClock:
@@ -195,7 +202,7 @@ class Stage:
                 raise AssertionError("the dispatcher ended by itself")
         finally:
             task.cancel()
-            await asyncio.wait([task])
+            await _must_end(task)
 
     async def pass_time(self, total_sec: int, step_sec: int, *, settling: bool = False) -> None:
         """Moves the clock in steps, and lets every loop do what each step brings.
@@ -220,6 +227,23 @@ class Stage:
             return condition()
 
         await poll_async(moved_on, what)
+
+    async def pass_time_until_found(self, probe: Callable[[], Awaitable[bool]], what: str, step_sec: int = 5) -> None:
+        """The same for what the store has to be asked; no time passes where it is so already."""
+
+        async def moved_on() -> bool:
+            if await probe():
+                return True
+            await self.pass_time(step_sec, step_sec)
+            return False
+
+        await poll_async(moved_on, what)
+
+    async def pass_time_until_nothing_waits(self, step_sec: int = 5) -> None:
+        await self.pass_time_until_found(self._nothing_waits, "no unfinished job", step_sec)
+
+    async def _nothing_waits(self) -> bool:
+        return not set(await self.counts()) & {"queued", "delayed", "running"}
 
     async def _none_runs(self) -> bool:
         return "running" not in await self.counts()
@@ -273,10 +297,24 @@ class Stage:
             await self.until_nothing_waits()
 
     async def until_nothing_waits(self) -> None:
-        async def reached() -> bool:
-            return not set(await self.counts()) & {"queued", "delayed", "running"}
+        await poll_async(self._nothing_waits, "no unfinished job")
 
-        await poll_async(reached, "no unfinished job")
+
+async def _must_end(task: asyncio.Task[None]) -> None:
+    """A loop that forgets that it was told to stop would be waited for without end."""
+    ended, _ = await asyncio.wait([task], timeout=TIMEOUT_SEC)
+    if not ended:
+        left = "\n".join(_whereabouts(one) for one in asyncio.all_tasks())
+        raise AssertionError(f"the dispatcher did not stop; these tasks are left:\n{left}")
+
+
+def _whereabouts(task: asyncio.Task[Any]) -> str:
+    """Where it waits, from the outermost call to the innermost."""
+    calls, inner = [], task.get_coro()
+    while (frame := getattr(inner, "cr_frame", None)) is not None:
+        calls.append(f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}")
+        inner = getattr(inner, "cr_await", None)
+    return f"{task.get_name()} ({task.cancelling()} cancellations): {' > '.join(calls)} > {inner!r}"
 
 
 async def _is_up(task: asyncio.Task[None], ready: Ready) -> bool:

@@ -64,10 +64,7 @@ async def test_one_dead_of_three_costs_no_job_an_attempt(stage: Stage, three: li
     await three[1].refuse()
     await some_looks(stage, 36)
     async with stage.dispatcher():
-        for _ in range(30):
-            if await stage.counts() == {"done": 36}:
-                break
-            await stage.pass_time(3, 1)
+        await stage.pass_time_until_nothing_waits(1)
         await stage.until_status(done=36)
         asked = [len(fake.analyses()) for fake in three]
         assert asked[1] == 0

@@ -42,11 +42,11 @@ class DyingStore(StoreProxy):
 
 async def work_off(stage: Stage, done: int) -> None:
     """Until all that the dead one held came back and is done."""
-    for _ in range(40):
-        if await stage.counts() == {"done": done}:
-            break
-        await stage.pass_time(10, 5)
-    await stage.until_status(done=done)
+
+    async def all_done() -> bool:
+        return await stage.counts() == {"done": done}
+
+    await stage.pass_time_until_found(all_done, f"{done} jobs done")
 
 
 async def check_everything_is_there_once(stage: Stage, looks: int) -> None:
@@ -59,7 +59,7 @@ async def check_everything_is_there_once(stage: Stage, looks: int) -> None:
 
 
 @pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("last", ["claim", "backgrounds", "apply", "fail", "renew", "promote_delayed"])
+@pytest.mark.parametrize("last", ["claim", "apply", "fail", "renew", "promote_delayed"])
 async def test_a_dispatcher_dies_at_a_step(stage: Stage, last: str, is_done: bool) -> None:
     if last == "fail":
         stage.analyzer.add_fault(Rule(Fault.answer_status(500), times=2))
@@ -72,11 +72,8 @@ async def test_a_dispatcher_dies_at_a_step(stage: Stage, last: str, is_done: boo
     async with stage.dispatcher(dying):
         if last == "renew":
             await until(lambda: stage.analyzer.in_flight == CAMERAS, "analyses under way")
-        for _ in range(10):
-            if dying.is_dead:
-                break
-            await stage.pass_time(5, 5)
-        await until(lambda: dying.is_dead, "the death")
+        if not dying.is_dead:
+            await stage.pass_time_until(lambda: dying.is_dead, "the death", 5)
     stage.analyzer.heal()
     async with stage.dispatcher():
         await work_off(stage, 2 * CAMERAS)
@@ -122,11 +119,7 @@ async def test_a_clock_that_is_far_ahead_takes_jobs_away_but_nothing_is_done_twi
             analyzer.heal()
             await until(lambda: analyzer.in_flight == 0, "the first answers")
             await stage.pass_time(5, 5)
-        for _ in range(100):
-            if not set(await stage.counts()) & {"queued", "delayed", "running"}:
-                break
-            await stage.pass_time(10, 5)
-        await stage.until_nothing_waits()
+        await stage.pass_time_until_nothing_waits()
     done = (await stage.counts()).get("done", 0)
     assert len(await stage.rows("SELECT frame_id FROM frames WHERE analyzed = 1")) == done
     assert sum(event["frame_count"] for event in await stage.events()) == done

@@ -160,6 +160,32 @@ async def test_within_the_cooldown_it_is_counted_and_told_later(telling: Stage, 
 
 
 @on_one_database
+async def test_to_a_new_receiver_what_goes_on_begins(telling: Stage, slack: FakeSlack) -> None:
+    await add_slack(telling, slack)
+    async with telling.dispatcher():
+        await seen(telling, 0)
+        await add_slack(telling, slack, name="Night")
+        for after_sec in (60, 120, 180, 240, 300):
+            await seen(telling, after_sec)
+    first, *rest = texts(slack)
+    assert "[Ongoing]" not in first
+    assert sorted("[Ongoing]" in text for text in rest) == [False, True], "new to one, known to the other"
+
+
+@on_one_database
+async def test_a_push_message_that_nobody_subscribed_to_is_suppressed(telling: Stage) -> None:
+    await add_receiver(telling, "push", "Browsers", {}, {})
+    async with telling.dispatcher():
+        await seen(telling, 0)
+    (row,) = await telling.rows("SELECT status, last_error FROM deliveries WHERE kind = 'message'")
+    assert (row["status"], row["last_error"]) == ("suppressed", "nobody_subscribed")
+    assert await telling.rows("SELECT * FROM notifications") == []
+    (row,) = await telling.rows("SELECT sent FROM receiver_hours") or ({"sent": 0},)
+    assert row["sent"] == 0, "whoever subscribes a moment later is told of what comes next"
+    assert all(row["until"] <= telling.clock.now_ms() for row in await telling.rows("SELECT until FROM cooldowns"))
+
+
+@on_one_database
 async def test_a_rise_in_severity_does_not_wait(telling: Stage, slack: FakeSlack) -> None:
     await add_slack(telling, slack)
     async with telling.dispatcher():

@@ -1,6 +1,6 @@
 """What is away, slow, full or broken costs time, never a job; what is wrong with one job costs that job only."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -137,6 +137,9 @@ class AwayObjects:
         if self.is_away:
             raise Unavailable("the disk is away")
         return await self.real.get(key)
+
+    async def get_each(self, keys: Sequence[str]) -> list[bytes | None]:
+        return [None] * len(keys) if self.is_away else await self.real.get_each(keys)
 
     async def get_range(self, key: str, begin: int, length: int) -> bytes:
         return (await self.get(key))[begin : begin + length]

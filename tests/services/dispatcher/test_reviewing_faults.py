@@ -17,7 +17,7 @@ from tests.services.dispatcher.test_faults import Countdown, FailingStore
 UNKNOWN = Seen("unknown", ("reason.unknown_activity",), confidence=0.4)
 # A call of the store that fails, or a trick of the model, one a round.
 FAULTS = ("find_subject", "reserve", "settle", "reset", "cut", "overloaded", "prose", "garbage")
-ROUND_SEC = 700
+ROUND_SEC = 690
 
 
 @pytest.fixture
@@ -38,14 +38,13 @@ async def reviews(stage: Stage) -> list[dict[str, Any]]:
 
 
 async def until_reviewed(stage: Stage, count: int) -> None:
-    for _ in range(60):
+    async def is_so() -> bool:
         unfinished = await stage.rows(
             "SELECT 1 AS one FROM deliveries WHERE kind = 'llm_review' AND status IN ('queued','delayed','running')"
         )
-        if not unfinished and len(await reviews(stage)) >= count:
-            return
-        await stage.pass_time(10, 10)
-    raise AssertionError(await stage.rows("SELECT * FROM deliveries"))
+        return not unfinished and len(await reviews(stage)) >= count
+
+    await stage.pass_time_until_found(is_so, f"{count} reviews", 10)
 
 
 @pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
@@ -64,7 +63,7 @@ async def test_every_unknown_event_gets_one_review_whatever_fails(stage: Stage, 
             await stage.look(0, UNKNOWN)
             await stage.until_nothing_waits()
             await until_reviewed(stage, number)
-            await stage.pass_time(ROUND_SEC, 20)
+            await stage.pass_time(ROUND_SEC, 30)
     assert {"find_subject", "reserve", "settle"} <= set(countdown.struck)
     found = await reviews(stage)
     events = await stage.events()

@@ -177,11 +177,13 @@ async def test_a_running_dispatcher_makes_it_and_a_webhook_gets_it(stage: Stage)
         sealed = seal(key, principal.tenant_id, secrets_of("r1"), json.dumps({"url": hook.url}).encode())
         new = NewReceiver("r1", "hook", "webhook", '{"summaries": true}', sealed, "en", None)
         await stage.store.as_(principal).write(receivers.add, new, "", stage.clock.now_ms())
-        for _ in range(200):
-            if hook.received:
-                break
+
+        async def received_later() -> bool:
             await stage.clock.advance(10 * 60_000)
             await stage.clock.some_turns(6)
+            return bool(hook.received)
+
+        await stage.until(received_later, "a summary at the webhook")
     (received,) = hook.received
     assert (received.body["kind"], received.body["language"]) == ("summary", "en")
     assert received.body["title"].startswith("main: summary of 2027-01-15")

@@ -1,18 +1,19 @@
 """Who gets in: hosts, origins, CSRF, the local admin token, and that every route says whom it is for."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from camserver.base.errors import Bug
-from camserver.domain.people import PERMISSIONS, Permission, Role
+from camserver.domain.people import PERMISSIONS, TENANT_WIDE, Permission, Role
 from camserver.services.web.access import Gate
 from camserver.services.web.app import build_api
 from camserver.services.web.edge import BODY_MAX_BYTES
 from camserver.services.web.openapi import described
 from camserver.services.web.routing import GuardedRoute, GuardedSocket
-from camserver.store import Store, Tx
+from camserver.store import Store, Tx, sessions
 from tests.rig.clock import ManualClock
 from tests.services.web.rig import LOGIN, PASSWORD, RunningWeb, running_web
 
@@ -112,6 +113,39 @@ async def test_a_permission_is_required_and_not_only_a_sign_in(web: RunningWeb) 
 
 async def set_role(tx: Tx, role: str) -> None:
     await tx.run("UPDATE users SET role = :role", role=role)
+
+
+UNSAFE = {"POST", "PATCH", "DELETE"}
+# These keep within the caller's sites by themselves, see delivery_pages.
+WITHIN_SITES = {("POST", "/api/deliveries/requeue"), ("POST", "/api/deliveries/{delivery_uuid}/requeue")}
+
+
+def test_only_these_routes_of_tenant_wide_permissions_are_for_some_sites() -> None:
+    assert {(method_of(route), route.path) for route in ROUTES if route.within_sites} == WITHIN_SITES
+
+
+@pytest.mark.parametrize("role", [Role.TENANT_ADMIN, Role.SYSTEM_ADMIN])
+async def test_who_reaches_some_sites_changes_nothing_that_holds_for_all(
+    web: RunningWeb, role: Role, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = await web.owner()
+    await web.store.write(set_role, role.value)
+    whole = sessions._principal
+    for site_ids in (frozenset[int](), frozenset({1}), frozenset({1, 2})):
+        monkeypatch.setattr(sessions, "_principal", lambda row, s=site_ids: replace(whole(row), site_ids=s))
+        for route in ROUTES:
+            method = method_of(route)
+            if route.needs not in TENANT_WIDE or method not in UNSAFE:
+                continue
+            reply = await owner.ask(method, concrete(route.path), {} if method != "DELETE" else None)
+            refused = reply.status == 403 and reply.body["details"].get("reason") == "whole_tenant"
+            if role is Role.TENANT_ADMIN and route.needs is Permission.MANAGE_SYSTEM:
+                assert reply.status == 403
+            else:
+                assert refused == ((method, route.path) not in WITHIN_SITES), (method, route.path)
+        assert (await owner.get("/api/notify/rules")).status == 200, "reading stays"
+    monkeypatch.setattr(sessions, "_principal", whole)
+    assert (await owner.post("/api/notify/rules", {"name": "rule"})).status == 201
 
 
 ORIGINS: list[tuple[dict[str, str], int]] = [

@@ -352,11 +352,29 @@ async def test_retention_tells_what_is_kept_and_what_would_go(web_on_each: Runni
     assert status["days"]["frames"] == 14
     assert (status["kept"], status["sweeps"], status["round_ended_at"]) == ([], [], None)
     assert status["free_bytes"] > 0
+    assert status["counted_at"] is None
+    counted = (await owner.get("/api/retention?now=true")).body
+    assert counted["counted_at"] == web.clock.now_ms()
+    assert [(one["camera_id"], one["kept"][0]["pictures"]) for one in counted["cameras"]] == [("cam_1", 4)]
+    assert counted["kept"][0]["bytes"] == 6 * len(PICTURE) + len(CLIP)
     assert (await owner.get("/api/retention/preview")).body["frames"] == 0
     await web.store.write(execute, "UPDATE frames SET captured_at = captured_at - :ago", {"ago": 40 * 86_400_000})
     preview = (await owner.get("/api/retention/preview")).body
     # The newest picture of the camera stays.
-    assert (preview["frames"], preview["bytes"]) == (2, 4 * len(PICTURE))
+    all_bytes = 4 * len(PICTURE) + len(CLIP)
+    assert (preview["frames"], preview["bytes"], preview["whole"]) == (2, all_bytes, True)
+    assert preview["cameras"] == [{"camera_id": "cam_1", "count": 3, "bytes": all_bytes}]
+    aged = [
+        {"what": "clips", "reason": "age", "count": 1, "bytes": len(CLIP)},
+        {"what": "frames", "reason": "age", "count": 2, "bytes": 4 * len(PICTURE)},
+    ]
+    assert preview["going"] == aged
+    trash = "INSERT INTO garbage (tenant_id, object_key, created_at) SELECT tenant_id, :key, 0 FROM cameras"
+    await web.store.write(execute, trash, {"key": CLIP_KEY})
+    preview = (await owner.get("/api/retention/preview")).body
+    binned = {"what": "garbage", "reason": "unlinked", "count": 1, "bytes": len(CLIP)}
+    assert preview["going"] == [*aged, binned]
+    assert preview["bytes"] == all_bytes + len(CLIP)
     asked = await owner.post("/api/retention/run", None)
     assert (asked.status, asked.body) == (202, {"asked_at": web.clock.now_ms()})
     assert (await owner.get("/api/retention")).body["round_wanted_at"] == web.clock.now_ms()

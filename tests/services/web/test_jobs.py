@@ -11,8 +11,8 @@ from tests.store.people_rows import FrameRow, add_frame, audit_rows
 
 CAMERA = {"camera_id": "cam_1", "name": "Gate", "source": {"url": "test://moving"}}
 ERRORS = (
-    "bad_request: bad_request: no picture",
-    "broken_answer in attempt 5 of 5: broken_answer: nonsense",
+    "bad_request: no picture",
+    "broken_answer in attempt 5 of 5: nonsense",
     "older than 86400 s",
 )
 
@@ -57,6 +57,10 @@ async def test_jobs_are_listed_and_counted(web_on_each: RunningWeb) -> None:
     narrowed = (await owner.get("/api/jobs?camera_id=cam_1&reason=too_old")).body
     assert [job["frame_uuid"] for job in narrowed["jobs"]] == ["f2"]
     assert narrowed["next_before"] is None
+    unknown = await owner.get("/api/jobs?camera_id=cam_1&camera_id=cam_9")
+    assert (unknown.status, unknown.body["details"]["camera_id"]) == (404, "cam_9")
+    unknown = await owner.post("/api/jobs/requeue", {"camera_ids": ["cam_9"]})
+    assert (unknown.status, unknown.body["details"]["camera_id"]) == (404, "cam_9")
     counts = (await owner.get("/api/jobs/counts")).body
     assert (counts["statuses"]["dead"], counts["statuses"]["skipped"]) == (2, 1)
     assert counts["reasons"] == {"bad_request": 1, "broken_answer": 1, "too_old": 1}
@@ -100,6 +104,9 @@ async def test_how_the_analyzers_stand(web_on_each: RunningWeb) -> None:
             "latency_ms": None, "last_error": "connection: refused", "seen_at": web.clock.now_ms(),
         }
     ]  # fmt: skip
+    await web.clock.advance(61_000)
+    assert (await owner.get("/api/jobs/status")).body["analyzers"] == [], "a dispatcher that is not heard of any more"
+    await web.store.write(analyzers.report, "host:1:ab", (seen,), web.clock.now_ms())
     await web.store.write(set_role, Role.TENANT_ADMIN.value)
     (shown,) = (await owner.get("/api/jobs/status")).body["analyzers"]
     assert (shown["dispatcher"], shown["url"], shown["last_error"], shown["state"]) == (None, None, None, "away")

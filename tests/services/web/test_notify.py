@@ -61,6 +61,8 @@ async def test_rules_are_written_changed_ordered_and_removed(web_on_each: Runnin
         ({"camera_ids": ["nowhere"]}, 400),
         ({"receivers": ["nobody"]}, 400),
         ({"sites": ["nowhere"]}, 404),
+        ({"primary_events": ["human", "unicorn"]}, 400),
+        ({"primary_events": ["none"]}, 400),
         ({"camera_ids": []}, 400),
         ({"min_severity": 4}, 400),
         ({"quiet": {"from": "7:00", "to": "08:00"}}, 400),
@@ -74,6 +76,15 @@ async def test_a_rule_that_makes_no_sense_is_refused(web: RunningWeb, values: di
     reply = await owner.post("/api/notify/rules", {"name": "rule", **values})
     assert reply.status == status, reply.content
     assert (await owner.get("/api/notify/rules")).body == {"rules": []}
+
+
+async def test_an_event_that_there_is_not_is_named_with_those_there_are(web: RunningWeb) -> None:
+    owner = await web.owner()
+    asked = {"name": "rule", "primary_events": ["humna"]}
+    refused = await owner.post("/api/notify/rules", asked, headers={"Accept-Language": "en"})
+    assert "'humna'" in refused.body["message"]
+    assert "human, animal, vehicle, hazard, camera_issue" in refused.body["message"]
+    assert refused.body["details"]["reason"] == "rule_event"
 
 
 async def test_a_preview_says_who_is_told_and_why_not(web_on_each: RunningWeb) -> None:
@@ -168,5 +179,6 @@ async def test_sent_messages_are_listed_newest_first(web_on_each: RunningWeb) ->
     assert rest["next_before"] is None
     one_camera = (await owner.get("/api/notifications?camera_id=cam_1")).body
     assert len(one_camera["notifications"]) == 4
-    assert (await owner.get("/api/notifications?camera_id=cam_2")).body["notifications"] == []
+    unknown = await owner.get("/api/notifications?camera_id=cam_2")
+    assert (unknown.status, unknown.body["details"]["camera_id"]) == (404, "cam_2")
     assert (await owner.get("/api/notifications?before=nonsense")).status == 400

@@ -15,6 +15,8 @@ from tests.rig.clock import ManualClock
 from tests.services.web.rig import LOGIN, PASSWORD, Reply, RunningWeb, running_web
 from tests.store.people_rows import HOUR_MS, add_user, audit_rows, disable_user
 
+PASSWORDS_IN_EARNEST = True
+
 
 def cookie_of(reply: Reply, name: str) -> "Morsel[str]":
     jar: SimpleCookie = SimpleCookie()

@@ -33,7 +33,8 @@ PAUSE_SEC = 0.5
 SETTINGS: dict[str, dict[str, object]] = {
     "looks": {
         "polling_interval_sec": 1,
-        "connect_timeout_sec": 20.0,  # for slow machines
+        # A camera that hangs is given up only after two of these.
+        "connect_timeout_sec": 8.0,
         "down_after_silence_sec": 3,
         "down_report_after_sec": 1,
     },

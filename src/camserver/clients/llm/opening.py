@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from camserver.base.errors import BadSettings
 from camserver.base.secrets import Secret
 from camserver.clients.llm.anthropic import Anthropic
 from camserver.clients.llm.gemini import Gemini
 from camserver.clients.llm.openai import OpenAi
-from camserver.clients.llm.prices import Price, price_of
+from camserver.clients.llm.prices import Price, as_of, known_models, price_of
 from camserver.clients.llm.provider import Provider
 from camserver.clients.llm.rest_client import RestClient
 
@@ -37,6 +38,23 @@ def open_configured(chosen: "LlmSettings") -> RestClient:
         base_url=chosen.base_url,
         key=chosen.key,
         timeout_sec=chosen.timeout_sec,
+    )
+
+
+def refuse_unpriced(chosen: "LlmSettings") -> None:
+    """BadSettings when a budget in money is set for a model that nobody knows the price of: it could not be kept."""
+    if not chosen.is_configured or not chosen.daily_cost_usd or configured_price(chosen) is not None:
+        return
+    where = "at an address of your own" if chosen.base_url is not None else f"of {chosen.provider}"
+    known = ""
+    if chosen.base_url is None:
+        listed = ", ".join(known_models(chosen.provider))
+        known = f" Known as of {as_of(chosen.provider)} are: {listed}."
+    raise BadSettings(
+        f"llm.daily_cost_usd is set, and what the model {chosen.model} {where} costs is not known, so the budget "
+        "can't be kept. Set llm.price_in and llm.price_out (US dollars per million tokens), or daily_cost_usd to 0 "
+        f"so that only llm.daily_calls bounds it.{known}",
+        model=chosen.model,
     )
 
 

@@ -3,9 +3,7 @@
 from typing import TYPE_CHECKING
 
 from camserver.base.clock import Clock
-from camserver.clients.archive_folder import FolderArchive
-from camserver.clients.archive_s3 import S3Archive
-from camserver.clients.drive import DriveArchive
+from camserver.clients.archives import all_archives
 from camserver.clients.outgoing import OutgoingHttp
 from camserver.domain.archive import Archive
 from camserver.domain.deliveries import Receiver, ReceiverKind
@@ -21,8 +19,4 @@ def open_archives(
     async def held_before(receiver: Receiver) -> bool:
         return await store.read(archive.holds_copies, receiver.receiver_id)
 
-    return {
-        ReceiverKind.FOLDER: FolderArchive(settings.archive.folders, held_before),
-        ReceiverKind.S3: S3Archive(http, clock),
-        ReceiverKind.DRIVE: DriveArchive(http, clock, settings.drive.api_url),
-    }
+    return all_archives(http, clock, settings.archive.folders, settings.drive.api_url, held_before)

@@ -1,8 +1,8 @@
-"""Copies of pictures to archives, and their removal when their time has come (decision 27).
+"""Copies of pictures and clips to archives, and their removal when their time has come (decision 27).
 
-`archive` fans out into one copy for each archive, and one more for each case that holds the picture; `copy` takes the
-full picture, or the small one where there is no other, to one archive. What an archive keeps for a later attempt may
-open an upload, so it is sealed like a password.
+`archive` fans out into one copy for each archive, and one more for each case that holds the picture or clip; `copy`
+takes the full picture, or the small one where there is no other, or the clip, to one archive. What an archive keeps
+for a later attempt may open an upload, so it is sealed like a password.
 """
 
 import asyncio
@@ -19,12 +19,14 @@ from camserver.base.errors import BadInput, DataUnusable, NotFound, Retry
 from camserver.base.log import get_logger
 from camserver.base.zones import zone_of
 from camserver.domain.archive import (
+    CLIP_SUFFIX,
     DAY_MS,
     OVER_QUOTA,
     Archive,
     ArchivePolicy,
     Copy,
     Picture,
+    clip_once_key,
     copy_path,
     day_of,
     fits,
@@ -47,18 +49,20 @@ from camserver.domain.deliveries import (
     Trouble,
 )
 from camserver.domain.facts import DeliveryKind
+from camserver.domain.retention import Retention
 from camserver.objects.interface import Objects
 from camserver.objects.keys import Kind, frame_key
 from camserver.services.dispatcher.duty import on_duty
 from camserver.services.dispatcher.receivers import ReceiverBook
 from camserver.services.dispatcher.turns import take_turns
-from camserver.store import Store, archive, deliveries, upkeep
+from camserver.store import Store, archive, archive_clips, deliveries, upkeep
 from camserver.store.archive import ArchivedPicture, Case, DueCopy, LeftOut, NewCopy
 from camserver.store.cameras import PicturePlace
 from camserver.store.receivers import TRIAL
 
 log = get_logger(__name__)
 
+CLIP_GONE: Final = "the clip is past its retention"
 FRAME_GONE: Final = "the picture is past its retention"
 CASE_CLOSED: Final = "the case was closed"
 TRIAL_PATH: Final = "camserver-trial"
@@ -69,6 +73,18 @@ SWEEP_EVERY_MS: Final = 60_000
 DUTY: Final = "archive"
 # How long a copy that could not be removed is left alone.
 NOT_REMOVED_PAUSE_MS: Final = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Thing:
+    """What is copied: a picture, or a clip with the best frame of its event."""
+
+    picture: Picture
+    tenant_id: int
+    camera_key: int
+    frame_id: int | None
+    retention: Retention
+    timezone: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +101,19 @@ class Archiver:
 
     async def archive(self, claimed: Claimed) -> Ending:
         """One copy for each archive of the tenant."""
+        receivers = self.book.of(claimed.tenant_id, ARCHIVES)
+        clip_id = claimed.request.get("clip_id")
+        if isinstance(clip_id, int):
+            clip = await self.store.read(archive_clips.clip, clip_id)
+            if clip is None:
+                return Suppressed(CLIP_GONE)
+            cases = (None, *clip.cases)
+            return FanOut(tuple(_clip_child(clip_id, receiver, case) for receiver in receivers for case in cases))
         if claimed.frame_id is None:
             raise DeliveryError(Trouble.REFUSED, "there is no picture to archive")
         found = await self.store.read(archive.picture, claimed.frame_id)
         if found is None or found.place is None:
             return Suppressed(FRAME_GONE)
-        receivers = self.book.of(claimed.tenant_id, ARCHIVES)
         return FanOut(
             tuple(_child(claimed.frame_id, receiver, case) for receiver in receivers for case in (None, *found.cases))
         )
@@ -101,36 +124,51 @@ class Archiver:
             raise DeliveryError(Trouble.REFUSED, "the archive was removed")
         if claimed.reason == TRIAL:
             return await self._tried(claimed, receiver)
-        if claimed.frame_id is None:
-            raise DeliveryError(Trouble.REFUSED, "there is no picture to archive")
-        found = await self.store.read(archive.picture, claimed.frame_id)
-        if found is None or found.place is None:
-            return Suppressed(FRAME_GONE)
         case = _case_of(claimed.request)
         if case is not None and not await self.store.read(archive.case_holds, case.case_id):
             return Suppressed(CASE_CLOSED)
-        data = await self._data(found, found.place)
-        if data is None:
-            return Suppressed(FRAME_GONE)
-        return await self._stored(claimed, receiver, found, found.place, case, data)
+        clip_id = claimed.request.get("clip_id")
+        if isinstance(clip_id, int):
+            thing, data = await self._clip(clip_id)
+        elif claimed.frame_id is not None:
+            thing, data = await self._frame(claimed.frame_id)
+        else:
+            raise DeliveryError(Trouble.REFUSED, "there is no picture to archive")
+        if thing is None or data is None:
+            return Suppressed(FRAME_GONE if claimed.frame_id is not None else CLIP_GONE)
+        return await self._stored(claimed, receiver, thing, case, data)
+
+    async def _frame(self, frame_id: int) -> tuple["_Thing | None", bytes | None]:
+        found = await self.store.read(archive.picture, frame_id)
+        if found is None or found.place is None:
+            return None, None
+        place = found.place
+        made = Picture(found.camera_id, place.frame_uuid, place.captured_at)
+        thing = _Thing(made, place.tenant_id, place.camera_key, frame_id, found.retention, found.timezone)
+        return thing, await self._data(found, place)
+
+    async def _clip(self, clip_id: int) -> tuple["_Thing | None", bytes | None]:
+        found = await self.store.read(archive_clips.clip, clip_id)
+        if found is None:
+            return None, None
+        made = Picture(found.camera_id, found.event_uuid, found.begin_at, CLIP_SUFFIX)
+        thing = _Thing(made, found.tenant_id, found.camera_key, found.best_frame_id, found.retention, found.timezone)
+        try:
+            return thing, await self.objects.get(found.object_key)
+        except (NotFound, BadInput) as error:
+            log.warning("clip_to_archive_missing", why=error.message)
+            return thing, None
 
     async def _stored(
-        self,
-        claimed: Claimed,
-        receiver: Receiver,
-        found: ArchivedPicture,
-        place: PicturePlace,
-        case: Case | None,
-        data: bytes,
+        self, claimed: Claimed, receiver: Receiver, thing: "_Thing", case: Case | None, data: bytes
     ) -> Ending:
-        zone = zone_of(found.timezone)
-        day = day_of(place.captured_at, zone)
+        zone = zone_of(thing.timezone)
+        day = day_of(thing.picture.captured_at, zone)
         if case is None:
-            sent = await self.store.read(archive.sent_bytes, receiver.receiver_id, place.camera_key, day)
+            sent = await self.store.read(archive.sent_bytes, receiver.receiver_id, thing.camera_key, day)
             if not fits(sent, len(data), self.policy):
-                return self._left_out(receiver, found, place, day, len(data))
-        made = Picture(found.camera_id, place.frame_uuid, place.captured_at)
-        path = copy_path(made, found.retention, None if case is None else case.case_uuid, zone)
+                return self._left_out(receiver, thing, day, len(data))
+        path = copy_path(thing.picture, thing.retention, None if case is None else case.case_uuid, zone)
         sha256 = await asyncio.to_thread(lambda: hashlib.sha256(data).hexdigest())
         copy = Copy(claimed.delivery_uuid, path, data, sha256, claimed.attempt, self._progress(claimed))
         external_id, result = await self._send(claimed, receiver, copy)
@@ -138,16 +176,16 @@ class Archiver:
         row = NewCopy(
             tenant_id=claimed.tenant_id,
             receiver_id=receiver.receiver_id,
-            frame_id=claimed.frame_id or 0,
-            camera_key=place.camera_key,
+            frame_id=thing.frame_id,
+            camera_key=thing.camera_key,
             case_id=None if case is None else case.case_id,
             external_id=external_id,
             path=path,
             bytes=len(data),
             sha256=sha256,
-            retention=found.retention,
+            retention=thing.retention,
             day=day,
-            expires_at=kept_until(found.retention, case is not None, now_ms, self.policy),
+            expires_at=kept_until(thing.retention, case is not None, now_ms, self.policy),
         )
         told = {**result, "path": path, "bytes": len(data), "sha256": sha256}
         return Done(told, (Along(archive.note_stored, (row, now_ms)),))
@@ -176,17 +214,15 @@ class Archiver:
         await self.archives[receiver.kind].remove(receiver, external_id)
         return Done({**result, "path": path, "removed": True})
 
-    def _left_out(
-        self, receiver: Receiver, found: ArchivedPicture, place: PicturePlace, day: str, size_bytes: int
-    ) -> Suppressed:
+    def _left_out(self, receiver: Receiver, thing: "_Thing", day: str, size_bytes: int) -> Suppressed:
         allowed_mb = self.policy.camera_day_bytes // 1_000_000
         left_out = LeftOut(
-            tenant_id=place.tenant_id,
+            tenant_id=thing.tenant_id,
             receiver_id=receiver.receiver_id,
-            camera_key=place.camera_key,
+            camera_key=thing.camera_key,
             day=day,
             bytes=size_bytes,
-            reason=f"{found.camera_id} sent its {allowed_mb} MB of {day} to {receiver.name}",
+            reason=f"{thing.picture.camera_id} sent its {allowed_mb} MB of {day} to {receiver.name}",
         )
         return Suppressed(OVER_QUOTA, (Along(archive.note_left_out, (left_out, self.clock.now_ms())),))
 
@@ -239,6 +275,12 @@ def _child(frame_id: int, receiver: Receiver, case: Case | None) -> Child:
     request = {} if case is None else {"case_id": case.case_id, "case_uuid": case.case_uuid}
     key = once_key(frame_id, receiver.receiver_id, case_id)
     return Child(DeliveryKind.COPY, receiver.receiver_id, request, once_key=key)
+
+
+def _clip_child(clip_id: int, receiver: Receiver, case: Case | None) -> Child:
+    of_case = {} if case is None else {"case_id": case.case_id, "case_uuid": case.case_uuid}
+    key = clip_once_key(clip_id, receiver.receiver_id, None if case is None else case.case_id)
+    return Child(DeliveryKind.COPY, receiver.receiver_id, {"clip_id": clip_id, **of_case}, once_key=key)
 
 
 def _case_of(request: JsonObject) -> Case | None:

@@ -27,7 +27,7 @@ async def _turn(store: Store, clock: Clock, terms: ClipTerms) -> None:
     if asked:
         log.info("clips_asked", count=asked)
     for _ in range(ROUNDS_MAX):
-        settled = await store.write(clips.settle, clock.now_ms())
+        settled = await store.write(clips.settle, clock.now_ms(), terms.archives)
         if settled.ready or settled.none:
             log.info("clips_settled", ready=settled.ready, none=settled.none)
         if not settled.more:

@@ -65,6 +65,7 @@ async def _claim_and_start(desk: DeliveryDesk, group: asyncio.TaskGroup) -> None
         claimed = await _claim(desk)
     except Retry as error:
         log.warning("delivery_claim_failed", why=error.message)
+        go_on_unless_cancelled()
         await desk.clock.sleep(STORE_PAUSE_SEC)
         return
     _put_in_lanes(desk, claimed)

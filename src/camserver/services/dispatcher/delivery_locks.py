@@ -3,6 +3,7 @@
 import random
 from collections import deque
 
+from camserver.base.cancelling import go_on_unless_cancelled
 from camserver.base.errors import Retry
 from camserver.base.log import get_logger
 from camserver.services.dispatcher.delivery_desk import DeliveryDesk
@@ -26,6 +27,7 @@ async def renew_delivery_locks(desk: DeliveryDesk) -> None:
             pause_sec = desk.policy.renew_every_sec
         except Retry as error:
             log.warning("delivery_renew_failed", why=error.message)
+            go_on_unless_cancelled()
             pause_sec = STORE_PAUSE_SEC
 
 

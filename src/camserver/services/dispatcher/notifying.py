@@ -35,7 +35,7 @@ from camserver.domain.deliveries import (
 from camserver.domain.facts import DeliveryKind
 from camserver.domain.links import LinkKeys
 from camserver.domain.messages import Language, Text
-from camserver.domain.notices import BACK, NotifyPolicy, cooldown_scope, waits_for_cooldown
+from camserver.domain.notices import BACK, CONTINUES, NotifyPolicy, cooldown_scope, told_as, waits_for_cooldown
 from camserver.domain.routing import COUNTED, Route, Verdict, route
 from camserver.domain.vocabulary import Vocabulary
 from camserver.media.thumbnails import thumbnail
@@ -129,6 +129,8 @@ class Notifier:
             translations=_translations(receiver, lambda language: messages.ready_text(texts, language, page)),
         )
         done = await self._sent(receiver, outgoing, ())
+        if isinstance(done, Suppressed):
+            return done
         return _with_record(done, claimed, receiver, text, None, None, self.clock.now_ms())
 
     # A message about an event
@@ -168,6 +170,9 @@ class Notifier:
             log.exception("message_not_made")
             raise DeliveryError(Trouble.FAILED, f"{type(error).__name__}: {error}", along=given_up) from None
         done = await self._sent(receiver, outgoing, given_up)
+        if isinstance(done, Suppressed):
+            # Nobody was told, so nothing holds back the next one.
+            return replace(done, along=(*done.along, *given_up))
         return _with_record(done, claimed, receiver, outgoing.text, reserved, self.policy, self.clock.now_ms())
 
     async def _held(self, claimed: Claimed, receiver: Receiver, telling: Telling) -> Ending | None:
@@ -216,7 +221,7 @@ class Notifier:
         vocabulary = self.vocabulary()
         if vocabulary is None:
             raise Retry("the vocabulary was not read yet")
-        facts = event.facts(claimed.reason, zone_of(event.timezone))
+        facts = event.facts(await self._told_as(claimed, receiver, event), zone_of(event.timezone))
         telling = messages.Telling(
             reserved.held_back,
             reserved.is_last_of_hour,
@@ -241,6 +246,18 @@ class Notifier:
             ),
         )
 
+    async def _told_as(self, claimed: Claimed, receiver: Receiver, event: EventRow) -> str:
+        """As what it is worded. A camera's own issue is one event; what a camera sees goes on over an incident's."""
+        if claimed.reason != CONTINUES:
+            return claimed.reason
+        if event.subject or claimed.incident_id is None:
+            told = self.store.read(notice_facts.was_told, event.event_id, receiver.receiver_id, claimed.created_at)
+        else:
+            told = self.store.read(
+                notice_facts.was_told_of_incident, claimed.incident_id, receiver.receiver_id, claimed.created_at
+            )
+        return told_as(claimed.reason, await told)
+
     def _picture_link(self, receiver: Receiver, event: EventRow) -> str | None:
         """A link that opens the picture for whoever has it, for receivers that want it; never for a case's."""
         if not receiver.config.get("signed_link") or event.picture is None:
@@ -263,7 +280,7 @@ class Notifier:
             log.warning("message_without_picture", frame_uuid=place.frame_uuid, why=error.message)
             return None
 
-    async def _sent(self, receiver: Receiver, outgoing: Outgoing, given_up: tuple[Along, ...]) -> Done:
+    async def _sent(self, receiver: Receiver, outgoing: Outgoing, given_up: tuple[Along, ...]) -> Done | Suppressed:
         """Sends; whatever goes wrong gives the reservation back."""
         sender = self.senders.get(receiver.kind)
         if sender is None:

@@ -9,10 +9,10 @@ summary     summary_handler       fans out into messages
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from camserver.base.clock import Clock
 from camserver.clients.mail import MailSender
@@ -20,6 +20,7 @@ from camserver.clients.outgoing import OutgoingHttp, OutgoingPolicy
 from camserver.clients.slack import SlackSender
 from camserver.clients.webhook import WebhookSender
 from camserver.config.secret_files import Secrets, make_secrets
+from camserver.domain.archive import Archive
 from camserver.domain.deliveries import Handler, ReceiverKind, Sender
 from camserver.domain.facts import DeliveryKind
 from camserver.domain.links import LinkKeys
@@ -43,12 +44,15 @@ if TYPE_CHECKING:
     from camserver.config import Settings
 
 
+Loop = Callable[[], Coroutine[Any, Any, None]]
+
+
 @dataclass(slots=True)
 class Outbox:
     """Everything that leaves the house, and what is done beside it. `run` runs until it is cancelled."""
 
     desk: DeliveryDesk
-    loops: tuple[Callable[[], Awaitable[None]], ...]
+    loops: tuple[Loop, ...]
     closing: AsyncExitStack
 
     @property
@@ -59,14 +63,34 @@ class Outbox:
         async with asyncio.TaskGroup() as group:
             group.create_task(run_deliveries(self.desk))
             for loop in self.loops:
-                group.create_task(_forever(loop))
+                group.create_task(loop())
 
     async def close(self) -> None:
         await self.closing.aclose()
 
 
-async def _forever(loop: Callable[[], Awaitable[None]]) -> None:
-    await loop()
+@dataclass(frozen=True, slots=True)
+class _Means:
+    """What the parts of the outbox share. Whatever is opened is closed by `closing`."""
+
+    name: str
+    store: Store
+    objects: Objects
+    clock: Clock
+    settings: "Settings"
+    secrets: Secrets
+    policy: OutgoingPolicy
+    http: OutgoingHttp
+    book: ReceiverBook
+    closing: AsyncExitStack
+
+    @property
+    def public_url(self) -> str:
+        return self.settings.server.public_url.rstrip("/")
+
+    @property
+    def credential_key(self) -> bytes:
+        return self.secrets.credential_key_bytes()
 
 
 def open_outbox(
@@ -77,70 +101,100 @@ def open_outbox(
     settings: "Settings",
     vocabulary: Callable[[], Vocabulary | None],
 ) -> Outbox:
+    means = _means(name, store, objects, clock, settings)
+    links = MqttLinks(
+        name, store, objects, clock, means.policy, means.public_url, lambda: means.book.everywhere, means.book.note
+    )
+    archives = open_archives(store, means.http, clock, settings)
+    for archive in archives.values():
+        means.closing.push_async_callback(archive.close)
+    notifier = _notifier(means, _senders(means, links), vocabulary)
+    handlers = _handlers(means, notifier, _archiver(means, archives))
+    desk = DeliveryDesk(name, store, clock, settings.deliveries, means.book, handlers)
+    return Outbox(desk, _loops(means, links, archives), means.closing)
+
+
+def _means(name: str, store: Store, objects: Objects, clock: Clock, settings: "Settings") -> _Means:
     secrets = make_secrets(settings)
-    closing = AsyncExitStack()
     policy = OutgoingPolicy(allow_loopback=settings.deliveries.allow_loopback)
     http = OutgoingHttp(policy, settings.deliveries.timeout_sec)
-    closing.push_async_callback(http.close)
     book = ReceiverBook(store, clock, secrets.credential_key_bytes(), llm_is_configured=settings.llm.is_configured)
-    public_url = settings.server.public_url.rstrip("/")
-    links = MqttLinks(name, store, objects, clock, policy, public_url, lambda: book.everywhere, book.note)
+    closing = AsyncExitStack()
+    closing.push_async_callback(http.close)
+    return _Means(name, store, objects, clock, settings, secrets, policy, http, book, closing)
+
+
+def _senders(means: _Means, links: MqttLinks) -> dict[ReceiverKind, Sender]:
+    """Who sends messages, by the receiver's kind."""
+    clock, http, timeout_sec = means.clock, means.http, means.settings.deliveries.timeout_sec
+    push_key = means.secrets.push_key_bytes()
     senders: dict[ReceiverKind, Sender] = {
         ReceiverKind.WEBHOOK: WebhookSender(http, clock),
         ReceiverKind.SLACK: SlackSender(http),
-        ReceiverKind.EMAIL: MailSender(policy, clock, settings.deliveries.timeout_sec),
-        ReceiverKind.MQTT: MqttSender(links, policy),
-        ReceiverKind.PUSH: PushSender(
-            store, clock, http, secrets.push_key_bytes(), secrets.credential_key_bytes(), public_url
-        ),
+        ReceiverKind.EMAIL: MailSender(means.policy, clock, timeout_sec),
+        ReceiverKind.MQTT: MqttSender(links, means.policy),
+        ReceiverKind.PUSH: PushSender(means.store, clock, http, push_key, means.credential_key, means.public_url),
     }
-    archives = open_archives(store, http, clock, settings)
-    for archive in archives.values():
-        closing.push_async_callback(archive.close)
     for sender in senders.values():
-        closing.push_async_callback(sender.close)
-    notifier = Notifier(
-        store=store,
-        objects=objects,
-        clock=clock,
-        book=book,
+        means.closing.push_async_callback(sender.close)
+    return senders
+
+
+def _notifier(
+    means: _Means, senders: dict[ReceiverKind, Sender], vocabulary: Callable[[], Vocabulary | None]
+) -> Notifier:
+    return Notifier(
+        store=means.store,
+        objects=means.objects,
+        clock=means.clock,
+        book=means.book,
         senders=senders,
-        policy=settings.notify,
+        policy=means.settings.notify,
         vocabulary=vocabulary,
-        public_url=public_url,
-        link_keys=_link_keys(secrets),
+        public_url=means.public_url,
+        link_keys=_link_keys(means.secrets),
     )
-    archiver = Archiver(
-        store=store,
-        objects=objects,
-        clock=clock,
-        book=book,
+
+
+def _archiver(means: _Means, archives: dict[ReceiverKind, Archive]) -> Archiver:
+    return Archiver(
+        store=means.store,
+        objects=means.objects,
+        clock=means.clock,
+        book=means.book,
         archives=archives,
-        policy=settings.archive,
-        credential_key=secrets.credential_key_bytes(),
+        policy=means.settings.archive,
+        credential_key=means.credential_key,
     )
+
+
+def _handlers(means: _Means, notifier: Notifier, archiver: Archiver) -> dict[DeliveryKind, Handler]:
+    """Who sees to a delivery, by its kind."""
     handlers: dict[DeliveryKind, Handler] = {
         DeliveryKind.NOTIFY: notifier.notify,
         DeliveryKind.MESSAGE: notifier.message,
         DeliveryKind.ARCHIVE: archiver.archive,
         DeliveryKind.COPY: archiver.copy,
-        DeliveryKind.SUMMARY: summary_handler(store),
+        DeliveryKind.SUMMARY: summary_handler(means.store),
     }
-    reviewer = open_reviewer(store, objects, clock, settings)
+    reviewer = open_reviewer(means.store, means.objects, means.clock, means.settings)
     if reviewer is not None:
-        closing.push_async_callback(reviewer.close)
+        means.closing.push_async_callback(reviewer.close)
         handlers[DeliveryKind.LLM_REVIEW] = reviewer.handle
-    desk = DeliveryDesk(name, store, clock, settings.deliveries, book, handlers)
-    retainer = Retainer(store, objects, clock, settings.retention, name)
-    loops = (
-        lambda: keep_configured(store, clock, settings, secrets.credential_key_bytes()),
+    return handlers
+
+
+def _loops(means: _Means, links: MqttLinks, archives: dict[ReceiverKind, Archive]) -> tuple[Loop, ...]:
+    """What runs beside the deliveries."""
+    name, store, clock, settings = means.name, means.store, means.clock, means.settings
+    return (
+        lambda: keep_configured(store, clock, settings, means.credential_key),
         links.run,
-        ArchiveSweeper(name, store, clock, book, archives, settings.archive).run,
-        retainer.run,
+        ArchiveSweeper(name, store, clock, means.book, archives, settings.archive).run,
+        Retainer(store, means.objects, clock, settings.retention, name).run,
         lambda: follow_statistics(store, clock),
         lambda: follow_summaries(store, clock, settings.summaries, name),
     )
-    return Outbox(desk, loops, closing)
 
 
 def _link_keys(secrets: Secrets) -> LinkKeys:

@@ -3,13 +3,10 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from camserver.domain.keeping import DAY_MS, Why
+from camserver.domain.keeping import DAY_MS, Why, suppressed_days
 from camserver.domain.retention import RetentionPolicy
 from camserver.store import Store, upkeep
 from camserver.store.retention import Swept
-
-# What was held back is counted in the message that follows; a busy camera leaves hundreds of such rows an hour.
-SUPPRESSED_DAYS_MAX = 2
 
 
 @dataclass(slots=True)
@@ -43,7 +40,7 @@ async def prune_records(
                 tally.add(tenant_id, what, Why.AGE, Swept(count))
     # Parts first, then what fanned out into them: twice.
     for status in (*upkeep.OVER, *upkeep.OVER):
-        days = min(policy.deliveries_days, SUPPRESSED_DAYS_MAX) if status == "suppressed" else policy.deliveries_days
+        days = suppressed_days(policy) if status == "suppressed" else policy.deliveries_days
         while await store.write(upkeep.prune_deliveries, status, now_ms - days * DAY_MS) == upkeep.PAGE:
             await pause()
     before_ms = now_ms - policy.statistics_days * DAY_MS

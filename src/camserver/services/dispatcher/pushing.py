@@ -17,7 +17,16 @@ from camserver.base.log import get_logger
 from camserver.clients.outgoing import OutgoingHttp
 from camserver.clients.push_sealing import ServerKey, parse_keys
 from camserver.clients.web_push import Pushed, Target, WebPush
-from camserver.domain.deliveries import Along, DeliveryError, Done, JsonObject, Outgoing, Receiver, Trouble
+from camserver.domain.deliveries import (
+    Along,
+    DeliveryError,
+    Done,
+    JsonObject,
+    Outgoing,
+    Receiver,
+    Suppressed,
+    Trouble,
+)
 from camserver.domain.messages import Text
 from camserver.domain.push_messages import push_message, topic_of
 from camserver.store import Store, push_subscriptions
@@ -31,6 +40,7 @@ ABREAST: Final = 8
 ATTEMPT_MS: Final = 30_000
 # Failures in a row after which a browser holds up no message.
 PATIENCE: Final = 5
+NOBODY_SUBSCRIBED: Final = "nobody_subscribed"
 
 
 @dataclass(slots=True)
@@ -75,14 +85,16 @@ class PushSender:
         self._credential_key = credential_key
         self._contact = contact_of(public_url)
 
-    async def send(self, receiver: Receiver, outgoing: Outgoing) -> Done:
+    async def send(self, receiver: Receiver, outgoing: Outgoing) -> Done | Suppressed:
         before = outgoing.progress
         over = {uuid for name in ("sent", "gone", "refused") for uuid in before.get(name, ())}
         found = await self._store.read(
             push_subscriptions.to_tell, receiver.tenant_id, outgoing.site_id, receiver.config.get("users")
         )
-        if not found and not over and outgoing.body.get("kind") == "trial":
-            # A message has nobody to reach then, which is fine; a trial must not say that it arrived.
+        if not found and not over:
+            # Neither a trial nor a message may say that it arrived.
+            if outgoing.body.get("kind") != "trial":
+                return Suppressed(NOBODY_SUBSCRIBED)
             raise DeliveryError(
                 Trouble.REFUSED,
                 "no browser is told through it yet; switch one on in the account menu ('Notify me in this browser')",

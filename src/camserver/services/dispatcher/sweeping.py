@@ -8,6 +8,7 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from camserver.base.cancelling import go_on_unless_cancelled
 from camserver.base.clock import Clock
 from camserver.base.errors import CamError, Retry
 from camserver.base.log import get_logger
@@ -73,6 +74,7 @@ class Sweeper:
                 started_boot_ms = self.clock.boot_ms()
                 if started_boot_ms >= due[index]:
                     await self._turn(step)
+                    go_on_unless_cancelled()
                     # From its start: what became due while it ran was not seen by it.
                     due[index] = started_boot_ms + round(step.every_sec * 1000)
             await self.clock.sleep(1.0)

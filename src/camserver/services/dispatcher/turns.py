@@ -45,6 +45,7 @@ async def patiently(clock: Clock, call: Callable[P, Awaitable[R]], *args: P.args
             return await call(*args, **kwargs)
         except Retry as error:
             log.warning("store_awaited", why=error.message)
+            go_on_unless_cancelled()
             await clock.sleep(STORE_PAUSE_SEC)
 
 

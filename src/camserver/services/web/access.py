@@ -16,7 +16,7 @@ from starlette.requests import HTTPConnection
 
 from camserver.base.errors import Forbidden, Retry, Unauthenticated
 from camserver.base.log import get_logger
-from camserver.domain.people import Permission, Principal, Role
+from camserver.domain.people import TENANT_WIDE, Permission, Principal, Role
 from camserver.services.web.calls import Call, Web, address_of
 from camserver.store import sessions
 from camserver.store.sessions import SignedIn
@@ -41,8 +41,12 @@ class Gate(StrEnum):
 Needs = Gate | Permission
 
 
-async def admit(web: Web, request: Request, needs: Needs) -> Call:
-    """The call, when its caller may make it; Unauthenticated or Forbidden otherwise."""
+async def admit(web: Web, request: Request, needs: Needs, within_sites: bool = False) -> Call:
+    """The call, when its caller may make it; Unauthenticated or Forbidden otherwise.
+
+    What a tenant-wide permission is needed for is changed only by somebody who reaches all sites, unless the route
+    says that it keeps within the caller's sites by itself.
+    """
     changes_something = request.method not in _SAFE_METHODS
     if changes_something:
         _refuse_foreign_pages(request)
@@ -54,6 +58,8 @@ async def admit(web: Web, request: Request, needs: Needs) -> Call:
         _require_csrf_token(request, signed_in)
     if isinstance(needs, Permission):
         principal.require(needs)
+        if changes_something and needs in TENANT_WIDE and not within_sites:
+            principal.require_all_sites()
     if signed_in is not None and signed_in.needs_touch(now_ms):
         await _touch(web, principal, now_ms)
     return Call(web, request, principal, signed_in, now_ms)

@@ -47,7 +47,7 @@ def answer_error(request: HTTPConnection, error: Exception) -> JSONResponse:
     call = getattr(request.state, "call", None)
     language = call.language if call is not None else choose_language(request.headers.get("accept-language", ""))
     request_id: str = request.state.request_id
-    return error_response(_outward(error, request_id), language)
+    return error_response(_outward(error, request_id, language), language)
 
 
 def error_response(error: CamError, language: Language) -> JSONResponse:
@@ -61,10 +61,10 @@ def error_response(error: CamError, language: Language) -> JSONResponse:
     return JSONResponse(body.model_dump(), status_code=error.http_status, headers=headers)
 
 
-def _outward(error: Exception, request_id: str) -> CamError:
+def _outward(error: Exception, request_id: str, language: Language) -> CamError:
     """The error that is told; what is not for the caller's eyes goes to the log."""
     if isinstance(error, RequestValidationError):
-        return _bad_fields(error)
+        return _bad_fields(error, language)
     if isinstance(error, HTTPException):
         return _of_framework(error)
     if isinstance(error, Fatal) or not isinstance(error, CamError):
@@ -80,14 +80,14 @@ def _outward(error: Exception, request_id: str) -> CamError:
     return error
 
 
-def _bad_fields(error: RequestValidationError) -> BadInput:
+def _bad_fields(error: RequestValidationError, language: Language) -> BadInput:
     """Names fields and rules only: the values given may hold a password."""
     problems = error.errors()[:FIELDS_SHOWN_MAX]
     fields = [
         {"field": ".".join(str(part) for part in problem["loc"]), "problem": problem["type"]} for problem in problems
     ]
     named = "; ".join(
-        problem_in_words(field["field"], problem) for field, problem in zip(fields, problems, strict=True)
+        problem_in_words(field["field"], problem, language) for field, problem in zip(fields, problems, strict=True)
     )
     return BadInput(f"the request is malformed: {named}", reason="bad_fields", fields=fields, named=named)
 

@@ -12,6 +12,7 @@ from camserver.base.ready import Ready
 from camserver.config import Secrets, Settings
 from camserver.domain.people import Principal
 from camserver.objects.local import Objects
+from camserver.services.web.archive_files import ArchiveFiles
 from camserver.services.web.drawings import Drawings
 from camserver.services.web.feeds import Feeds
 from camserver.services.web.messages import Language, choose_language
@@ -42,6 +43,7 @@ class Web:
     throttle: Throttle
     devices: Devices
     feeds: Feeds
+    archive_files: ArchiveFiles
     waits: Waits = field(default_factory=Waits)
     drawings: Drawings = field(default_factory=Drawings)
     exports: Waits = field(default_factory=lambda: Waits(EXPORTS_MAX))

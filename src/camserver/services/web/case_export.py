@@ -16,6 +16,7 @@ from camserver.base import signing
 from camserver.base.errors import CamError, NotFound
 from camserver.base.log import get_logger
 from camserver.domain.cases import ItemKind
+from camserver.domain.people import LOCAL_ADMIN
 from camserver.domain.phrases import camera_issue_phrase, primary_event_phrase
 from camserver.domain.picture_keys import Kind, frame_key
 from camserver.domain.vocabulary import Vocabulary
@@ -292,7 +293,7 @@ class CaseExport:
             case_uuid=self.case.case_uuid,
             title=self.case.title,
             exported_at=call.now_ms,
-            exported_by=call.signed_in.login if call.signed_in is not None else "",
+            exported_by=call.signed_in.login if call.signed_in is not None else LOCAL_ADMIN,
             camserver_version=__version__,
             public_key=signing.public_key(key),
             files=list(self.zip.files),

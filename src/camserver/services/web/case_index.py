@@ -35,7 +35,6 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "time": ("時刻", "Time"),
     "kind": ("種類", "Kind"),
     "by": ("記入者", "By"),
-    "command": ("コマンドライン", "command line"),
     "how": (
         "各ファイルのハッシュは manifest.json にあります。確認: camserver case verify ファイル.zip",
         "manifest.json holds the hash of every file. To check them: camserver case verify FILE.zip",
@@ -90,7 +89,7 @@ def head(case: CaseSummary, notes: Sequence[Note], exported_at: int, timezone: s
     say = partial(_said, language)
     state = say(case.state) + (f", {say('hold')}" if case.hold else "")
     lines = "".join(
-        f"<tr><td>{escape(local_time(note.at, timezone))}</td><td>{escape(note.by) or say('command')}</td>"
+        f"<tr><td>{escape(local_time(note.at, timezone))}</td><td>{escape(note.by)}</td>"
         f'<td class="note">{escape(note.body)}</td></tr>'
         for note in notes
     )

@@ -25,6 +25,7 @@ Handler = Callable[..., Awaitable[Any]]
 H = TypeVar("H", bound=Handler)
 SocketHandler = Callable[[WebSocket, Call], Awaitable[None]]
 NEED = "x-permission"
+WITHIN_SITES = "x-within-sites"
 # Whatever goes wrong, the body has this shape.
 _ERRORS: dict[int | str, dict[str, Any]] = {"default": {"model": api.ErrorAnswer, "description": "what went wrong"}}
 
@@ -36,6 +37,7 @@ class Endpoint:
     needs: Needs
     handler: Handler
     options: dict[str, Any]
+    within_sites: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,9 @@ class Routes:
     def get(self, path: str, needs: Needs, **options: Any) -> Callable[[H], H]:
         return self._add("GET", path, needs, options)
 
-    def post(self, path: str, needs: Needs, **options: Any) -> Callable[[H], H]:
-        return self._add("POST", path, needs, options)
+    def post(self, path: str, needs: Needs, *, within_sites: bool = False, **options: Any) -> Callable[[H], H]:
+        """`within_sites`: it keeps within the caller's sites by itself, though its permission is tenant-wide."""
+        return self._add("POST", path, needs, options, within_sites)
 
     def patch(self, path: str, needs: Needs, **options: Any) -> Callable[[H], H]:
         return self._add("PATCH", path, needs, options)
@@ -71,9 +74,11 @@ class Routes:
 
         return keep
 
-    def _add(self, method: str, path: str, needs: Needs, options: dict[str, Any]) -> Callable[[H], H]:
+    def _add(
+        self, method: str, path: str, needs: Needs, options: dict[str, Any], within_sites: bool = False
+    ) -> Callable[[H], H]:
         def keep(handler: H) -> H:
-            self.endpoints.append(Endpoint(method, path, needs, handler, options))
+            self.endpoints.append(Endpoint(method, path, needs, handler, options, within_sites))
             return handler
 
         return keep
@@ -82,6 +87,7 @@ class Routes:
 class GuardedRoute(APIRoute):
     def __init__(self, path: str, endpoint: Handler, **options: Any) -> None:
         self.needs = _need_of(path, options.get("openapi_extra"))
+        self.within_sites = bool((options.get("openapi_extra") or {}).get(WITHIN_SITES))
         super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -89,7 +95,7 @@ class GuardedRoute(APIRoute):
 
         async def guarded(request: Request) -> Response:
             try:
-                request.state.call = await admit(request.app.state.web, request, self.needs)
+                request.state.call = await admit(request.app.state.web, request, self.needs, self.within_sites)
                 return await handler(request)
             except Exception as error:
                 return answer_error(request, error)
@@ -130,7 +136,7 @@ def add_routes(app: FastAPI, routes: Routes) -> None:
             endpoint.handler,
             methods=[endpoint.method],
             route_class_override=GuardedRoute,
-            openapi_extra={NEED: endpoint.needs.value},
+            openapi_extra={NEED: endpoint.needs.value, **({WITHIN_SITES: True} if endpoint.within_sites else {})},
             **{**endpoint.options, "responses": {**_ERRORS, **endpoint.options.get("responses", {})}},
         )
     for socket in routes.sockets:

@@ -14,6 +14,7 @@ from camserver.config import Settings, make_secrets
 from camserver.objects.local import Objects
 from camserver.services.web import setup_link
 from camserver.services.web.app import build_app
+from camserver.services.web.archive_files import ArchiveFiles
 from camserver.services.web.calls import Web
 from camserver.services.web.feeds import Feeds
 from camserver.services.web.passwords import Passwords
@@ -51,6 +52,7 @@ async def run(
             group.create_task(asgi.serve(build_app(web, ui), sock, lambda: ready.set("web")))
     finally:
         await web.feeds.close()
+        await web.archive_files.close()
         web.passwords.close()
         web.drawings.close()
 
@@ -73,6 +75,7 @@ async def _make_web(
         throttle=Throttle(),
         devices=Devices(secrets.session_key),
         feeds=Feeds(store, clock),
+        archive_files=ArchiveFiles(clock, settings, secrets),
     )
 
 

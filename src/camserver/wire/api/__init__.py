@@ -41,6 +41,7 @@ from camserver.wire.api.cases import (
     CaseNoteAsked,
     CasePage,
     CaseState,
+    GoingMedia,
     KeptMedia,
     RetentionPreview,
     RetentionPreviewLine,
@@ -91,7 +92,7 @@ from camserver.wire.api.jobs import (
     JobsStatus,
     JobState,
 )
-from camserver.wire.api.media import LINK_TTL_MAX_SEC, MediaLink, MediaLinkAsked
+from camserver.wire.api.media import LINK_TTL_MAX_SEC, ArchivedCopies, ArchivedCopy, MediaLink, MediaLinkAsked
 from camserver.wire.api.notify import (
     Notification,
     NotificationPage,
@@ -161,6 +162,8 @@ __all__ = [
     "AnalyzerSeen",
     "AnalyzerStatus",
     "Answer",
+    "ArchivedCopies",
+    "ArchivedCopy",
     "Asked",
     "Box",
     "Camera",
@@ -207,6 +210,7 @@ __all__ = [
     "FlagList",
     "Frame",
     "FramePage",
+    "GoingMedia",
     "Health",
     "Incident",
     "IncidentPage",

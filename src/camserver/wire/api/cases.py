@@ -17,7 +17,7 @@ class Case(Answer):
     title: str
     state: CaseState
     hold: bool  # nothing of it is deleted, closed or not
-    created_by: str  # login; empty for the command line
+    created_by: str  # login; "local admin" for the command line
     created_at: int
     updated_at: int
     closed_at: int | None
@@ -123,6 +123,7 @@ class RetentionStatus(Answer):
     sweeps: list[Sweep]  # newest first
     grown_bytes_a_day: int
     days_until_floor: float | None
+    counted_at: int | None  # since when at the latest `kept` holds for every camera; None: nothing was counted yet
     round_ended_at: int | None
     round_wanted_at: int | None
 
@@ -132,16 +133,28 @@ class RoundAsked(Answer):
 
 
 class RetentionPreviewLine(Answer):
+    """What would go of one camera, for whatever reason."""
+
     camera_id: str
-    frames: int
-    pictures: int
+    count: int
+    bytes: int
+
+
+class GoingMedia(Answer):
+    """What would go of one kind, for one reason."""
+
+    what: str  # frames, pictures, clips, events, garbage, notifications, …
+    reason: str  # as of a Sweep; garbage: unlinked
+    count: int
     bytes: int
 
 
 class RetentionPreview(Answer):
-    """What the next round would delete for its age."""
+    """What a round would delete if it began now."""
 
     cameras: list[RetentionPreviewLine]
+    going: list[GoingMedia]
     frames: int
     pictures: int
     bytes: int
+    whole: bool  # False: there was too much to look at all of it; at least this goes

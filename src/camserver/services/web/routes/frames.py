@@ -13,7 +13,7 @@ from camserver.services.web.calls import TheCall
 from camserver.services.web.labels import active_vocabulary, shown_tags
 from camserver.services.web.looks import note_look
 from camserver.services.web.routing import Routes
-from camserver.store import frame_pages
+from camserver.store import archive_links, frame_pages
 from camserver.store.frame_pages import FrameDetail
 from camserver.wire import api
 
@@ -46,6 +46,13 @@ async def get_frame_picture(
     if boxes:
         return await pictures.drawn_response(call, place, Kind(kind), _KEPT, with_words=True)
     return await pictures.picture_response(call, place, Kind(kind), _KEPT)
+
+
+@routes.get("/api/frames/{frame_uuid}/copies", Permission.READ)
+async def list_frame_copies(call: TheCall, frame_uuid: FrameUuid) -> api.ArchivedCopies:
+    """Where archives hold copies of a frame, and of the clip of the event whose best frame it is."""
+    found = await call.store.read(archive_links.copies, frame_uuid)
+    return api.ArchivedCopies(copies=[api.ArchivedCopy.model_validate(asdict(one)) for one in found])
 
 
 def shown_frame(vocabulary: Vocabulary, frame: FrameDetail) -> api.Frame:

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from fastapi import Query, Response
 
-from camserver.base.errors import BadInput
+from camserver.base.errors import BadInput, Forbidden
 from camserver.domain import links
 from camserver.domain.links import LinkKeys, Signature
 from camserver.domain.people import Permission
@@ -15,7 +15,7 @@ from camserver.services.web import films, pictures
 from camserver.services.web.access import Gate
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.routing import Routes
-from camserver.store import clips, frame_pages
+from camserver.store import archive_links, clips, frame_pages
 from camserver.wire import api
 
 routes = Routes()
@@ -36,17 +36,19 @@ Part = Annotated[str, Query(max_length=200)]
 
 @routes.post("/api/media/link", Permission.READ)
 async def make_link(call: TheCall, asked: api.MediaLinkAsked) -> api.MediaLink:
-    """A link that opens one picture, or the clip of the frame's event, without signing in, until it expires.
+    """A link that opens one picture, the clip of the frame's event, or a copy at an archive, without signing in.
 
-    What belongs to a case has none.
+    It works until it expires. What belongs to a case has none.
     """
-    if asked.kind == CLIP:
+    if asked.archive_file_id is not None:
+        await call.store.read(archive_links.linkable, asked.frame_uuid, asked.archive_file_id)
+    elif asked.kind == CLIP:
         await call.store.read(clips.linkable, asked.frame_uuid)
     else:
         await call.store.read(frame_pages.linkable_picture, asked.frame_uuid, asked.kind)
     ttl_sec = asked.ttl_sec or call.web.settings.media.link_ttl_sec
     exp_unix = call.now_ms // 1000 + ttl_sec
-    signature = links.sign(_keys(call), asked.frame_uuid, asked.kind, exp_unix)
+    signature = links.sign(_keys(call), asked.frame_uuid, asked.archive_file_id or asked.kind, exp_unix)
     url = f"{call.web.public_url}/media/frame/{asked.frame_uuid}?{urlencode(asdict(signature))}"
     return api.MediaLink(url=url, expires_at=exp_unix * 1000)
 
@@ -60,12 +62,18 @@ async def open_link(
     kid: Part = "",
     boxes: Annotated[bool, Query(description="Draw where something was found on it.")] = False,
 ) -> Response:
-    """The picture or clip of a signed link; 403 when the link is not whole, not ours or over.
+    """The picture, clip or copy of a signed link; 403 when the link is not whole, not ours or over.
 
     Whoever has a link may see where something was found, but not what it was called.
     """
+    given = Signature(exp, sig, kid)
     # Before anything is read: without a signature nobody learns whether there is such a frame.
-    kind = links.opened(_keys(call), frame_uuid, Signature(exp, sig, kid), _OBJECTS, call.now_ms)
+    try:
+        kind = links.opened(_keys(call), frame_uuid, given, _OBJECTS, call.now_ms)
+    except Forbidden as refused:
+        if refused.details.get("reason") != "link_bad" or not links.is_of(_keys(call), given):
+            raise
+        return await _archived(call, frame_uuid, given)
     if kind == CLIP:
         if boxes:
             raise BadInput("a clip has no boxes; leave `boxes` out", reason="no_clip_boxes")
@@ -74,6 +82,14 @@ async def open_link(
     if boxes:
         return await pictures.drawn_response(call, place, Kind(kind), _HEADERS, with_words=False)
     return await pictures.picture_response(call, place, Kind(kind), _HEADERS)
+
+
+async def _archived(call: Call, frame_uuid: str, given: Signature) -> Response:
+    """The copy at an archive that the link was signed for; the same answer as before when it is none of them."""
+    copies = await call.web.store.read(archive_links.linked, frame_uuid)
+    ids = [one.archive_file_id for one in copies]
+    opened = links.opened(_keys(call), frame_uuid, given, ids, call.now_ms)
+    return await call.web.archive_files.response(copies[ids.index(opened)], _HEADERS)
 
 
 def _keys(call: Call) -> LinkKeys:

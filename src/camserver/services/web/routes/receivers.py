@@ -40,7 +40,7 @@ async def add_receiver(call: TheCall, asked: api.ReceiverAsked) -> api.Receiver:
     """Adds a receiver. Its secrets are stored encrypted and never given out again."""
     kind = _permitted(call, asked.kind)
     receiver_uuid = str(uuid_utils.uuid7())
-    secrets = _checked(SECRETS.get(kind, NoSecrets), asked.secrets, "secrets")
+    secrets = _checked(call, SECRETS.get(kind, NoSecrets), asked.secrets, "secrets")
     new = NewReceiver(
         receiver_uuid=receiver_uuid,
         name=_name(asked.name),
@@ -68,7 +68,7 @@ async def change_receiver(call: TheCall, receiver_uuid: ReceiverUuid, asked: api
     secrets = None
     if asked.secrets is not None:
         kept = {name: secret.reveal() for name, secret in _opened(call, found).items()}
-        secrets = _checked(SECRETS.get(kind, NoSecrets), _merged(kept, asked.secrets), "secrets")
+        secrets = _checked(call, SECRETS.get(kind, NoSecrets), _merged(kept, asked.secrets), "secrets")
     config = None
     if asked.config is not None:
         config = await _config(call, kind, asked.config)
@@ -95,7 +95,7 @@ async def remove_receiver(call: TheCall, receiver_uuid: ReceiverUuid) -> None:
 
 
 @routes.post("/api/receivers/{receiver_uuid}/test", Permission.MANAGE_DELIVERIES, status_code=202)
-async def test_receiver(call: TheCall, receiver_uuid: ReceiverUuid) -> api.TrialStarted:
+async def try_receiver(call: TheCall, receiver_uuid: ReceiverUuid) -> api.TrialStarted:
     """Sends a trial to a receiver: a message, or to an archive a small file. See what became of its delivery."""
     delivery_uuid = str(uuid_utils.uuid7())
     await call.store.write(receivers.queue_trial, receiver_uuid, delivery_uuid, call.address, call.now_ms)
@@ -122,22 +122,22 @@ def _name(asked: str) -> str:
     return name
 
 
-def _checked(model: type[BaseModel], given: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _checked(call: Call, model: type[BaseModel], given: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The values as their kind's model takes them; None is left out."""
     try:
         return model.model_validate(dict(given)).model_dump(mode="json", exclude_none=True)
     except ValidationError as error:
         # Never the input itself: it may be a secret in the wrong place.
         problems = error.errors()
-        named = [problem_in_words(".".join([where, *map(str, one["loc"])]), one) for one in problems]
+        named = [problem_in_words(".".join([where, *map(str, one["loc"])]), one, call.language) for one in problems]
         if any(one["type"] in ("extra_forbidden", "missing") and len(one["loc"]) == 1 for one in problems):
-            named.append(known_fields(model.model_fields))
+            named.append(known_fields(model.model_fields, call.language))
         said = "; ".join(named)[:500]
         raise BadInput(said, reason="receiver_fields", fields=named[:10], named=said) from None
 
 
 async def _config(call: Call, kind: ReceiverKind, given: Mapping[str, Any]) -> str:
-    checked = _checked(CONFIGS[kind], given, "config")
+    checked = _checked(call, CONFIGS[kind], given, "config")
     if kind is ReceiverKind.FOLDER:
         # Said now and not with the first picture. In a thread: the disk may be a share that hangs.
         await asyncio.to_thread(check_allowed, checked["path"], call.web.settings.archive.folders)

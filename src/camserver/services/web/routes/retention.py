@@ -1,21 +1,26 @@
 """What is kept, what was deleted and why, what the next round would delete, and a round out of its turn."""
 
 from dataclasses import asdict
+from typing import Annotated
 
-from camserver.domain.keeping import DAY_MS, Fate, Why, days_until_floor, frame_fate, freed_bytes
+from fastapi import Query
+
+from camserver.domain.keeping import DAY_MS, days_until_floor
 from camserver.domain.people import Permission
-from camserver.domain.retention import RetentionPolicy
 from camserver.services.web.calls import Call, TheCall
+from camserver.services.web.retention_forecast import Forecast
 from camserver.services.web.routing import Routes
-from camserver.store import retention, upkeep
+from camserver.store import garbage, upkeep, upkeep_pages
 from camserver.store.cameras import public_camera_id
-from camserver.store.retention import Place
-from camserver.store.upkeep import ShownUsage, Usage
+from camserver.store.upkeep import Usage
+from camserver.store.upkeep_pages import OwnCamera, ShownUsage
 from camserver.wire import api
 
 routes = Routes()
 
 SWEEPS_SHOWN = 50
+# Counting reads all rows of a camera. Of further cameras the last count is shown.
+COUNTED_NOW_MAX = 200
 _DAYS = (
     "frames",
     "detected",
@@ -30,13 +35,18 @@ _DAYS = (
 
 
 @routes.get("/api/retention", Permission.MANAGE_CAMERAS)
-async def get_retention(call: TheCall) -> api.RetentionStatus:
+async def get_retention(
+    call: TheCall,
+    now: Annotated[bool, Query(description="Count now, for up to 200 cameras, not as a round last did.")] = False,
+) -> api.RetentionStatus:
     """What is kept by class and camera, as it was last counted, the last sweeps, and how long the disk will do."""
     policy = call.web.settings.retention
-    usages = await call.store.read(upkeep.shown_usage)
-    sweeps = await call.store.read(upkeep.shown_reports, SWEEPS_SHOWN)
+    usages = await call.store.read(upkeep_pages.shown_usage)
+    if now:
+        usages = await _counted_now(call, usages)
+    sweeps = await call.store.read(upkeep_pages.shown_reports, SWEEPS_SHOWN)
     free_bytes = await call.web.objects.free_bytes()
-    swept_bytes = await call.store.read(upkeep.swept_bytes, call.now_ms - DAY_MS)
+    swept_bytes = await call.store.read(upkeep_pages.swept_bytes, call.now_ms - DAY_MS)
     grown = sum(one.usage.day_bytes for one in usages) - swept_bytes
     ended_at = await call.web.store.read(upkeep.round_ended_at)
     wanted_at = await call.web.store.read(upkeep.round_wanted_at)
@@ -51,6 +61,7 @@ async def get_retention(call: TheCall) -> api.RetentionStatus:
         sweeps=[api.Sweep.model_validate(asdict(sweep)) for sweep in sweeps],
         grown_bytes_a_day=grown,
         days_until_floor=days_until_floor(free_bytes, grown, policy),
+        counted_at=min((one.counted_at for one in usages), default=call.now_ms if now else ended_at or None),
         round_ended_at=ended_at or None,
         round_wanted_at=wanted_at or None,
     )
@@ -63,37 +74,54 @@ async def run_retention(call: TheCall) -> api.RoundAsked:
     return api.RoundAsked(asked_at=call.now_ms)
 
 
+async def _counted_now(call: Call, before: tuple[ShownUsage, ...]) -> tuple[ShownUsage, ...]:
+    cameras = await call.store.read(upkeep_pages.own_cameras)
+    counted = [
+        ShownUsage(camera.camera_id, camera.name, camera.removed, usage, call.now_ms)
+        for camera in cameras[:COUNTED_NOW_MAX]
+        for usage in await call.web.store.read(upkeep.count_usage, camera.camera_key, call.now_ms)
+    ]
+    beyond = {camera.camera_id for camera in cameras[COUNTED_NOW_MAX:]}
+    return tuple(counted + [one for one in before if one.camera_id in beyond])
+
+
 @routes.get("/api/retention/preview", Permission.MANAGE_SYSTEM)
 async def preview_retention(call: TheCall) -> api.RetentionPreview:
-    """What a round would delete for its age now. Nothing is deleted."""
-    policy = call.web.settings.retention
-    lines = []
-    for camera in await call.store.read(upkeep.own_cameras):
-        line = await _preview(call, camera.camera_key, public_camera_id(camera.camera_id), policy)
-        if line.frames or line.pictures:
-            lines.append(line)
+    """What a round would delete now, of which kind, and why. Nothing is deleted."""
+    cameras = await call.store.read(upkeep_pages.own_cameras)
+    forecast = Forecast(call.web.store.read, call.web.settings.retention, cameras, call.now_ms)
+    await forecast.make(call.principal.tenant_id, await call.web.objects.free_bytes())
+    trash, trash_is_whole = await _trash(call)
+    going = [
+        api.GoingMedia(what=what, reason=why.value, count=one.count, bytes=one.bytes)
+        for (what, why), one in forecast.going.items()
+    ]
     return api.RetentionPreview(
-        cameras=lines,
-        frames=sum(line.frames for line in lines),
-        pictures=sum(line.pictures for line in lines),
-        bytes=sum(line.bytes for line in lines),
+        cameras=_preview_lines(forecast, cameras),
+        going=[*going, trash] if trash.count else going,
+        frames=sum(one.count for one in going if one.what == "frames"),
+        pictures=sum(one.count for one in going if one.what == "pictures"),
+        bytes=forecast.freed_bytes + trash.bytes,
+        whole=forecast.is_whole and trash_is_whole,
     )
 
 
-async def _preview(call: Call, camera_key: int, camera_id: str, policy: RetentionPolicy) -> api.RetentionPreviewLine:
-    days = min(policy.frames_days, policy.detected_days, policy.quarantine_days)
-    after: Place | None = Place()
-    frames, pictures, taken = 0, 0, 0
-    while after is not None:
-        page = await call.web.store.read(retention.frame_page, camera_key, after, call.now_ms - days * DAY_MS + 1)
-        for frame in page.frames:
-            is_newest = frame.frame_id == page.newest_frame_id
-            fate = frame_fate(Why.AGE, frame, is_newest, policy, call.now_ms)
-            frames += fate is Fate.DELETE
-            pictures += fate is not Fate.KEEP and freed_bytes(frame, fate) > 0
-            taken += freed_bytes(frame, fate)
-        after = page.end
-    return api.RetentionPreviewLine(camera_id=camera_id, frames=frames, pictures=pictures, bytes=taken)
+async def _trash(call: Call) -> tuple[api.GoingMedia, bool]:
+    """What was deleted already, but for its files; whether all of them were looked at."""
+    number = await call.web.store.read(garbage.count, call.principal.tenant_id)
+    keys = await call.web.store.read(garbage.some_keys, call.principal.tenant_id)
+    sizes = [await call.web.objects.size_bytes(key) for key in keys]
+    taken = sum(size or 0 for size in sizes)
+    return api.GoingMedia(what="garbage", reason="unlinked", count=number, bytes=taken), number <= len(keys)
+
+
+def _preview_lines(forecast: Forecast, cameras: tuple[OwnCamera, ...]) -> list[api.RetentionPreviewLine]:
+    names = {camera.camera_key: public_camera_id(camera.camera_id) for camera in cameras}
+    return [
+        api.RetentionPreviewLine(camera_id=names[key], count=one.count, bytes=one.bytes)
+        for key, one in forecast.by_camera.items()
+        if one.count
+    ]
 
 
 def _together(usages: tuple[ShownUsage, ...]) -> list[api.KeptMedia]:

@@ -10,9 +10,9 @@ from camserver.domain import messages
 from camserver.domain.messages import Language
 from camserver.domain.notices import INCIDENT_OPENED
 from camserver.domain.people import Permission
-from camserver.domain.routing import VERDICTS, Route, Verdict, route
+from camserver.domain.routing import VERDICTS, Route, Verdict, check_events, route
 from camserver.domain.vocabulary import Vocabulary
-from camserver.services.web.calls import TheCall
+from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.labels import active_vocabulary
 from camserver.services.web.routing import Routes
 from camserver.store import event_pages, notice_facts, notify_rules
@@ -34,7 +34,7 @@ async def list_notify_rules(call: TheCall) -> api.NotifyRuleList:
 @routes.post("/api/notify/rules", Permission.MANAGE_DELIVERIES, status_code=201)
 async def add_notify_rule(call: TheCall, asked: api.NotifyRuleAsked) -> api.NotifyRule:
     """Adds a rule behind the others."""
-    return _shown(await call.store.write(notify_rules.add, _values(asked), call.address, call.now_ms))
+    return _shown(await call.store.write(notify_rules.add, await _values(call, asked), call.address, call.now_ms))
 
 
 @routes.post("/api/notify/rules/order", Permission.MANAGE_DELIVERIES)
@@ -52,7 +52,9 @@ async def get_notify_rule(call: TheCall, rule_uuid: RuleUuid) -> api.NotifyRule:
 @routes.patch("/api/notify/rules/{rule_uuid}", Permission.MANAGE_DELIVERIES)
 async def change_notify_rule(call: TheCall, rule_uuid: RuleUuid, asked: api.NotifyRuleAsked) -> api.NotifyRule:
     """Writes a rule anew, as a whole; its place stays. Dispatchers go by it at once."""
-    return _shown(await call.store.write(notify_rules.replace, rule_uuid, _values(asked), call.address, call.now_ms))
+    return _shown(
+        await call.store.write(notify_rules.replace, rule_uuid, await _values(call, asked), call.address, call.now_ms)
+    )
 
 
 @routes.delete("/api/notify/rules/{rule_uuid}", Permission.MANAGE_DELIVERIES, status_code=204)
@@ -113,7 +115,8 @@ def _previewed(decided: Route, listener: Listener, event: EventRow, vocabulary: 
     )
 
 
-def _values(asked: api.NotifyRuleAsked) -> RuleValues:
+async def _values(call: Call, asked: api.NotifyRuleAsked) -> RuleValues:
+    check_events(asked.primary_events, await active_vocabulary(call))
     return RuleValues(
         name=asked.name,
         enabled=asked.enabled,
