@@ -9,11 +9,13 @@ import base64
 import binascii
 import ipaddress
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from camserver.base.certificates import Authority, load_authority, make_authority
 from camserver.base.errors import BadSettings, DataUnusable
 from camserver.base.secrets import Secret, load_or_make
 from camserver.config.sections import Settings
@@ -25,6 +27,8 @@ WORKER_TOKEN: Final = "worker_token"
 SESSION_KEY: Final = "session_key"
 PUSH_KEY: Final = "push_key"
 CASE_KEY: Final = "case_key"
+# Made when the TLS port for workers is switched on, and not before.
+WORKER_CA: Final = "worker_ca"
 SECRET_FILES: Final = (MEDIA_HMAC, CREDENTIAL_KEY, LOCAL_ADMIN_TOKEN, WORKER_TOKEN, SESSION_KEY, PUSH_KEY, CASE_KEY)
 
 KEY_BYTES: Final = 32  # AES-256
@@ -93,6 +97,17 @@ def case_key_bytes(settings: Settings) -> bytes | None:
     return key if len(key) == KEY_BYTES else None
 
 
+def worker_ca(settings: Settings) -> Authority:
+    """The CA that workers at other sites and their server trust; made on first use unless a file of it is set."""
+    given = settings.control.ca_file
+    if given is None:
+        path = settings.server.secrets_dir / WORKER_CA
+        return load_authority(_read_or_make(path, make_authority).reveal(), str(path))
+    if not given.exists():
+        raise BadSettings(f"control.ca_file {given} does not exist; put key and certificate of the CA there")
+    return load_authority(_read_or_make(given).reveal(), str(given))
+
+
 def worker_token(settings: Settings) -> Secret:
     """What a worker signs in with. Made only beside its server: elsewhere a new one would never match."""
     if settings.control.worker_token:
@@ -114,10 +129,10 @@ def _is_this_machine(url: str) -> bool:
         return False
 
 
-def _read_or_make(path: Path) -> Secret:
+def _read_or_make(path: Path, make: Callable[[], str] | None = None) -> Secret:
     try:
         _refuse_if_open(path)
-        secret = load_or_make(path, KEY_BYTES)
+        secret = load_or_make(path, KEY_BYTES, make)
     except (OSError, UnicodeDecodeError) as error:
         cause = error.strerror if isinstance(error, OSError) else "it is not text"
         raise DataUnusable(

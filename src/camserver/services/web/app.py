@@ -38,6 +38,7 @@ from camserver.services.web.routes import (
     summaries,
     system,
     vocabulary,
+    worker_identity,
 )
 from camserver.services.web.routing import GuardedRoute, add_routes
 from camserver.services.web.ui_files import UiFiles
@@ -48,6 +49,7 @@ SUBJECTS = (
     session,
     cameras,
     delegation,
+    worker_identity,
     probes,
     discovery,
     imports,

@@ -151,6 +151,7 @@ from camserver.wire.api.statistics import (
     SummaryTrouble,
 )
 from camserver.wire.api.system import AnalyzerStatus, Health, Readiness, SystemStatus
+from camserver.wire.api.worker_identity import Enrolment, EnrolmentAsked, WorkerRevoked
 
 __all__ = [
     "CAMERA_ID_PATTERN",
@@ -196,6 +197,8 @@ __all__ = [
     "CredentialsAsked",
     "Delivery",
     "DeliveryPage",
+    "Enrolment",
+    "EnrolmentAsked",
     "Errand",
     "ErrorAnswer",
     "Event",
@@ -296,5 +299,6 @@ __all__ = [
     "Worker",
     "WorkerList",
     "WorkerNamed",
+    "WorkerRevoked",
     "Zone",
 ]
