@@ -45,6 +45,7 @@ PROGRAMS = (
     Program("gstreamer1.0-plugins-base", ("/usr/lib/*/gstreamer-1.0/libgstapp.so",), CAMERAS),
     Program("gstreamer1.0-plugins-good", ("/usr/lib/*/gstreamer-1.0/libgstrtp.so",), CAMERAS),
     Program("gstreamer1.0-plugins-bad", ("/usr/lib/*/gstreamer-1.0/libgstvideoparsersbad.so",), CAMERAS),
+    Program("gstreamer1.0-plugins-ugly", ("/usr/lib/*/gstreamer-1.0/libgstx264.so",), CAMERAS),
     Program("fonts-noto-cjk", ("/usr/share/fonts/*/noto/NotoSansCJK-Regular.ttc",), "screenshots with Japanese text"),
 )
 

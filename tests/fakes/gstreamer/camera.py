@@ -20,7 +20,7 @@ from camserver.media.clips import Clip
 PYTHON: Final = "/usr/bin/python3"
 PACKAGES: Final = (
     "python3-gi gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good "
-    "gstreamer1.0-plugins-bad"
+    "gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly"
 )
 _PROBE = (
     "import gi; gi.require_version('GstRtspServer', '1.0'); from gi.repository import Gst, GstRtspServer; "
