@@ -78,9 +78,9 @@ def worker_token(chosen: Chosen, site: str | None, worker_id: str | None, ttl_se
 @json_option
 @pass_chosen
 def worker_revoke(chosen: Chosen, worker_id: str, as_json: bool) -> None:
-    """End a worker's certificates: it is disconnected and not let in again.
+    """Shut a worker out at once: its certificates end.
 
-    Its cameras move to others when their leases run out, within two minutes. To bring it back, enroll it again.
+    It is disconnected and not let in again. Its cameras move to others when their leases run out, within two minutes. To bring it back, enroll it again.
 
     \b
     Example:
@@ -111,9 +111,9 @@ def worker_enroll(
     replace: bool,
     as_json: bool,
 ) -> None:
-    """Get this machine its certificate as a worker of a server elsewhere.
+    """Make this machine a worker of a server elsewhere.
 
-    The key is made here and stays here. The token says which server is the right one; nothing is sent to another.
+    It gets a certificate for a token of `camserver worker token`. The key is made here and stays here. The token says which server is the right one; nothing is sent to another.
 
     \b
     Examples:
