@@ -80,7 +80,8 @@ def worker_token(chosen: Chosen, site: str | None, worker_id: str | None, ttl_se
 def worker_revoke(chosen: Chosen, worker_id: str, as_json: bool) -> None:
     """Shut a worker out at once: its certificates end.
 
-    It is disconnected and not let in again. Its cameras move to others when their leases run out, within two minutes. To bring it back, enroll it again.
+    It is disconnected and not let in again. Its cameras move to others when their leases run out, within two minutes.
+    To bring it back, enroll it again.
 
     \b
     Example:
@@ -113,7 +114,8 @@ def worker_enroll(
 ) -> None:
     """Make this machine a worker of a server elsewhere.
 
-    It gets a certificate for a token of `camserver worker token`. The key is made here and stays here. The token says which server is the right one; nothing is sent to another.
+    It gets a certificate for a token of `camserver worker token`. The key is made here and stays here. The token says
+    which server is the right one; nothing is sent to another.
 
     \b
     Examples:

@@ -51,6 +51,22 @@ class ServerSettings:
         "local_admin_token, worker_token, session_key, push_key, case_key, and worker_ca once control.tls_port is "
         "set. Services on several machines need the same files. Default: secrets in data_dir.",
     )
+    credential_key: Secret | None = setting(
+        None,
+        "Key that encrypts stored passwords, 32 bytes in base64url. Not set: from credential_key_command, else the "
+        "file credential_key in secrets_dir.",
+        secret_file="credential_key",
+    )
+    credential_key_previous: Secret | None = setting(
+        None,
+        "The key before, while it is replaced: what it encrypted can still be read, until `camserver credentials "
+        "rotate` is through. Not set: the file credential_key_previous in secrets_dir, if there is one.",
+    )
+    credential_key_command: tuple[str, ...] = setting(
+        (),
+        "Program and arguments that print the key, such as a client of a key management service. It is started "
+        "without a shell, once at start, and has 10 seconds.",
+    )
     public_url: str = derived(
         address_of("web"),
         "http://127.0.0.1:8080",

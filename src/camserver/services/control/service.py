@@ -56,7 +56,7 @@ async def run(
         store, clock, connections, epoch, guard, policy, reports, settings.control.max_message_bytes
     )
     uploads = Uploads(store, objects, clock, epoch, recorder, Senders(store, clock), settings.jobs.default_priority)
-    orders = Orders(settings.looks, settings.gate, secrets.credential_key_bytes())
+    orders = Orders(settings.looks, settings.gate, secrets.credential_keys)
     assigner = Assigner(store, clock, connections, policy, settings.assignment, settings.looks.polling_interval_sec)
     rounds = Rounds(store, clock, connections, policy, orders, assigner)
     authority = None if tls_socket is None else worker_ca(settings)

@@ -12,6 +12,7 @@ from camserver.services.web.routes import (
     cases,
     changes,
     clips,
+    credentials,
     delegation,
     deliveries,
     discovery,
@@ -74,6 +75,7 @@ SUBJECTS = (
     changes,
     feed,
     system,
+    credentials,
     # The last one: it takes every address that no other route has.
     pages,
 )

@@ -49,6 +49,7 @@ from camserver.wire.api.cases import (
     RoundAsked,
     Sweep,
 )
+from camserver.wire.api.credentials import RotationAsked, RotationStep
 from camserver.wire.api.delegation import (
     WORKER_ID_PATTERN,
     CameraWhy,
@@ -270,6 +271,8 @@ __all__ = [
     "RetentionPreviewLine",
     "RetentionStatus",
     "ReviewAsked",
+    "RotationAsked",
+    "RotationStep",
     "RoundAsked",
     "SecretState",
     "Session",
