@@ -27,7 +27,7 @@ PEER_CERTIFICATE = "peer_certificate"
 class _TlsProtocol(HttpToolsProtocol):
     """Puts the peer's certificate into the scope. A WebSocket begins as a request and inherits its state."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         tls = transport.get_extra_info("ssl_object")
         der = tls.getpeercert(binary_form=True)
         self.app_state = {**self.app_state, PEER_CERTIFICATE: der or None}

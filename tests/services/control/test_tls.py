@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from camserver.base import tls
-from camserver.base.errors import Forbidden, Unauthenticated
+from camserver.base.errors import BadInput, Forbidden, Unauthenticated
 from camserver.base.secrets import Secret
 from camserver.config import worker_ca
 from camserver.domain.certificates import DAY_MS, WorkerName
@@ -150,6 +150,10 @@ async def test_a_token_works_once_and_only_at_its_server(control: RunningControl
         await enrolling.enroll(url(control), token, "shop-2")
     with pytest.raises(Forbidden, match="another fingerprint"):
         await enrolling.enroll(url(control), Token.make(new_authority().sha256), "shop-3")
+    with pytest.raises(BadInput, match="can't be called"):
+        await enrolling.enroll(url(control), await new_token(control), "工場")
+    with pytest.raises(BadInput, match="https"):
+        await enrolling.enroll(control.url(""), await new_token(control), "shop-3")
     with pytest.raises(Forbidden, match="there is a worker shop-1 already"):
         await enrolling.enroll(url(control), await new_token(control), "shop-1")
 
@@ -198,6 +202,8 @@ async def test_without_a_certificate_there_is_nothing_but_enrolment(control: Run
     token = {"Authorization": f"Bearer {control.token.reveal()}", WORKER_HEADER: "worker-1"}
     assert (await stranger.upload(**token))[:2] == (401, "unauthenticated")
     assert (await stranger.post(RENEW_PATH, b"{}"))[:2] == (401, "unauthenticated")
+    async with control.http.get(url(control, "/readyz"), ssl=stranger.context) as response:
+        assert response.status == 404, "what does not work here is not for strangers"
     assert await stranger.refused() == (401, "unauthenticated")
 
 

@@ -67,8 +67,10 @@ class Routes:
         """This process is alive."""
         return JSONResponse({"status": "ok"})
 
-    async def readyz(self) -> Response:
-        """Every service of this process can do its work, or why not."""
+    async def readyz(self, request: Request) -> Response:
+        """Every service of this process can do its work, or why not. Strangers at the TLS port are not told."""
+        if is_tls(request):
+            return _error(NotFound("ask for this on the plain port, from the server's own network"))
         checks = {name: why or "ok" for name, why in self.ready.checks().items()}
         return JSONResponse({"checks": checks}, 200 if self.ready.is_ready else 503)
 

@@ -6,8 +6,8 @@ secret goes to nobody else. Keys are made here and never leave the machine.
 """
 
 import asyncio
+import re
 import ssl
-from typing import TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -31,12 +31,17 @@ from camserver.wire.looks import ErrorBody
 from camserver.wire.worker import Message
 
 TIMEOUT = aiohttp.ClientTimeout(total=30, connect=10)
-M = TypeVar("M", bound=Message)
+WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 async def enroll(server_url: str, token: Token, worker_id: str) -> tuple[Enrolled, str]:
     """A new worker's identity and the name of its site. Whatever is raised, nothing was kept."""
     base = _checked(server_url)
+    if not WORKER_ID.fullmatch(worker_id):
+        raise BadInput(
+            f"a worker can't be called {worker_id[:64]!r}: 1 to 64 letters, digits, dots, dashes or underscores, "
+            "beginning with a letter or digit; choose another with --name"
+        )
     async with aiohttp.ClientSession(timeout=TIMEOUT, cookie_jar=aiohttp.DummyCookieJar()) as http:
         ca_pem = await _ca(http, base, token.ca_sha256)
         key = await asyncio.to_thread(new_key)

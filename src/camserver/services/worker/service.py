@@ -12,7 +12,6 @@ It reaches the server by socket and HTTP only; it never touches a database.
 
 import asyncio
 import ipaddress
-import re
 import socket
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -36,6 +35,7 @@ from camserver.media.ring import Rings
 from camserver.services.worker import identity_file
 from camserver.services.worker.camera import LookCounts, Surroundings
 from camserver.services.worker.cameras import Cameras
+from camserver.services.worker.enrolling import WORKER_ID
 from camserver.services.worker.errand_clip import clip_handler
 from camserver.services.worker.errand_discover import discover_handler
 from camserver.services.worker.errand_explain import explain_handler
@@ -62,7 +62,6 @@ STOP_SEC = 4.0
 # Of that, how long telling the server first may take; a connection that is just breaking must not use it all up.
 TELL_SEC = 1.0
 ERRANDS_FOLDER = "errands"
-_WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 async def run(clock: ServerClock, settings: Settings, ready: Ready) -> None:
@@ -112,7 +111,7 @@ def read_enrolled(settings: Settings) -> Enrolled | None:
 def identify(settings: Settings, enrolled: Enrolled | None) -> Identity:
     """Who this worker is: by its certificate, or by its settings. BadSettings when they can't work."""
     name = settings.worker.name if enrolled is None else enrolled.name.worker_id
-    if not _WORKER_ID.fullmatch(name):
+    if not WORKER_ID.fullmatch(name):
         raise BadSettings(
             f"worker.name {name!r} must be 1 to 64 letters, digits, dots, dashes or underscores, beginning with "
             "a letter or digit; set it in the configuration"
