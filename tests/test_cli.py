@@ -73,6 +73,8 @@ def test_the_commands_are_these() -> None:
         *("rule", "rule list", "rule add", "rule change", "rule remove", "rule test"),
         *("receiver", "receiver add", "receiver list", "receiver test", "receiver enable", "receiver disable"),
         *("receiver remove", "delivery", "delivery list", "delivery requeue"),
+        *("credentials", "credentials rotate"),
+        *("worker run", "worker token", "worker enroll", "worker revoke"),
         *("worker list", "worker drain", "worker undrain", "worker quota", "camera move", "camera pin"),
         *("camera unpin", "why", "flag", "flag list", "flag set", "flag clear"),
     }

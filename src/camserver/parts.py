@@ -1,7 +1,7 @@
 """The parts camserver is made of, and what each of them gets: the first file to read.
 
     service      gets                                      its process under `camserver up`
-    control      store, objects, its listening socket      server
+    control      store, objects, its listening sockets     server
     dispatcher   store, objects                            server
     web          store, objects, its listening socket      server
     worker       nothing more                              worker
@@ -74,8 +74,8 @@ class Resources:
 async def _control(given: Resources) -> None:
     from camserver.services.control import service
 
-    sock = given.sockets["control"]
-    await service.run(given.store, given.objects, given.clock, given.settings, given.ready, sock)
+    sock, tls_sock = given.sockets["control"], given.sockets.get("control.tls")
+    await service.run(given.store, given.objects, given.clock, given.settings, given.ready, sock, tls_sock)
 
 
 async def _dispatcher(given: Resources) -> None:
@@ -193,6 +193,10 @@ async def _resources(parts: Sequence[Part], settings: "Settings") -> AsyncIterat
                 sock = ports.listen(where.host, where.port, f"{part.name}.port")
                 stack.callback(sock.close)
                 given.sockets[part.name] = sock
+            if part.name == "control" and settings.control.tls_port is not None:
+                sock = ports.listen(settings.control.tls_host, settings.control.tls_port, "control.tls_port")
+                stack.callback(sock.close)
+                given.sockets["control.tls"] = sock
         if any(part.needs_store for part in parts):
             await add_store(given, stack)
         yield given

@@ -18,6 +18,7 @@ SECRETS = [setting for setting in ALL if setting.secret]
 SPECIAL: dict[str, object] = {
     "summaries.at": "07:30",
     "analyzer.model_keys": ("0a" * 32, "F9" * 32),
+    "control.tls_port": 8443,  # not set by default
     "archive.folders": ("/mnt/one", "/mnt/two words"),
 }
 

@@ -110,5 +110,5 @@ def test_a_worker_elsewhere_makes_no_token_of_its_own(tmp_path: Path) -> None:
 
 def test_settings_name_only_files_that_are_made() -> None:
     named = {setting.secret_file for setting in all_settings().values() if setting.secret_file}
-    assert named == {"media_hmac", "worker_token"}
+    assert named == {"media_hmac", "worker_token", "credential_key"}
     assert named <= set(SECRET_FILES)

@@ -171,7 +171,8 @@ class Launcher:
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),
             "LANG": "C.UTF-8",
-            "PYTHONPATH": str(REPOSITORY),
+            # The sources beside these tests, whichever checkout the interpreter is linked to.
+            "PYTHONPATH": f"{REPOSITORY / 'src'}{os.pathsep}{REPOSITORY}",
             "PYTHONUNBUFFERED": "1",
             MARKER: self.test_id,
         }

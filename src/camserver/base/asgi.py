@@ -7,15 +7,31 @@ the process: cancelling the task is the one way to stop, and it is bounded in ti
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Callable, Generator
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from camserver.base.errors import Bug
 
 # Requests under way get this long after the stop; websockets are closed at once with 1012 (service restart).
 GRACE_SEC = 3
+
+
+# In `scope["state"]` of requests and sockets that came over TLS: the peer's certificate in DER, or None.
+PEER_CERTIFICATE = "peer_certificate"
+
+
+class _TlsProtocol(HttpToolsProtocol):
+    """Puts the peer's certificate into the scope. A WebSocket begins as a request and inherits its state."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        tls = transport.get_extra_info("ssl_object")
+        der = tls.getpeercert(binary_form=True)
+        self.app_state = {**self.app_state, PEER_CERTIFICATE: der or None}
+        super().connection_made(transport)
 
 
 class _Server(uvicorn.Server):
@@ -33,17 +49,24 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve(app: Any, sock: socket.socket, on_ready: Callable[[], None], message_max_bytes: int = 65_536) -> None:
+async def serve(
+    app: Any,
+    sock: socket.socket,
+    on_ready: Callable[[], None],
+    message_max_bytes: int = 65_536,
+    tls: ssl.SSLContext | None = None,
+) -> None:
     """Serves until cancelled. `on_ready` is called once requests are being accepted.
 
-    `message_max_bytes` bounds one incoming WebSocket message. The application's lifespan is not run: what it
+    `message_max_bytes` bounds one incoming WebSocket message. With `tls` it speaks TLS, and the peer's certificate is
+    in the scope's state as `PEER_CERTIFICATE`. The application's lifespan is not run: what it
     needs is made, and let go, by the service that calls this.
     """
     server = _Server(
         uvicorn.Config(
             app,
             loop="none",
-            http="httptools",
+            http="httptools" if tls is None else _TlsProtocol,
             ws="websockets-sansio",
             lifespan="off",
             log_config=None,
@@ -53,6 +76,7 @@ async def serve(app: Any, sock: socket.socket, on_ready: Callable[[], None], mes
             ws_max_size=message_max_bytes,
             ws_per_message_deflate=False,
             timeout_graceful_shutdown=GRACE_SEC,
+            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
         ),
         on_ready,
     )

@@ -2,11 +2,13 @@
 
 The associated data is tenant|owner, so a row copied to another owner does not open. An owner is a camera's id, or a
 kind and an id such as receiver:uuid; camera ids hold no colon. The key id tells which key
-sealed a value; it is a hash and reveals nothing of the key. Storing and sending are done elsewhere.
+sealed a value; it is a hash and reveals nothing of the key. While a key is replaced, values of two keys are there: a
+ring opens both and seals with the newer one. Storing and sending are done elsewhere.
 """
 
 import hashlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from cryptography.exceptions import InvalidTag
@@ -26,19 +28,72 @@ class Sealed:
     ciphertext: bytes
 
 
+class KeyRing:
+    """The key that seals, and others that only open. It follows its source: keys change while processes run.
+
+    `load` gives the keys, the one that seals first; `mark` something that changes when they do.
+    """
+
+    def __init__(self, load: Callable[[], tuple[bytes, ...]], mark: Callable[[], object] = lambda: None) -> None:
+        self._load = load
+        self._mark = mark
+        self._marked = mark()
+        self._keys = load()
+
+    def __repr__(self) -> str:
+        return f"KeyRing({', '.join(map(key_id, self._keys))})"
+
+    @property
+    def sealing(self) -> bytes:
+        self._follow()
+        return self._keys[0]
+
+    @property
+    def before(self) -> tuple[str, ...]:
+        """Ids of the keys that only open."""
+        self._follow()
+        return tuple(sorted({key_id(key) for key in self._keys[1:]} - {key_id(self._keys[0])}))
+
+    def opening(self, wanted: str) -> bytes | None:
+        """The key of that id, if it is there."""
+        found = self._find(wanted)
+        if found is None:
+            self._follow()
+            found = self._find(wanted)
+        return found
+
+    def _find(self, wanted: str) -> bytes | None:
+        return next((key for key in self._keys if key_id(key) == wanted), None)
+
+    def _follow(self) -> None:
+        marked = self._mark()
+        if marked != self._marked:
+            self._keys = self._load()
+            self._marked = marked
+
+
+# One key where there is only one, or a ring of them.
+Keys = bytes | KeyRing
+
+
 def key_id(key: bytes) -> str:
     """Names a key without revealing it."""
     return hashlib.sha256(b"camserver credential key\0" + key).hexdigest()[:16]
 
 
-def seal(key: bytes, tenant_id: int, owner: str, plaintext: bytes) -> Sealed:
+def seal(keys: Keys, tenant_id: int, owner: str, plaintext: bytes) -> Sealed:
+    key = keys.sealing if isinstance(keys, KeyRing) else keys
     nonce = os.urandom(NONCE_BYTES)
     sealed = AESGCM(key).encrypt(nonce, plaintext, _bound_to(tenant_id, owner))
     return Sealed(key_id(key), nonce, sealed)
 
 
-def open_sealed(key: bytes, tenant_id: int, owner: str, sealed: Sealed) -> bytes:
-    if sealed.key_id != key_id(key):
+def open_sealed(keys: Keys, tenant_id: int, owner: str, sealed: Sealed) -> bytes:
+    if isinstance(keys, KeyRing):
+        key = keys.opening(sealed.key_id)
+    else:
+        key = keys if key_id(keys) == sealed.key_id else None
+    if key is None:
         raise DataUnusable(
             f"the credentials of {_shown(owner)} were sealed with another key ({sealed.key_id}); restore that "
             "credential_key file from a backup, or enter its password again"

@@ -9,6 +9,7 @@ import json
 import os
 import secrets as stdlib_secrets
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Never
 from urllib.parse import quote
@@ -77,18 +78,22 @@ def scrub(text: str) -> str:
     return text
 
 
-def load_or_make(path: Path, bytes_count: int = 32) -> Secret:
-    """The secret kept in `path`; made on first use, complete or not at all, readable by its owner only."""
+def load_or_make(path: Path, bytes_count: int = 32, make: Callable[[], str] | None = None) -> Secret:
+    """The secret kept in `path`; made on first use, complete or not at all, readable by its owner only.
+
+    `make` gives its text; without it, it is `bytes_count` random bytes in base64url.
+    """
     try:
         return Secret(path.read_text().strip())
     except FileNotFoundError:
         pass
+    text = stdlib_secrets.token_urlsafe(bytes_count) if make is None else make().strip()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f".{path.name}.{os.getpid()}.{stdlib_secrets.token_hex(4)}")
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(fd, "w") as file:
-            file.write(stdlib_secrets.token_urlsafe(bytes_count) + "\n")
+            file.write(text + "\n")
             file.flush()
             os.fsync(file.fileno())
         # link() and not rename(): when two processes start at once, the first secret stays.

@@ -7,6 +7,7 @@ import click
 
 from camserver.base.secrets import scrub
 from camserver.commands.root import Chosen, pass_chosen
+from camserver.commands.worker_identity import worker_enroll, worker_revoke, worker_token
 from camserver.commands.workers import worker_drain, worker_list, worker_quota, worker_undrain
 
 if TYPE_CHECKING:
@@ -116,9 +117,22 @@ def _worker_group(run: click.Command) -> click.Group:
         help=run.help,
         short_help=run.short_help,
     )
+    group.add_command(_worker_run(run))
     for command in (worker_list, worker_drain, worker_undrain, worker_quota):
         group.add_command(command)
+    for command in (worker_token, worker_enroll, worker_revoke):
+        group.add_command(command)
     return group
+
+
+def _worker_run(run: click.Command) -> click.Command:
+    """The same by a name of its own, for those who look for it."""
+    text = (
+        "Run a worker, as `camserver worker` does: beside its server, or at another site with the certificate of "
+        "`camserver worker enroll`.\n\n\b\nExample:\n"
+        "  CAMSERVER_WORKER_SERVER_URL=https://cams.example.com:8443 camserver worker run"
+    )
+    return click.Command("run", callback=run.callback, help=text, short_help="Run a worker.")
 
 
 services = [_service(name, *described) for name, described in _SERVICES.items()]

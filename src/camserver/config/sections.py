@@ -21,6 +21,7 @@ from camserver.config.fields import Chosen, address_of, derived, section, settin
 from camserver.domain.admission import AdmissionPolicy
 from camserver.domain.archive import ArchivePolicy
 from camserver.domain.assignment_types import AssignmentPolicy
+from camserver.domain.certificates import CertificatePolicy
 from camserver.domain.deliveries import DeliveriesPolicy
 from camserver.domain.detections import DetectionPolicy
 from camserver.domain.events import EventPolicy
@@ -47,8 +48,24 @@ class ServerSettings:
         _under_data_dir("secrets"),
         "data/secrets",
         "Folder of the secrets made on first start, one file each: media_hmac, credential_key, "
-        "local_admin_token, worker_token, session_key, push_key, case_key. Services on several machines need the "
-        "same files. Default: secrets in data_dir.",
+        "local_admin_token, worker_token, session_key, push_key, case_key, and worker_ca once control.tls_port is "
+        "set. Services on several machines need the same files. Default: secrets in data_dir.",
+    )
+    credential_key: Secret | None = setting(
+        None,
+        "Key that encrypts stored passwords, 32 bytes in base64url. Not set: from credential_key_command, else the "
+        "file credential_key in secrets_dir.",
+        secret_file="credential_key",
+    )
+    credential_key_previous: Secret | None = setting(
+        None,
+        "The key before, while it is replaced: what it encrypted can still be read, until `camserver credentials "
+        "rotate` is through. Not set: the file credential_key_previous in secrets_dir, if there is one.",
+    )
+    credential_key_command: tuple[str, ...] = setting(
+        (),
+        "Program and arguments that print the key, such as a client of a key management service. It is started "
+        "without a shell, once at start, and has 10 seconds.",
     )
     public_url: str = derived(
         address_of("web"),
@@ -129,21 +146,50 @@ class ControlSettings:
         "Not set: the file worker_token in secrets_dir.",
         secret_file="worker_token",
     )
+    tls_port: int | None = setting(
+        None,
+        "Port for workers at other sites, with TLS and certificates (`camserver worker token`); 0 takes any free "
+        "one. Not set: workers connect from this machine only.",
+        min=0,
+        max=65535,
+    )
+    tls_host: str = setting("0.0.0.0", "Address that port listens on.", min_chars=1)
+    tls_names: tuple[str, ...] = setting(
+        (),
+        "Host names and addresses under which workers reach that port; they stand in its certificate, beside this "
+        "machine's own name and localhost.",
+    )
+    ca_file: Path | None = setting(
+        None,
+        "PEM file with key and certificate of the CA that signs the certificates of workers. Not set: the file "
+        "worker_ca in secrets_dir, made when tls_port is set.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
     name: str = derived(
-        lambda _: socket.gethostname(), "", "Name of this worker in lists and logs. Default: the host name."
+        lambda _: socket.gethostname(),
+        "",
+        "Name of this worker in lists and logs. Default: the host name. A worker with a certificate has the "
+        "name in it.",
     )
     site_id: str | None = setting(
-        None, "Id of the site this worker stands in. Not set: the site that the first start made."
+        None,
+        "Id of the site this worker stands in. Not set: the site that the first start made. A worker with a "
+        "certificate has the site in it.",
     )
     server_url: str = derived(
         address_of("control"),
         "http://127.0.0.1:8081",
-        "Where this worker reaches the workers' port. Default: made from [control] host and port.",
+        "Where this worker reaches the workers' port; https:// with the certificate of `camserver worker enroll`, "
+        "from another machine. Default: made from [control] host and port.",
         form="http_url",
+    )
+    identity_dir: Path = derived(
+        _under_data_dir("identity"),
+        "data/identity",
+        "Folder of the key and certificate that `camserver worker enroll` gets. Default: identity in data_dir.",
     )
     spool_dir: Path = derived(
         _under_data_dir("spool"),
@@ -282,6 +328,7 @@ class Settings:
     gate: GatePolicy = section("Which looks are worth analyzing.")
     jobs: JobPolicy = section("Analysis jobs: attempts, back-off, bounds.")
     leases: LeasePolicy = section("Which worker holds which camera, and for how long.")
+    certificates: CertificatePolicy = section("How long certificates of workers live.")
     assignment: AssignmentPolicy = section("How cameras are given to workers and moved between them.")
     events: EventPolicy = section("When frames become one event.")
     incidents: IncidentPolicy = section("When events become one incident.")

@@ -70,6 +70,10 @@ def _check_folders(values: Values) -> list[Problem]:
 
 def _check_ports(values: Values) -> list[Problem]:
     problems = []
+    tls_port = values["control.tls_port"]
+    if tls_port and tls_port == values["control.port"]:
+        what = f"{tls_port} is also control.port; give the one with TLS another"
+        problems.append(Problem("control.tls_port", what))
     for one, other in itertools.combinations(_LISTENING, 2):
         port = values[f"{one}.port"]
         same_host = values[f"{one}.host"] == values[f"{other}.host"]

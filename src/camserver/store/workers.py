@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from camserver.base.errors import BadInput, NotFound, Unavailable
+from camserver.base.errors import BadInput, Forbidden, NotFound, Unavailable
 from camserver.store.intents import returned_without
 from camserver.store.leases import Renewal, renew
 from camserver.store.sql import Sql
@@ -24,6 +24,7 @@ class Registration:
     mem: float
     boot_id: str
     connected_epoch: int  # names the control process that has the socket
+    proven_site_id: int | None = None  # the site in its certificate: it may name no other
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,8 @@ async def register(tx: Tx, tenant_id: int, who: Registration, now_ms: int) -> Re
 
 
 async def _site(tx: Tx, tenant_id: int, who: Registration) -> int:
+    if who.proven_site_id is not None and not who.site:
+        return who.proven_site_id
     rows = await tx.all(
         """
         SELECT site_id FROM sites WHERE tenant_id = :tenant_id
@@ -122,6 +125,10 @@ async def _site(tx: Tx, tenant_id: int, who: Registration) -> int:
         raise BadInput(
             f"worker {who.worker_id} names no site and there are several; set [worker] site_id to the one it "
             "stands in"
+        )
+    if who.proven_site_id is not None and rows[0]["site_id"] != who.proven_site_id:
+        raise Forbidden(
+            f"the certificate of worker {who.worker_id} is for another site than {who.site!r}; enroll it anew there"
         )
     return int(rows[0]["site_id"])
 

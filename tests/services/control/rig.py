@@ -73,6 +73,7 @@ class RunningControl:
     tenant_id: int
     site_id: int
     http: aiohttp.ClientSession
+    tls_port: int | None = None
     workers: list["ScriptedWorker"] = field(default_factory=list)
 
     def url(self, path: str) -> str:
@@ -257,15 +258,17 @@ def look_header(clock: ManualClock, camera_id: str, generation: int, seq: int, *
 
 @asynccontextmanager
 async def running_control(
-    store: Store, clock: ManualClock, folder: Path, environ: dict[str, str] | None = None
+    store: Store, clock: ManualClock, folder: Path, environ: dict[str, str] | None = None, tls: bool = False
 ) -> AsyncIterator[RunningControl]:
+    """`tls`: also with the port for workers at other sites."""
     settings = load(None, environ or {}, data_dir=folder)
     home = await prepare_store(store, settings.vocabulary.schema_version, clock.now_ms())
     objects = LocalObjects(folder / "objects")
     ready = Ready()
     ready.expect("control")
     socket = listening_socket()
-    task = asyncio.create_task(service.run(store, objects, clock, settings, ready, socket))
+    tls_socket = listening_socket() if tls else None
+    task = asyncio.create_task(service.run(store, objects, clock, settings, ready, socket, tls_socket))
     try:
         await until(lambda: ready.is_ready or task.done(), "control is ready")
         async with aiohttp.ClientSession() as http:
@@ -280,6 +283,7 @@ async def running_control(
                 home.tenant_id,
                 home.site_id,
                 http,
+                None if tls_socket is None else port_of(tls_socket),
             )
             yield control
             for worker in control.workers:
@@ -289,3 +293,5 @@ async def running_control(
         with contextlib.suppress(asyncio.CancelledError):
             await task
         socket.close()
+        if tls_socket is not None:
+            tls_socket.close()

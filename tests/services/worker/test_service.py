@@ -10,8 +10,9 @@ from aiohttp import web
 from camserver.base.errors import BadSettings, DataOwned
 from camserver.base.ready import Ready
 from camserver.config import Settings, load
+from camserver.domain.certificates import WorkerName
 from camserver.domain.workers import WorkerState
-from camserver.services.worker import service
+from camserver.services.worker import identity_file, service
 from camserver.services.worker.link import CONNECT_SEC
 from camserver.services.worker.spool_files import LookName
 from camserver.services.worker.waiting import end
@@ -32,6 +33,7 @@ from camserver.wire.worker import (
     Stop,
 )
 from tests.rig.cutter import Cutter
+from tests.rig.identities import new_identity
 from tests.rig.polling import until
 from tests.services.worker.build import FollowingClock, Quiet, start_message
 from tests.services.worker.control import TOKEN, ScriptedControl, recorded
@@ -543,12 +545,24 @@ async def test_second_worker_on_the_same_spool_is_refused(worker: Running, tmp_p
 def test_settings_that_can_not_work_are_refused(tmp_path: Path, variables: dict[str, str], said: str) -> None:
     settings = load(None, {"CAMSERVER_CONTROL_WORKER_TOKEN": TOKEN, **variables}, tmp_path)
     with pytest.raises(BadSettings, match=said):
-        service.identify(settings)
+        service.identify(settings, service.read_enrolled(settings))
 
 
-def test_encrypted_address_may_be_anywhere(tmp_path: Path) -> None:
-    identity = service.identify(settings_for(tmp_path, "https://cameras.example.org"))
-    assert identity.server_url == "https://cameras.example.org"
+def test_a_server_elsewhere_needs_a_certificate_and_gets_no_token(tmp_path: Path) -> None:
+    settings = settings_for(tmp_path, "https://cameras.example.org")
+    with pytest.raises(BadSettings, match=r"worker enroll https://cameras\.example\.org"):
+        service.read_enrolled(settings)
+    enrolled = new_identity(WorkerName("tenant", "site", "shop-1"))
+    identity_file.write(settings.worker.identity_dir, enrolled)
+    identity = service.identify(settings, service.read_enrolled(settings))
+    assert (identity.worker_id, identity.site, identity.token) == ("shop-1", "site", None)
+    assert identity.headers() == {}
+
+
+def test_beside_its_server_it_has_the_token(tmp_path: Path) -> None:
+    settings = settings_for(tmp_path, "http://127.0.0.1:8081")
+    identity = service.identify(settings, service.read_enrolled(settings))
+    assert identity.headers() == {"Authorization": f"Bearer {TOKEN}"}
     assert TOKEN not in repr(identity)
 
 
@@ -569,6 +583,6 @@ async def test_verdicts_that_come_with_a_renewal_keep_the_gate_awake(worker: Run
 
 def test_no_more_slots_can_be_set_than_fit_into_a_heartbeat(tmp_path: Path) -> None:
     most = settings_for(tmp_path, "http://127.0.0.1:1", CAMSERVER_WORKER_SLOTS=str(CAMERAS_MAX))
-    assert service.identify(most).slots == CAMERAS_MAX
+    assert service.identify(most, None).slots == CAMERAS_MAX
     with pytest.raises(BadSettings, match=r"worker\.slots"):
         settings_for(tmp_path, "http://127.0.0.1:1", CAMSERVER_WORKER_SLOTS=str(CAMERAS_MAX + 1))

@@ -10,14 +10,16 @@ from starlette.responses import JSONResponse, Response
 from starlette.websockets import WebSocket
 
 from camserver.base.clock import Clock
-from camserver.base.errors import BadInput, CamError, Reject, Unavailable
+from camserver.base.errors import BadInput, CamError, Conflict, NotFound, Reject, Retry, Unavailable
 from camserver.base.log import bind_ids, get_logger
 from camserver.base.ready import Ready
-from camserver.base.secrets import Secret
-from camserver.services.control.admission import Room, require_worker_token
+from camserver.services.control.admission import Room
 from camserver.services.control.conversation import Conversations
+from camserver.services.control.enrolment import Enrolment
 from camserver.services.control.errands import ErrandAnswers
+from camserver.services.control.guard import Guard, Sender, is_tls, peer_host
 from camserver.services.control.uploads import Uploads
+from camserver.wire import enrolment as enrolment_wire
 from camserver.wire import errands as errand_wire
 from camserver.wire import looks as look_wire
 from camserver.wire.looks import LOOKS_PATH, WORKER_HEADER, ErrorBody
@@ -41,7 +43,8 @@ class TooLarge(Reject):
 class Routes:
     clock: Clock
     ready: Ready
-    token: Secret
+    guard: Guard
+    enrolment: Enrolment | None  # None: there is no TLS port
     conversations: Conversations
     uploads: Uploads
     errands: ErrandAnswers
@@ -54,6 +57,9 @@ class Routes:
         app.add_api_route("/readyz", self.readyz, methods=["GET"], response_model=None)
         app.add_api_route(LOOKS_PATH, self.look, methods=["POST"], response_model=None)
         app.add_api_route(errand_wire.ERRANDS_PATH, self.errand, methods=["POST"], response_model=None)
+        app.add_api_route(enrolment_wire.CA_PATH, self.ca, methods=["GET"], response_model=None)
+        app.add_api_route(enrolment_wire.ENROLL_PATH, self.enroll, methods=["POST"], response_model=None)
+        app.add_api_route(enrolment_wire.RENEW_PATH, self.renew, methods=["POST"], response_model=None)
         app.add_api_websocket_route(SOCKET_PATH, self.worker)
         return app
 
@@ -61,20 +67,22 @@ class Routes:
         """This process is alive."""
         return JSONResponse({"status": "ok"})
 
-    async def readyz(self) -> Response:
-        """Every service of this process can do its work, or why not."""
+    async def readyz(self, request: Request) -> Response:
+        """Every service of this process can do its work, or why not. Strangers at the TLS port are not told."""
+        if is_tls(request):
+            return _error(NotFound("ask for this on the plain port, from the server's own network"))
         checks = {name: why or "ok" for name, why in self.ready.checks().items()}
         return JSONResponse({"checks": checks}, 200 if self.ready.is_ready else 503)
 
     async def worker(self, socket: WebSocket) -> None:
         try:
-            require_worker_token(socket.headers, _peer(socket), self.token)
+            caller = await self.guard.admit(socket)
         except CamError as error:
             log.warning("a worker was not let in", code=error.code, cause=error.message)
             await socket.send_denial_response(_error(error))
             return
         await socket.accept()
-        await self.conversations.hold(socket)
+        await self.conversations.hold(socket, caller)
 
     async def look(self, request: Request) -> Response:
         """A look, recorded or refused."""
@@ -84,12 +92,54 @@ class Routes:
         """The answer to an errand, recorded or refused."""
         return await self._admitted(request, self._errand)
 
-    async def _admitted(self, request: Request, take: Callable[[Request, str], Awaitable[Response]]) -> Response:
-        worker_id = request.headers.get(WORKER_HEADER, "")[:64]
-        with bind_ids(worker_id=worker_id):
+    async def ca(self, request: Request) -> Response:
+        """The CA's certificate, for whoever can tell by its fingerprint that it is the right one."""
+        try:
+            return Response(self._enrolment(request).ca_pem, media_type="application/x-pem-file")
+        except CamError as error:
+            return _error(error)
+
+    async def enroll(self, request: Request) -> Response:
+        """A worker's first certificate, for a one-time token."""
+
+        async def give(enrolment: Enrolment, body: bytearray) -> enrolment_wire.Certified:
+            return await enrolment.enroll(body, peer_host(request))
+
+        return await self._certified(request, give)
+
+    async def renew(self, request: Request) -> Response:
+        """A worker's next certificate, for the one it has."""
+
+        async def give(enrolment: Enrolment, body: bytearray) -> enrolment_wire.Certified:
+            return await enrolment.renew(await self.guard.renewing(request), body)
+
+        return await self._certified(request, give)
+
+    async def _certified(
+        self, request: Request, give: Callable[[Enrolment, bytearray], Awaitable[enrolment_wire.Certified]]
+    ) -> Response:
+        try:
+            enrolment = self._enrolment(request)
+            body = await _read(request, _announced_bytes(request, enrolment_wire.BODY_MAX_BYTES))
+            answer = await give(enrolment, body)
+        except ClientDisconnect:
+            return _error(BadInput("the request was cut off"))
+        except CamError as error:
+            log.warning("no certificate given", code=error.code, cause=error.message, address=peer_host(request))
+            return _error(error)
+        return Response(answer.model_dump_json(), media_type="application/json")
+
+    def _enrolment(self, request: Request) -> Enrolment:
+        if self.enrolment is None or not is_tls(request):
+            raise NotFound("certificates are given on the workers' TLS port only, which [control] tls_port opens")
+        return self.enrolment
+
+    async def _admitted(self, request: Request, take: Callable[[Request, Sender], Awaitable[Response]]) -> Response:
+        with bind_ids(worker_id=request.headers.get(WORKER_HEADER, "")[:64]):
             try:
-                require_worker_token(request.headers, _peer(request), self.token)
-                return await take(request, worker_id)
+                sender = await self.guard.sender(request)
+                with bind_ids(worker_id=sender.worker_id):
+                    return await take(request, sender)
             except ClientDisconnect:
                 log.info("an upload was cut off")
                 return _error(BadInput("the upload was cut off"))
@@ -97,23 +147,23 @@ class Routes:
                 log.warning("upload not recorded", code=error.code, cause=error.message)
                 return _error(error)
 
-    async def _look(self, request: Request, worker_id: str) -> Response:
+    async def _look(self, request: Request, sender: Sender) -> Response:
         received_at = self.clock.now_ms()
         size_bytes = _announced_bytes(request, min(self.upload_max_bytes, look_wire.BODY_MAX_BYTES))
         with self.room.reserve(size_bytes):
             body = await _read(request, size_bytes)
             upload = look_wire.unpack(body)
             del body
-            answer = await self.uploads.take(worker_id, upload, received_at)
+            answer = await self.uploads.take(sender, upload, received_at)
         return Response(answer.model_dump_json(), media_type="application/json")
 
-    async def _errand(self, request: Request, worker_id: str) -> Response:
+    async def _errand(self, request: Request, sender: Sender) -> Response:
         size_bytes = _announced_bytes(request, errand_wire.BODY_MAX_BYTES)
         with self.room.reserve(size_bytes):
             body = await _read(request, size_bytes)
             upload = errand_wire.unpack(body)
             del body
-            answer = await self.errands.take(worker_id, upload)
+            answer = await self.errands.take(sender, upload)
         return Response(answer.model_dump_json(), media_type="application/json")
 
 
@@ -143,13 +193,14 @@ async def _read(request: Request, size_bytes: int) -> bytearray:
     return body
 
 
-def _peer(connection: Request | WebSocket) -> str:
-    return connection.client.host if connection.client is not None else ""
-
-
 def _error(error: CamError) -> Response:
     # What only a person at the server can use stays in the server's log.
-    shown = error.message if isinstance(error, Reject) or error.http_status == 503 else "internal error"
+    shown = error.message if isinstance(error, Reject | Retry | Conflict) else "internal error"
     body = ErrorBody(error_code=error.code, message=shown[:1024])
-    headers = {"Retry-After": str(RETRY_AFTER_SEC)} if error.http_status == 503 else {}
+    headers = {enrolment_wire.ERROR_HEADER: error.code}
+    if error.http_status == 503:
+        headers["Retry-After"] = str(RETRY_AFTER_SEC)
+    if error.http_status == 403:
+        # A certificate belongs to its connection; who gets another one needs another connection to show it.
+        headers["Connection"] = "close"
     return Response(body.model_dump_json(), error.http_status, headers=headers, media_type="application/json")

@@ -45,8 +45,18 @@ class Sent:
 
 
 class Connection:
-    def __init__(self, socket: WebSocket, worker: Registered, worker_id: str, slots: int, boot_ms: int) -> None:
+    def __init__(
+        self,
+        socket: WebSocket,
+        worker: Registered,
+        worker_id: str,
+        slots: int,
+        boot_ms: int,
+        serial: str | None = None,
+    ) -> None:
         self._socket = socket
+        self.serial = serial  # of the certificate it came with
+        self.is_over = False  # nothing is heard or said any more; it only has to be closed
         self._outbox: asyncio.Queue[str | _Close] = asyncio.Queue(OUTBOX_MAX)
         self._overflowed = asyncio.Event()
         self.worker = worker
@@ -60,13 +70,19 @@ class Connection:
         self.verdicts_told: dict[str, int] = {}  # camera_id → captured_at
 
     def send(self, message: FromServer) -> None:
-        self._put(encode(message))
+        if not self.is_over:
+            self._put(encode(message))
 
     def end(self, code: int, error_code: str, message: str) -> None:
         """Says why and closes, after what is already on its way."""
         log.info("connection ends", worker_id=self.worker_id, error_code=error_code, cause=message)
         self.send(Refused(error_code=error_code, message=message))
         self._put(_Close(code))
+
+    def cut(self, code: int, error_code: str, message: str) -> None:
+        """Like `end`, for one that must not be spoken with any longer: what it still says is not heard."""
+        self.end(code, error_code, message)
+        self.is_over = True
 
     def _put(self, item: str | _Close) -> None:
         try:
@@ -150,6 +166,8 @@ class Connections:
     def present(self, heard_since_boot_ms: int) -> dict[int, bool]:
         """Which of the workers here may get another camera: heard of lately, and not on their way out."""
         return {
-            worker_key: connection.state not in _LEAVING and connection.heard_boot_ms >= heard_since_boot_ms
+            worker_key: not connection.is_over
+            and connection.state not in _LEAVING
+            and connection.heard_boot_ms >= heard_since_boot_ms
             for worker_key, connection in self._by_key.items()
         }

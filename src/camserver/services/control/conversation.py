@@ -22,11 +22,12 @@ from camserver.services.control.connections import (
     Connections,
 )
 from camserver.services.control.epoch import Epoch
+from camserver.services.control.guard import Caller, CertificateExpired, Guard
 from camserver.services.control.reports import Reports
 from camserver.store import Store
 from camserver.store.intents import acked
 from camserver.store.starts import not_done
-from camserver.store.workers import Beat, Registration, disconnected, first_tenant, heartbeat, sign_in
+from camserver.store.workers import Beat, Registration, disconnected, heartbeat, sign_in
 from camserver.wire.worker import (
     PROTOCOL,
     VERDICTS_MAX,
@@ -62,6 +63,7 @@ class Conversations:
     clock: Clock
     connections: Connections
     epoch: Epoch
+    guard: Guard
     policy: LeasePolicy
     reports: Reports
     message_max_bytes: int
@@ -70,10 +72,10 @@ class Conversations:
     def ttl_ms(self) -> int:
         return self.policy.ttl_sec * 1000
 
-    async def hold(self, socket: WebSocket) -> None:
+    async def hold(self, socket: WebSocket, caller: Caller) -> None:
         """Speaks with one worker until its socket ends."""
         try:
-            connection = await self._admit(socket)
+            connection = await self._admit(socket, caller)
         except (WebSocketDisconnect, TimeoutError):
             log.info("a connection ended before it registered")
             return
@@ -82,13 +84,13 @@ class Conversations:
         ids = connection.worker
         with bind_ids(tenant_id=ids.tenant_id, site_id=ids.site_id, worker_id=connection.worker_id):
             try:
-                await self._serve(socket, connection)
+                await self._serve(socket, connection, caller)
             finally:
                 await self._part(connection)
 
     # Registering -----------------------------------------------------------------------------------------------
 
-    async def _admit(self, socket: WebSocket) -> Connection | None:
+    async def _admit(self, socket: WebSocket, caller: Caller) -> Connection | None:
         try:
             async with asyncio.timeout(REGISTER_TIMEOUT_SEC):
                 message = await self._next(socket)
@@ -99,16 +101,17 @@ class Conversations:
                     f"this server speaks protocol {PROTOCOL}, the worker {message.protocol}; install the same "
                     "version on both"
                 )
-            return await self._register(socket, message)
+            self.guard.check(caller)
+            return await self._register(socket, message, caller)
         except (Reject, Retry) as error:
             log.warning("registration refused", code=error.code, cause=error.message)
             await socket.send_text(encode(_refused(error)))
             await socket.close(CLOSE_OVERFLOW if isinstance(error, Retry) else CLOSE_REFUSED)
             return None
 
-    async def _register(self, socket: WebSocket, message: Register) -> Connection:
+    async def _register(self, socket: WebSocket, message: Register, caller: Caller) -> Connection:
         who = Registration(
-            worker_id=message.worker_id,
+            worker_id=caller.named(message.worker_id),
             site=message.site,
             version=message.version,
             labels=tuple(sorted(message.labels.items())),
@@ -118,13 +121,13 @@ class Conversations:
             mem=message.capacity.mem,
             boot_id=message.boot_id,
             connected_epoch=self.epoch.process_id,
+            proven_site_id=caller.site_id,
         )
         held = tuple((one.camera_id, one.generation) for one in message.holding)
-        tenant_id = await self.store.read(first_tenant)
         now_ms = self.clock.now_ms()
-        signed = await self.store.write(sign_in, tenant_id, who, held, self.ttl_ms, now_ms)
+        signed = await self.store.write(sign_in, caller.tenant_id, who, held, self.ttl_ms, now_ms)
         connection = Connection(
-            socket, signed.worker, message.worker_id, message.capacity.slots, self.clock.boot_ms()
+            socket, signed.worker, who.worker_id, message.capacity.slots, self.clock.boot_ms(), caller.serial
         )
         connection.send(
             Registered(
@@ -150,8 +153,8 @@ class Conversations:
 
     # Speaking --------------------------------------------------------------------------------------------------
 
-    async def _serve(self, socket: WebSocket, connection: Connection) -> None:
-        listening = asyncio.ensure_future(self._listen(socket, connection))
+    async def _serve(self, socket: WebSocket, connection: Connection, caller: Caller) -> None:
+        listening = asyncio.ensure_future(self._listen(socket, connection, caller))
         sending = asyncio.ensure_future(connection.pump())
         try:
             await asyncio.wait({listening, sending}, return_when=asyncio.FIRST_COMPLETED)
@@ -168,15 +171,20 @@ class Conversations:
             sending.cancel()
             await asyncio.gather(listening, sending, return_exceptions=True)
 
-    async def _listen(self, socket: WebSocket, connection: Connection) -> None:
+    async def _listen(self, socket: WebSocket, connection: Connection, caller: Caller) -> None:
         while True:
             try:
                 message = await self._next(socket)
+                if connection.is_over:
+                    continue
+                self.guard.check(caller)
                 connection.heard_boot_ms = self.clock.boot_ms()
                 await self._handle(connection, message)
             except WebSocketDisconnect as end:
                 log.info("on_disconnect", code=end.code)
                 return
+            except CertificateExpired as error:
+                connection.cut(CLOSE_REFUSED, error.code, error.message)
             except (Reject, Retry) as error:
                 log.warning("message refused", code=error.code, cause=error.message)
                 connection.send(_refused(error))

@@ -16,6 +16,7 @@ from camserver.objects.keys import errand_key
 from camserver.objects.local import Objects
 from camserver.services.control.connections import RESEND_MS, Connection, Connections
 from camserver.services.control.epoch import Epoch
+from camserver.services.control.guard import Sender
 from camserver.services.control.orders import Orders
 from camserver.store import Store
 from camserver.store.errand_orders import (
@@ -31,7 +32,6 @@ from camserver.store.errand_orders import (
     unanswered,
 )
 from camserver.store.errands import expire, prune
-from camserver.store.workers import first_tenant
 from camserver.wire.errands import ErrandAnswer, ErrandRecorded, ErrandRefused, ErrandUpload
 
 log = get_logger(__name__)
@@ -140,10 +140,10 @@ class ErrandAnswers:
     clock: Clock
     epoch: Epoch
 
-    async def take(self, worker_id: str, upload: ErrandUpload) -> ErrandAnswer:
+    async def take(self, sender: Sender, upload: ErrandUpload) -> ErrandAnswer:
         """Whatever is raised, nothing was acknowledged and the worker sends it again."""
         errand_id = upload.header.errand_id
-        tenant_id = await self.store.read(first_tenant)
+        tenant_id, worker_id = sender.tenant_id, sender.worker_id
         known = await self.store.read(expected_from, tenant_id, worker_id, errand_id, self.clock.now_ms())
         outcome = known if known is not None else await self._record(tenant_id, worker_id, upload)
         now_ms = self.clock.now_ms()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from camserver.base.credentials import Sealed, open_sealed
+from camserver.base.credentials import Keys, Sealed, open_sealed
 from camserver.base.errors import DataUnusable
 from camserver.base.secrets import Secret
 from camserver.domain.gate import GatePolicy
@@ -35,7 +35,7 @@ class Orders:
 
     looks: LookPolicy
     gate: GatePolicy
-    credential_key: bytes
+    credential_key: Keys
 
     def start(self, intent: StartIntent) -> Start:
         """The START of a camera, or DataUnusable when what is stored of it makes none."""

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from camserver.base.clock import Clock
 from camserver.base.errors import Unauthenticated
 from camserver.store import Store
-from camserver.store.workers import Uploader, first_tenant, uploader
+from camserver.store.workers import Uploader, uploader
 
 REMEMBERED_MAX = 20_000
 # A worker's new boot and a camera's new priority count within this time.
 REMEMBERED_MS = 10_000
 
-Key = tuple[str, str, int]
+Key = tuple[int, str, str, int]  # tenant, worker, camera, generation
 
 
 @dataclass(slots=True)
@@ -30,18 +30,15 @@ class Senders:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._tenant_id: int | None = None
         self._memories: OrderedDict[Key, _Memory] = OrderedDict()
 
-    async def find(self, worker_id: str, camera_id: str, generation: int) -> Uploader:
+    async def find(self, tenant_id: int, worker_id: str, camera_id: str, generation: int) -> Uploader:
         """The sender of a look. Unauthenticated when there is no such worker."""
-        key = (worker_id, camera_id, generation)
+        key = (tenant_id, worker_id, camera_id, generation)
         memory = self._memories.get(key)
         if memory is not None and self._clock.boot_ms() < memory.until_boot_ms:
             return memory.sender
-        if self._tenant_id is None:
-            self._tenant_id = await self._store.read(first_tenant)
-        sender = await self._store.read(uploader, self._tenant_id, worker_id, camera_id, generation)
+        sender = await self._store.read(uploader, tenant_id, worker_id, camera_id, generation)
         if sender is None:
             raise Unauthenticated(f"worker {worker_id} is not registered; it registers on its control socket")
         if sender.is_holder:
@@ -55,16 +52,16 @@ class Senders:
         if len(self._memories) > REMEMBERED_MAX:
             self._memories.popitem(last=False)
 
-    def forget(self, worker_id: str, camera_id: str, generation: int) -> bool:
+    def forget(self, tenant_id: int, worker_id: str, camera_id: str, generation: int) -> bool:
         """Whether there was something to forget."""
-        return self._memories.pop((worker_id, camera_id, generation), None) is not None
+        return self._memories.pop((tenant_id, worker_id, camera_id, generation), None) is not None
 
-    def may_be_known(self, worker_id: str, camera_id: str, generation: int, seq: int) -> bool:
+    def may_be_known(self, tenant_id: int, worker_id: str, camera_id: str, generation: int, seq: int) -> bool:
         """False when this look is newer than any that was recorded here, and so no repeat of one."""
-        memory = self._memories.get((worker_id, camera_id, generation))
+        memory = self._memories.get((tenant_id, worker_id, camera_id, generation))
         return memory is None or not memory.highest_seq or seq <= memory.highest_seq
 
-    def recorded(self, worker_id: str, camera_id: str, generation: int, seq: int) -> None:
-        memory = self._memories.get((worker_id, camera_id, generation))
+    def recorded(self, tenant_id: int, worker_id: str, camera_id: str, generation: int, seq: int) -> None:
+        memory = self._memories.get((tenant_id, worker_id, camera_id, generation))
         if memory is not None:
             memory.highest_seq = max(memory.highest_seq, seq)

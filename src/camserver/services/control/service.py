@@ -11,20 +11,23 @@ import socket as sockets
 from camserver.base import asgi
 from camserver.base.clock import Clock
 from camserver.base.ready import Ready
-from camserver.config import Settings, make_secrets
+from camserver.config import Settings, make_secrets, worker_ca
 from camserver.objects.local import Objects
 from camserver.services.control.admission import Room
 from camserver.services.control.app import ROOM_BYTES, Routes
 from camserver.services.control.assigning import Assigner
 from camserver.services.control.connections import Connections
 from camserver.services.control.conversation import Conversations
+from camserver.services.control.enrolment import Enrolment
 from camserver.services.control.epoch import Epoch
 from camserver.services.control.errands import ErrandAnswers, ErrandRounds
+from camserver.services.control.guard import Guard
 from camserver.services.control.orders import Orders
 from camserver.services.control.recorder import Recorder
 from camserver.services.control.reports import Reports
 from camserver.services.control.rounds import Rounds
 from camserver.services.control.senders import Senders
+from camserver.services.control.tls_port import TlsPort
 from camserver.services.control.uploads import Uploads
 from camserver.store import Store
 
@@ -33,26 +36,36 @@ ANSWERED_MAX_FACTOR = 4
 
 
 async def run(
-    store: Store, objects: Objects, clock: Clock, settings: Settings, ready: Ready, socket: sockets.socket
+    store: Store,
+    objects: Objects,
+    clock: Clock,
+    settings: Settings,
+    ready: Ready,
+    socket: sockets.socket,
+    tls_socket: sockets.socket | None = None,
 ) -> None:
-    """Runs control on a listening socket until cancelled."""
+    """Runs control on its listening sockets until cancelled; on `tls_socket` for workers at other sites."""
     secrets = make_secrets(settings)
     policy = settings.leases
     connections = Connections()
     epoch = Epoch(store, clock, f"control {sockets.gethostname()} {os.getpid()}")
     recorder = Recorder(store, policy)
     reports = Reports(store, clock, connections, policy)
+    guard = Guard(store, clock, secrets.worker_token, settings.certificates, connections)
     conversations = Conversations(
-        store, clock, connections, epoch, policy, reports, settings.control.max_message_bytes
+        store, clock, connections, epoch, guard, policy, reports, settings.control.max_message_bytes
     )
     uploads = Uploads(store, objects, clock, epoch, recorder, Senders(store, clock), settings.jobs.default_priority)
-    orders = Orders(settings.looks, settings.gate, secrets.credential_key_bytes())
+    orders = Orders(settings.looks, settings.gate, secrets.credential_keys)
     assigner = Assigner(store, clock, connections, policy, settings.assignment, settings.looks.polling_interval_sec)
     rounds = Rounds(store, clock, connections, policy, orders, assigner)
+    authority = None if tls_socket is None else worker_ca(settings)
+    tls_port = None if authority is None else TlsPort(authority, settings.control, clock)
     routes = Routes(
         clock,
         ready,
-        secrets.worker_token,
+        guard,
+        None if authority is None else Enrolment(store, clock, authority, settings.certificates),
         conversations,
         uploads,
         ErrandAnswers(store, objects, clock, epoch),
@@ -67,6 +80,11 @@ async def run(
             group.create_task(epoch.keep(ready, serving))
             group.create_task(rounds.run())
             group.create_task(ErrandRounds(store, clock, connections, orders).run())
+            if tls_socket is not None and tls_port is not None:
+                context = tls_port.context
+                group.create_task(asgi.serve(routes.app(), tls_socket, lambda: None, message_max_bytes, context))
+                group.create_task(tls_port.keep())
+                group.create_task(guard.watch())
     finally:
         await recorder.close()
         await epoch.close()

@@ -14,8 +14,9 @@ from camserver.domain.uploads import captured_at_by_age, settled_captured_at
 from camserver.objects.keys import Kind, frame_key
 from camserver.objects.local import Objects
 from camserver.services.control.epoch import Epoch
+from camserver.services.control.guard import Sender
 from camserver.services.control.recorder import Recorder
-from camserver.services.control.senders import Senders
+from camserver.services.control.senders import Key, Senders
 from camserver.store import Store
 from camserver.store.frames import Look, find_recorded
 from camserver.store.frames import Recorded as Row
@@ -38,10 +39,10 @@ class Uploads:
     senders: Senders
     default_priority: int
 
-    async def take(self, worker_id: str, upload: LookUpload, received_at: int) -> LookAnswer:
+    async def take(self, sender: Sender, upload: LookUpload, received_at: int) -> LookAnswer:
         """Records a look. Whatever is raised, nothing was acknowledged and the worker sends it again."""
         header = upload.header
-        lease = (worker_id, header.camera_id, header.generation)
+        lease = (sender.tenant_id, sender.worker_id, header.camera_id, header.generation)
         answer = await self._take(lease, upload, received_at)
         if isinstance(answer, LookRefused) and self.senders.forget(*lease):
             # A refusal is for good, so it is never given on the strength of what was remembered.
@@ -56,7 +57,7 @@ class Uploads:
             )
         return answer
 
-    async def _take(self, lease: tuple[str, str, int], upload: LookUpload, received_at: int) -> LookAnswer:
+    async def _take(self, lease: Key, upload: LookUpload, received_at: int) -> LookAnswer:
         header = upload.header
         sender = await self.senders.find(*lease)
         if sender.camera_key is None or sender.site_id is None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from camserver.base.clock import Clock
-from camserver.base.credentials import Sealed, open_sealed, seal
+from camserver.base.credentials import Keys, Sealed, open_sealed, seal
 from camserver.base.errors import BadInput, DataUnusable, NotFound, Retry
 from camserver.base.log import get_logger
 from camserver.base.zones import zone_of
@@ -97,7 +97,7 @@ class Archiver:
     book: ReceiverBook
     archives: Mapping[ReceiverKind, Archive]
     policy: ArchivePolicy
-    credential_key: bytes
+    credential_key: Keys
 
     async def archive(self, claimed: Claimed) -> Ending:
         """One copy for each archive of the tenant."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import uuid_utils
 
 from camserver.base.clock import Clock
-from camserver.base.credentials import Sealed, open_sealed, seal
+from camserver.base.credentials import Keys, Sealed, open_sealed, seal
 from camserver.base.errors import BadInput, Conflict, DataUnusable
 from camserver.base.log import get_logger
 from camserver.base.secrets import Secret
@@ -43,7 +43,7 @@ class Named:
     secrets: Mapping[str, Secret]
 
 
-async def keep_configured(store: Store, clock: Clock, settings: "Settings", key: bytes) -> None:
+async def keep_configured(store: Store, clock: Clock, settings: "Settings", key: Keys) -> None:
     """Brings the receivers in line, once. A store that is away is waited for."""
     wanted = {NAME: _webhook(settings.webhook.url), DRIVE_NAME: _drive(settings)}
     for name, named in wanted.items():
@@ -76,7 +76,7 @@ def _read_key(file: Path) -> dict[str, Secret] | None:
     return {"credentials": credentials}
 
 
-async def _keep(store: Store, clock: Clock, name: str, named: Named | None, key: bytes) -> None:
+async def _keep(store: Store, clock: Clock, name: str, named: Named | None, key: Keys) -> None:
     try:
         await patiently(clock, _bring_in_line, store, clock, name, named, key)
     except (BadInput, Conflict) as error:
@@ -84,7 +84,7 @@ async def _keep(store: Store, clock: Clock, name: str, named: Named | None, key:
         log.info("configured_receiver_left", receiver=name, why=error.message)
 
 
-async def _bring_in_line(store: Store, clock: Clock, name: str, named: Named | None, key: bytes) -> None:
+async def _bring_in_line(store: Store, clock: Clock, name: str, named: Named | None, key: Keys) -> None:
     tenant_id = await store.read(tenants.find, tenants.DEFAULT_TENANT)
     if tenant_id is None:
         return
@@ -109,7 +109,7 @@ async def _bring_in_line(store: Store, clock: Clock, name: str, named: Named | N
         log.info("configured_receiver_changed", receiver=name)
 
 
-async def _make(scoped: ScopedStore, tenant_id: int, name: str, named: Named, key: bytes, now_ms: int) -> None:
+async def _make(scoped: ScopedStore, tenant_id: int, name: str, named: Named, key: Keys, now_ms: int) -> None:
     receiver_uuid = str(uuid_utils.uuid7())
     sealed = _sealed(named, tenant_id, receiver_uuid, key)
     config = json.dumps(dict(named.config))
@@ -118,7 +118,7 @@ async def _make(scoped: ScopedStore, tenant_id: int, name: str, named: Named, ke
     log.info("configured_receiver_made", receiver=name)
 
 
-def _sealed(named: Named, tenant_id: int, receiver_uuid: str, key: bytes) -> Sealed:
+def _sealed(named: Named, tenant_id: int, receiver_uuid: str, key: Keys) -> Sealed:
     return seal(key, tenant_id, secrets_of(receiver_uuid), json.dumps(_plain(named)).encode())
 
 
@@ -126,7 +126,7 @@ def _plain(named: Named) -> dict[str, str]:
     return {name: secret.reveal() for name, secret in named.secrets.items()}
 
 
-def _is_same(found: StoredReceiver, named: Named, key: bytes) -> bool:
+def _is_same(found: StoredReceiver, named: Named, key: Keys) -> bool:
     """Whether it is as the settings want it. One whose secrets can't be read is written anew."""
     if found.sealed is None:
         return False

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from camserver.base.clock import Clock
+from camserver.base.credentials import Keys
 from camserver.clients.mail import MailSender
 from camserver.clients.outgoing import OutgoingHttp, OutgoingPolicy
 from camserver.clients.slack import SlackSender
@@ -89,8 +90,8 @@ class _Means:
         return self.settings.server.public_url.rstrip("/")
 
     @property
-    def credential_key(self) -> bytes:
-        return self.secrets.credential_key_bytes()
+    def credential_key(self) -> Keys:
+        return self.secrets.credential_keys
 
 
 def open_outbox(
@@ -118,7 +119,7 @@ def _means(name: str, store: Store, objects: Objects, clock: Clock, settings: "S
     secrets = make_secrets(settings)
     policy = OutgoingPolicy(allow_loopback=settings.deliveries.allow_loopback)
     http = OutgoingHttp(policy, settings.deliveries.timeout_sec)
-    book = ReceiverBook(store, clock, secrets.credential_key_bytes(), llm_is_configured=settings.llm.is_configured)
+    book = ReceiverBook(store, clock, secrets.credential_keys, llm_is_configured=settings.llm.is_configured)
     closing = AsyncExitStack()
     closing.push_async_callback(http.close)
     return _Means(name, store, objects, clock, settings, secrets, policy, http, book, closing)

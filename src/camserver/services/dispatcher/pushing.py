@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from camserver.base.cancelling import apart
 from camserver.base.clock import Clock
-from camserver.base.credentials import open_sealed
+from camserver.base.credentials import Keys, open_sealed
 from camserver.base.errors import BadInput, DataUnusable
 from camserver.base.log import get_logger
 from camserver.clients.outgoing import OutgoingHttp
@@ -77,7 +77,7 @@ class PushSender:
     """Implements domain.deliveries.Sender for receivers of kind push."""
 
     def __init__(
-        self, store: Store, clock: Clock, http: OutgoingHttp, push_key: bytes, credential_key: bytes, public_url: str
+        self, store: Store, clock: Clock, http: OutgoingHttp, push_key: bytes, credential_key: Keys, public_url: str
     ) -> None:
         self._store = store
         self._clock = clock

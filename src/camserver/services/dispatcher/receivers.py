@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from camserver.base.clock import Clock
-from camserver.base.credentials import open_sealed
+from camserver.base.credentials import Keys, open_sealed
 from camserver.base.errors import DataUnusable
 from camserver.base.log import get_logger
 from camserver.base.secrets import Secret
@@ -36,7 +36,7 @@ REPORT_EVERY_MS = 5_000
 class ReceiverBook:
     store: Store
     clock: Clock
-    credential_key: bytes
+    credential_key: Keys
     llm_is_configured: bool = False
     # Called whenever receivers changed, e.g. to learn which deliveries are worth a row now.
     on_change: Callable[[], None] | None = None

@@ -12,6 +12,7 @@ from camserver.services.web.routes import (
     cases,
     changes,
     clips,
+    credentials,
     delegation,
     deliveries,
     discovery,
@@ -38,6 +39,7 @@ from camserver.services.web.routes import (
     summaries,
     system,
     vocabulary,
+    worker_identity,
 )
 from camserver.services.web.routing import GuardedRoute, add_routes
 from camserver.services.web.ui_files import UiFiles
@@ -48,6 +50,7 @@ SUBJECTS = (
     session,
     cameras,
     delegation,
+    worker_identity,
     probes,
     discovery,
     imports,
@@ -72,6 +75,7 @@ SUBJECTS = (
     changes,
     feed,
     system,
+    credentials,
     # The last one: it takes every address that no other route has.
     pages,
 )

@@ -55,7 +55,7 @@ class ArchiveFiles:
     def _opened(self, stored: StoredReceiver) -> Receiver:
         secrets: dict[str, Secret] = {}
         if stored.sealed is not None:
-            key = self._secrets.credential_key_bytes()
+            key = self._secrets.credential_keys
             plain = open_sealed(key, stored.tenant_id, secrets_of(stored.receiver_uuid), stored.sealed)
             secrets = {name: Secret(str(value)) for name, value in json.loads(plain).items()}
         return Receiver(

@@ -38,7 +38,7 @@ def _new(call: Call, kind: str, request: Mapping[str, object], ttl_sec: float, l
     errand_uuid = str(uuid_utils.uuid7())
     sealed = None
     if login is not None:
-        key = call.web.secrets.credential_key_bytes()
+        key = call.web.secrets.credential_keys
         sealed = seal(key, call.principal.tenant_id, errand_uuid, login.plaintext())
     text = json.dumps(dict(request), ensure_ascii=False)
     return NewErrand(errand_uuid, kind, text, call.now_ms + round(ttl_sec * 1000), sealed)

@@ -35,6 +35,13 @@ _JA_BY_REASON: Mapping[str, str] = {
     "worker_draining": "ワーカー「{worker_id}」は退避中のため、カメラを受け持てません。",
     "worker_full": "ワーカー「{worker_id}」は満杯です（{slots} 台中 {used} 台）。",
     "camera_pinned": "カメラ「{camera_id}」は別のワーカーに固定されています。先に固定を解除してください。",
+    "tls_off": "ほかのマシンからの接続が無効です。[control] の tls_port と tls_names を設定し、"
+    "サーバーを再起動してください。",
+    "tokens_full": "未使用のトークンが上限（{most}件）に達しています。期限が切れるまでお待ちください。",
+    "which_site": "どのサイトのワーカーか、名前またはIDで指定してください。",
+    "no_certificate": "ワーカー「{worker_id}」には失効させる証明書がありません。",
+    "key_not_ours": "鍵は設定で指定されています。新しい鍵と、古い鍵（server.credential_key_previous）を設定して"
+    "サーバーを再起動してから、もう一度実行してください。",
     "no_camera": "カメラ「{camera_id}」はありません。",
     "no_picture": "カメラ「{camera_id}」の画像はまだありません。",
     "no_site": "サイト「{site}」はありません。",

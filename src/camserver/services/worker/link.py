@@ -26,6 +26,7 @@ from camserver.services.worker.intents import Intents
 from camserver.services.worker.reports import Reports
 from camserver.services.worker.states import States
 from camserver.services.worker.waiting import end, event_within, within
+from camserver.wire.enrolment import ERROR_HEADER, EXPIRED_CODE
 from camserver.wire.worker import (
     CAMERAS_MAX,
     MESSAGE_MAX_BYTES,
@@ -78,8 +79,11 @@ class Identity:
     slots: int
     boot_id: str
     server_url: str
-    token: Secret
+    token: Secret | None  # None: its certificate says who it is
     margin_ms: int  # how long before its lease ends a hold runs out
+
+    def headers(self) -> dict[str, str]:
+        return {} if self.token is None else {"Authorization": f"Bearer {self.token.reveal()}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,7 @@ class Hooks:
     metrics: Callable[[], Mapping[str, float]]
     before_heartbeat: Callable[[], None]
     errand: Callable[[Errand], None]
+    certificate_expired: Callable[[], None] = lambda: None
 
 
 class Link:
@@ -151,13 +156,16 @@ class Link:
     async def _connect_once(self) -> str:
         """One connection from beginning to end; why it ended."""
         url = self._identity.server_url.rstrip("/") + SOCKET_PATH
-        headers = {"Authorization": f"Bearer {self._identity.token.reveal()}"}
         try:
-            socket = await within(self._clock, CONNECT_SEC, self._open(url, headers))
+            socket = await within(self._clock, CONNECT_SEC, self._open(url, self._identity.headers()))
         except TimeoutError:
             return f"{self._identity.server_url} does not answer"
         except aiohttp.WSServerHandshakeError as error:
-            return f"{self._identity.server_url} answered {error.status} instead of opening the socket"
+            code = error.headers.get(ERROR_HEADER, "")[:64] if error.headers else ""
+            if code == EXPIRED_CODE:
+                self._hooks.certificate_expired()
+            said = f"{error.status} {code}" if code else str(error.status)
+            return f"{self._identity.server_url} answered {said} instead of opening the socket"
         except (aiohttp.ClientError, OSError) as error:
             return f"{self._identity.server_url} can't be reached: {type(error).__name__}"
         try:

@@ -5,13 +5,13 @@
     spool     every look on disk until the server has it
     uploader  sends looks from the spool
     errands   short tasks the server asks for beside that, each answered once
+    renewing  a new certificate in time, for a worker that was enrolled
 
 It reaches the server by socket and HTTP only; it never touches a database.
 """
 
 import asyncio
 import ipaddress
-import re
 import socket
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from camserver import __version__
+from camserver.base import tls
 from camserver.base.clock import Clock, boot_id
 from camserver.base.errors import BadSettings
 from camserver.base.log import bind_ids, get_logger
@@ -31,8 +32,10 @@ from camserver.config import Settings, worker_token
 from camserver.domain.workers import WorkerState
 from camserver.media.addresses import AddressPolicy
 from camserver.media.ring import Rings
+from camserver.services.worker import identity_file
 from camserver.services.worker.camera import LookCounts, Surroundings
 from camserver.services.worker.cameras import Cameras
+from camserver.services.worker.enrolling import WORKER_ID
 from camserver.services.worker.errand_clip import clip_handler
 from camserver.services.worker.errand_discover import discover_handler
 from camserver.services.worker.errand_explain import explain_handler
@@ -40,8 +43,10 @@ from camserver.services.worker.errand_files import ErrandFiles
 from camserver.services.worker.errand_look import look_handler
 from camserver.services.worker.errand_probe import probe_handler
 from camserver.services.worker.errands import Errands, Handler
+from camserver.services.worker.identity_file import Enrolled
 from camserver.services.worker.intents import Intents
 from camserver.services.worker.link import READY_NAME, Hooks, Identity, Link, ServerClock
+from camserver.services.worker.renewing import Renewing
 from camserver.services.worker.reports import Reports
 from camserver.services.worker.spool import Spool
 from camserver.services.worker.states import States
@@ -57,19 +62,21 @@ STOP_SEC = 4.0
 # Of that, how long telling the server first may take; a connection that is just breaking must not use it all up.
 TELL_SEC = 1.0
 ERRANDS_FOLDER = "errands"
-_WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 async def run(clock: ServerClock, settings: Settings, ready: Ready) -> None:
     """Works until cancelled; then flushes, gives the leases back and ends."""
     ready.expect(READY_NAME)
     keep_freed()
-    identity = identify(settings)
+    enrolled = await asyncio.to_thread(read_enrolled, settings)
+    identity = identify(settings, enrolled)
     with bind_ids(worker_id=identity.worker_id):
-        async with _parts(identity, clock, settings, ready) as parts:
+        async with _parts(identity, enrolled, clock, settings, ready) as parts:
             try:
                 async with asyncio.TaskGroup() as group:
                     tasks = [group.create_task(parts.link.run()), group.create_task(parts.upload())]
+                    if parts.renewing is not None:
+                        tasks.append(group.create_task(parts.renewing.run()))
                     try:
                         await asyncio.Event().wait()
                     except asyncio.CancelledError:
@@ -81,27 +88,42 @@ async def run(clock: ServerClock, settings: Settings, ready: Ready) -> None:
                 raise failed.exceptions[0] from failed
 
 
-def identify(settings: Settings) -> Identity:
-    """Who this worker is by its settings. BadSettings when they can't work."""
-    name = settings.worker.name
-    if not _WORKER_ID.fullmatch(name):
+def read_enrolled(settings: Settings) -> Enrolled | None:
+    """What this worker was enrolled as; None for one beside its server, which signs in with the token."""
+    url = settings.worker.server_url
+    parts = urlsplit(url)
+    if parts.scheme != "https":
+        if not _is_loopback(parts.hostname or ""):
+            raise BadSettings(
+                f"worker.server_url {url} would send the worker's token over the network in the clear; use the "
+                "server's TLS port with https, after `camserver worker enroll`"
+            )
+        return None
+    enrolled = identity_file.read(settings.worker.identity_dir)
+    if enrolled is None:
+        raise BadSettings(
+            f"this worker has no certificate for {url} in {settings.worker.identity_dir}; get one with: camserver "
+            f"worker enroll {url}"
+        )
+    return enrolled
+
+
+def identify(settings: Settings, enrolled: Enrolled | None) -> Identity:
+    """Who this worker is: by its certificate, or by its settings. BadSettings when they can't work."""
+    name = settings.worker.name if enrolled is None else enrolled.name.worker_id
+    if not WORKER_ID.fullmatch(name):
         raise BadSettings(
             f"worker.name {name!r} must be 1 to 64 letters, digits, dots, dashes or underscores, beginning with "
             "a letter or digit; set it in the configuration"
         )
-    url = settings.worker.server_url
-    if urlsplit(url).scheme != "https" and not _is_loopback(urlsplit(url).hostname or ""):
-        raise BadSettings(
-            f"worker.server_url {url} would send the worker's token over the network in the clear; use https"
-        )
     return Identity(
         worker_id=name,
-        site=settings.worker.site_id or "",
+        site=(settings.worker.site_id or "") if enrolled is None else enrolled.name.site,
         version=__version__,
         slots=settings.worker.slots,
         boot_id=boot_id(),
-        server_url=url,
-        token=worker_token(settings),
+        server_url=settings.worker.server_url,
+        token=worker_token(settings) if enrolled is None else None,
         margin_ms=settings.leases.margin_sec * 1000,
     )
 
@@ -133,6 +155,7 @@ class Parts:
     states: States
     errands: Errands
     registered: asyncio.Event
+    renewing: Renewing | None
 
     async def upload(self) -> None:
         """Sends looks once the server's time is known: a look's time is counted by it."""
@@ -164,7 +187,9 @@ class Parts:
 
 
 @asynccontextmanager
-async def _parts(identity: Identity, clock: ServerClock, settings: Settings, ready: Ready) -> AsyncIterator[Parts]:
+async def _parts(
+    identity: Identity, enrolled: Enrolled | None, clock: ServerClock, settings: Settings, ready: Ready
+) -> AsyncIterator[Parts]:
     """Builds everything, and takes it down again in the opposite order."""
     reports = Reports(clock)
     states = States(reports)
@@ -189,7 +214,9 @@ async def _parts(identity: Identity, clock: ServerClock, settings: Settings, rea
     intents = Intents(cameras, spool, states, clock)
     registered = asyncio.Event()
     try:
-        async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
+        context = None if enrolled is None else tls.client_context(enrolled.ca_pem, enrolled.chain_pem)
+        connector = aiohttp.TCPConnector(ssl=True if context is None else context)
+        async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session:
             client = UploadClient(session, identity.server_url, identity.worker_id, identity.token)
             uploader = Uploader(spool, client, clock, reports, identity.boot_id, settings.worker.uploads_in_flight)
 
@@ -221,10 +248,20 @@ async def _parts(identity: Identity, clock: ServerClock, settings: Settings, rea
 
             files = ErrandFiles(settings.worker.spool_dir / ERRANDS_FOLDER)
             errands = Errands(errand_handlers(cameras, clock, given), client, files, clock)
-            hooks = Hooks(on_registered, metrics, lambda: report_drops(spool, reports), errands.take)
+            renewing = None
+            if enrolled is not None and context is not None:
+                folder = settings.worker.identity_dir
+                renewing = Renewing(enrolled, folder, identity.server_url, session, context, clock)
+            hooks = Hooks(
+                on_registered,
+                metrics,
+                lambda: report_drops(spool, reports),
+                errands.take,
+                (lambda: None) if renewing is None else renewing.expired,
+            )
             link = Link(identity, session, clock, cameras, intents, states, reports, ready, hooks)
             try:
-                yield Parts(link, uploader, cameras, reports, states, errands, registered)
+                yield Parts(link, uploader, cameras, reports, states, errands, registered, renewing)
             finally:
                 await errands.close()
                 await intents.close()

@@ -55,7 +55,7 @@ class UploadClient:
         session: aiohttp.ClientSession,
         server_url: str,
         worker_id: str,
-        token: Secret,
+        token: Secret | None,
         answer_timeout_sec: float = ANSWER_TIMEOUT_SEC,
     ) -> None:
         self._session = session
@@ -82,11 +82,9 @@ class UploadClient:
         parse: Callable[[bytes], A],
         refused: Callable[[str], A],
     ) -> A | Away | Stuck:
-        headers = {
-            "Authorization": f"Bearer {self._token.reveal()}",
-            "Content-Type": content_type,
-            WORKER_HEADER: self._worker_id,
-        }
+        headers = {"Content-Type": content_type, WORKER_HEADER: self._worker_id}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token.reveal()}"
         timeout = aiohttp.ClientTimeout(
             total=self._answer_timeout_sec + len(body) / LINE_BYTES_PER_SEC, connect=CONNECT_TIMEOUT_SEC
         )

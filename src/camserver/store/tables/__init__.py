@@ -54,7 +54,16 @@ from camserver.store.tables.people import (
 from camserver.store.tables.reviews import llm_days, llm_reviews
 from camserver.store.tables.statistics import camera_usage, daily_summaries, hourly_stats
 from camserver.store.tables.upkeep import analyzers, changes, duties, garbage, sweep_reports
-from camserver.store.tables.workers import camera_leases, camera_sessions, epochs, errands, feature_flags, workers
+from camserver.store.tables.workers import (
+    camera_leases,
+    camera_sessions,
+    epochs,
+    errands,
+    feature_flags,
+    worker_certificates,
+    worker_enrolments,
+    workers,
+)
 
 __all__ = [
     "analyzers",
@@ -110,5 +119,7 @@ __all__ = [
     "sweep_reports",
     "tenants",
     "users",
+    "worker_certificates",
+    "worker_enrolments",
     "workers",
 ]

@@ -1,4 +1,4 @@
-"""Workers, leases and errands."""
+"""Workers, their certificates, leases and errands."""
 
 from sqlalchemy import Column, Double, ForeignKey, Index, LargeBinary, PrimaryKeyConstraint, UniqueConstraint, text
 
@@ -20,6 +20,38 @@ workers = table(
     number("created_at"),
     flag("drain_wanted"),  # people want it emptied: it gets no camera, and those it has go elsewhere
     UniqueConstraint("tenant_id", "worker_id"),
+)
+
+# One-time tokens by which a worker at another site gets its certificate. Only hashes of their secrets are kept.
+worker_enrolments = table(
+    "worker_enrolments",
+    key("enrolment_id"),
+    parent("tenant_id", "tenants.tenant_id"),
+    parent("site_id", "sites.site_id"),
+    word("worker_id", 64, nullable=True),  # whom it is for; NULL: a worker that there is none of yet
+    word("token_hash", 64, unique=True),
+    number("created_at"),
+    number("expires_at"),
+    number("used_at", nullable=True),
+    Index("ix_worker_enrolments_tenant_id", "tenant_id"),
+)
+
+# Every certificate that our CA gave a worker, until it is of no use any more. What is not here does not count,
+# whoever signed it.
+worker_certificates = table(
+    "worker_certificates",
+    key("certificate_id"),
+    parent("tenant_id", "tenants.tenant_id"),
+    parent("site_id", "sites.site_id"),
+    word("worker_id", 64),
+    word("serial", 40, unique=True),  # hex
+    word("sha256", 64),
+    number("created_at"),
+    number("expires_at"),
+    number("renewed_at", nullable=True),
+    number("revoked_at", nullable=True),
+    Index("ix_worker_certificates_tenant_id_worker_id", "tenant_id", "worker_id"),
+    Index("ix_worker_certificates_revoked_at", "revoked_at"),
 )
 
 # One row per camera, rewritten per generation. A camera has at most one holder: the row's worker while the lease has

@@ -49,6 +49,7 @@ from camserver.wire.api.cases import (
     RoundAsked,
     Sweep,
 )
+from camserver.wire.api.credentials import RotationAsked, RotationStep
 from camserver.wire.api.delegation import (
     WORKER_ID_PATTERN,
     CameraWhy,
@@ -151,6 +152,7 @@ from camserver.wire.api.statistics import (
     SummaryTrouble,
 )
 from camserver.wire.api.system import AnalyzerStatus, Health, Readiness, SystemStatus
+from camserver.wire.api.worker_identity import Enrolment, EnrolmentAsked, WorkerRevoked
 
 __all__ = [
     "CAMERA_ID_PATTERN",
@@ -196,6 +198,8 @@ __all__ = [
     "CredentialsAsked",
     "Delivery",
     "DeliveryPage",
+    "Enrolment",
+    "EnrolmentAsked",
     "Errand",
     "ErrorAnswer",
     "Event",
@@ -267,6 +271,8 @@ __all__ = [
     "RetentionPreviewLine",
     "RetentionStatus",
     "ReviewAsked",
+    "RotationAsked",
+    "RotationStep",
     "RoundAsked",
     "SecretState",
     "Session",
@@ -296,5 +302,6 @@ __all__ = [
     "Worker",
     "WorkerList",
     "WorkerNamed",
+    "WorkerRevoked",
     "Zone",
 ]

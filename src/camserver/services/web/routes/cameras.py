@@ -148,7 +148,7 @@ def _new_login(asked: api.CameraChange, source: Source | None, sub: Source | Non
 def _sealed(call: Call, camera_id: str, login: Login | None) -> Sealed | None:
     if login is None:
         return None
-    key = call.web.secrets.credential_key_bytes()
+    key = call.web.secrets.credential_keys
     return seal(key, call.principal.tenant_id, camera_id, login.plaintext())
 
 

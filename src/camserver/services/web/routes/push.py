@@ -50,7 +50,7 @@ async def add_push_subscription(call: TheCall, asked: api.PushSubscriptionAsked)
     subscription_uuid = str(uuid7())
     tenant_id = call.principal.tenant_id
     sealed = seal(
-        call.web.secrets.credential_key_bytes(),
+        call.web.secrets.credential_keys,
         tenant_id,
         f"push:{subscription_uuid}",
         encoded(keys.auth).encode(),

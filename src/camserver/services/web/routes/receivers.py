@@ -154,7 +154,7 @@ def _sealed(call: Call, receiver_uuid: str, secrets: Mapping[str, Any]) -> Seale
         return None
     for value in secrets.values():
         Secret(str(value))  # known from now on, so no log line shows it
-    key = call.web.secrets.credential_key_bytes()
+    key = call.web.secrets.credential_keys
     plain = json.dumps(secrets, ensure_ascii=False).encode()
     return seal(key, call.principal.tenant_id, secrets_of(receiver_uuid), plain)
 
@@ -162,7 +162,7 @@ def _sealed(call: Call, receiver_uuid: str, secrets: Mapping[str, Any]) -> Seale
 def _opened(call: Call, found: StoredReceiver) -> dict[str, Secret]:
     if found.sealed is None:
         return {}
-    key = call.web.secrets.credential_key_bytes()
+    key = call.web.secrets.credential_keys
     plain = open_sealed(key, found.tenant_id, secrets_of(found.receiver_uuid), found.sealed)
     return {name: Secret(str(value)) for name, value in json.loads(plain).items()}
 
