@@ -86,8 +86,8 @@ async def hold_all(connection: asyncpg.Connection, cameras_a_worker: int) -> Non
         """
         INSERT INTO camera_sessions (camera_key, tenant_id, site_id, worker_key, generation, state, lease_expires_at,
           intent_id, acked_at, ready_at, credential_version, updated_at, load_cpu, load_mem)
-        SELECT c.camera_key, c.tenant_id, c.site_id, w.worker_key, 1, 'ACTIVE', $1::bigint + $2::bigint, gen_random_uuid()::text,
-          $1, $1, 1, $1, 0.02, 3e7
+        SELECT c.camera_key, c.tenant_id, c.site_id, w.worker_key, 1, 'ACTIVE', $1::bigint + $2::bigint,
+          gen_random_uuid()::text, $1, $1, 1, $1, 0.02, 3e7
         FROM cameras c JOIN workers w
           ON w.worker_id = 'worker-' || (replace(c.camera_id, 'cam_', '')::int / $3)""",
         now_ms,

@@ -21,12 +21,12 @@ from camserver.services.control.connections import (
     Connection,
     Connections,
 )
+from camserver.services.control.entries import Entries
 from camserver.services.control.epoch import Epoch
 from camserver.services.control.reports import Reports
 from camserver.store import Store
-from camserver.store.intents import acked
 from camserver.store.starts import not_done
-from camserver.store.workers import Beat, Registration, disconnected, first_tenant, heartbeat, sign_in
+from camserver.store.workers import Beat, Heard, Registration, disconnected, first_tenant, sign_in
 from camserver.wire.worker import (
     PROTOCOL,
     VERDICTS_MAX,
@@ -64,6 +64,7 @@ class Conversations:
     epoch: Epoch
     policy: LeasePolicy
     reports: Reports
+    entries: Entries
     message_max_bytes: int
 
     @property
@@ -218,24 +219,17 @@ class Conversations:
         if message.worker_id != connection.worker_id:
             raise BadInput(f"this connection is {connection.worker_id}'s, not {message.worker_id}'s")
         connection.state = message.state
-        now_ms = self.clock.now_ms()
-        beat = await self.store.write(
-            heartbeat,
-            connection.worker,
-            self.epoch.process_id,
-            message.state.value,
-            tuple((one.camera_id, one.generation) for one in message.renew),
-            connection.verdicts_since,
-            self.ttl_ms,
-            now_ms,
-        )
+        heard_at = self.clock.now_ms()
+        held = tuple([(one.camera_id, one.generation) for one in message.renew])
+        beat = await self.entries.beat(Heard(connection.worker, message.state.value, held, connection.verdicts_since))
         connection.send(
             Renewed(
                 heartbeat_seq=message.heartbeat_seq,
-                renewed=_held(beat.renewal.renewed),
+                renewed=message.renew if beat.renewal.renewed == held else _held(beat.renewal.renewed),
                 lost=_lost(beat.renewal.lost),
                 ttl_ms=self.ttl_ms,
-                server_time=now_ms,
+                # The worker takes it for the middle of the round trip; writing takes part of that.
+                server_time=(heard_at + self.clock.now_ms()) // 2,
                 verdicts=_new_verdicts(connection, beat),
             )
         )
@@ -246,10 +240,9 @@ class Conversations:
 
     async def _ack(self, connection: Connection, message: Ack) -> None:
         sent = connection.sent.get(message.intent_id)
-        now_ms = self.clock.now_ms()
         is_known = True
         if message.status == "ok":
-            is_known = await self.store.write(acked, connection.worker.worker_key, message.intent_id, now_ms)
+            is_known = await self.entries.ack(connection.worker.worker_key, message.intent_id)
         else:
             await self.store.write(
                 not_done,
@@ -258,7 +251,7 @@ class Conversations:
                 message.status,
                 message.details,
                 self.policy,
-                now_ms,
+                self.clock.now_ms(),
             )
             self.connections.wake.set()
         log.info(

@@ -62,10 +62,10 @@ class Orders:
         if _is_too_long(start):
             # What the gate has learned is only a head start.
             start = start.model_copy(update={"gate_state": None})
-        if _is_too_long(start):
-            raise DataUnusable(
-                f"camera {intent.camera_id} can't be started: its masks and zones have too many points"
-            )
+            if _is_too_long(start):
+                raise DataUnusable(
+                    f"camera {intent.camera_id} can't be started: its masks and zones have too many points"
+                )
         return start
 
     def _source(self, intent: StartIntent, source_type: str | None, url: str) -> Source:

@@ -18,6 +18,7 @@ from camserver.services.control.app import ROOM_BYTES, Routes
 from camserver.services.control.assigning import Assigner
 from camserver.services.control.connections import Connections
 from camserver.services.control.conversation import Conversations
+from camserver.services.control.entries import Entries
 from camserver.services.control.epoch import Epoch
 from camserver.services.control.errands import ErrandAnswers, ErrandRounds
 from camserver.services.control.orders import Orders
@@ -41,9 +42,10 @@ async def run(
     connections = Connections()
     epoch = Epoch(store, clock, f"control {sockets.gethostname()} {os.getpid()}")
     recorder = Recorder(store, policy)
-    reports = Reports(store, clock, connections, policy)
+    entries = Entries(store, clock, connections, epoch, policy.ttl_sec * 1000)
+    reports = Reports(store, clock, connections, entries, policy)
     conversations = Conversations(
-        store, clock, connections, epoch, policy, reports, settings.control.max_message_bytes
+        store, clock, connections, epoch, policy, reports, entries, settings.control.max_message_bytes
     )
     uploads = Uploads(store, objects, clock, epoch, recorder, Senders(store, clock), settings.jobs.default_priority)
     orders = Orders(settings.looks, settings.gate, secrets.credential_key_bytes())
@@ -69,4 +71,5 @@ async def run(
             group.create_task(ErrandRounds(store, clock, connections, orders).run())
     finally:
         await recorder.close()
+        await entries.close()
         await epoch.close()
