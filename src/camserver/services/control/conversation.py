@@ -153,14 +153,15 @@ class Conversations:
 
     async def _serve(self, socket: WebSocket, connection: Connection) -> None:
         listening = asyncio.ensure_future(self._listen(socket, connection))
-        sending = asyncio.ensure_future(connection.pump())
+        sending = connection.pumping()
         try:
             await asyncio.wait({listening, sending}, return_when=asyncio.FIRST_COMPLETED)
             if listening.done():
                 listening.result()
             else:
                 await _close(socket, CLOSE_OVERFLOW)
-                sending.result()
+                if not sending.cancelled():
+                    sending.result()
         except (WebSocketDisconnect, RuntimeError) as error:
             # The socket ended while something was being sent: Starlette says so with a RuntimeError.
             log.info("socket ended", cause=str(error) or type(error).__name__)
