@@ -8,6 +8,7 @@ sealed a value; it is a hash and reveals nothing of the key. Storing and sending
 import hashlib
 import os
 from dataclasses import dataclass
+from functools import lru_cache
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -26,6 +27,7 @@ class Sealed:
     ciphertext: bytes
 
 
+@lru_cache(maxsize=16)
 def key_id(key: bytes) -> str:
     """Names a key without revealing it."""
     return hashlib.sha256(b"camserver credential key\0" + key).hexdigest()[:16]

@@ -26,6 +26,7 @@ log = get_logger(__name__)
 ASSIGN_EVERY_SEC = 1.0
 UPKEEP_EVERY_SEC = 5.0
 UNSTARTABLE_RETRY_MS = 60_000
+SENDS_AT_ONCE = 20
 
 
 class Rounds:
@@ -123,10 +124,13 @@ class Rounds:
         starts = tuple(intent.intent_id for _, intent in due if isinstance(intent, StartIntent))
         if starts:
             await self._store.write(starts_sent, starts, self._clock.now_ms())
-        for connection, intent in due:
-            await self._send(connection, intent, boot_ms)
+        for number, (connection, intent) in enumerate(due, 1):
+            await self._send(connection, intent)
+            if number % SENDS_AT_ONCE == 0:
+                # What is answered meanwhile is heard before the next ones go out.
+                await asyncio.sleep(0)
 
-    async def _send(self, connection: Connection, intent: Intent, boot_ms: int) -> None:
+    async def _send(self, connection: Connection, intent: Intent) -> None:
         if isinstance(intent, StartIntent):
             kind = "send_start"
             try:
@@ -137,7 +141,8 @@ class Rounds:
         else:
             kind = "send_stop"
             connection.send(stop(intent))
-        connection.sent[intent.intent_id] = Sent(kind, intent.camera_id, intent.generation, boot_ms)
+        sent = Sent(kind, intent.camera_id, intent.generation, self._clock.boot_ms())
+        connection.sent[intent.intent_id] = sent
         log.info(
             kind,
             tenant_id=intent.tenant_id,
