@@ -1,94 +1,94 @@
-"""What the control plane costs. So far: deciding which worker gets which camera, a pure function.
+"""What the control plane costs: deciding who gets which camera, renewing leases, and starting many cameras at once.
 
-    make bench-control              10,000 workers and 100,000 cameras in all
-    QUICK=1 make bench-control      the same, once
+    make bench-control              2,000 workers of 10 cameras each, a storm of 2,000 cameras
+    QUICK=1 make bench-control      a quarter of both; aims in CPU are a quarter, too
 
-CPU seconds of one process, the best of several runs. The aim is 2 s of CPU; `ratio` is the aim over what it took.
+Deciding is a pure function: CPU seconds of one process; the aim is 2 s for 100,000 cameras and 10,000 workers. For
+the rest control is a process of its own on PostgreSQL, and simulated workers speak to it over sockets on loopback
+from a process of theirs. `ratio` is the aim over what it took. The bare server is the limit of a socket: the same
+WebSocket library sends each message back, reads nothing and has no database.
 """
 
-import time
-from dataclasses import replace
+from pathlib import Path
 
-from bench._report import QUICK, Row, figure, less_is_better, report, say
-from camserver.domain.assignment import decide
-from camserver.domain.assignment_styles import PACK
-from camserver.domain.assignment_types import (
-    NO_LABELS,
-    AssignmentPolicy,
-    CameraNeed,
-    Kind,
-    Load,
-    Snapshot,
-    WorkerOffer,
-)
+import uvloop
 
-WORKERS, CAMERAS = 10_000, 100_000
-SLOTS = 12
-AIM_CPU_SEC = 2.0
-RUNS = 1 if QUICK else 3
-NOW_MS = 1_800_000_000_000
-GPU = frozenset({("gpu", "yes")})
+from bench import _control_decide
+from bench._control_sockets import CAMERAS, Renewing, Storm, renew_bare, renew_ours, storm
+from bench._databases import Database, database
+from bench._report import QUICK, Row, figure, less_is_better, more_is_better, report, say
+
+FULL_WORKERS, FULL_STORM = 2_000, 2_000
+SHARE = 0.25 if QUICK else 1.0
+WORKERS, STORM = int(FULL_WORKERS * SHARE), int(FULL_STORM * SHARE)
+MEASURE_SEC = 10.0 if QUICK else 60.0
+FLOOD_SEC = 3.0 if QUICK else 15.0
+BARE_SEC = 5.0 if QUICK else 20.0
+STORMS = 1 if QUICK else 3
+AIM_CORES = 1.0 * SHARE
+AIM_STORM_SEC = 10.0
+BARE = "a bare echo"
 
 
-def scene(sites: int) -> Snapshot:
-    """Workers and cameras spread over so many sites; every third worker has a GPU, some cameras need one."""
-    workers = tuple(
-        WorkerOffer(
-            key, 1, key % sites, SLOTS, 0, Load(4, 0, 8e9), labels=GPU if key // sites % 3 == 0 else NO_LABELS
-        )
-        for key in range(WORKERS)
-    )
-    cameras = tuple(
-        CameraNeed(
-            key, 1, key % sites, 0, labels=GPU if key // sites % 10 == 0 else NO_LABELS, load=Load(0.05, 0, 3e7)
-        )
-        for key in range(CAMERAS)
-    )
-    return Snapshot(NOW_MS, workers, cameras)
+def renewing_rows(ours: Renewing, bare: Renewing) -> list[Row]:
+    scene = f"{WORKERS:,} workers of {CAMERAS} cameras every 10 s"
+    steady, flood = ours.steady, ours.flood
+    return [
+        less_is_better(f"{scene}, control", steady.cpu.client, AIM_CORES, "aim", "cores", aim=1.0),
+        less_is_better(f"{scene}, with PostgreSQL", steady.cpu.total, AIM_CORES, "aim", "cores", aim=1.0),
+        figure(f"{scene}, PostgreSQL", steady.cpu.server, "cores"),
+        less_is_better(
+            "CPU of control a heartbeat", steady.cpu_ms_a_heartbeat, bare.steady.cpu_ms_a_heartbeat, BARE, "ms"
+        ),
+        figure(f"{scene}, messages", steady.messages_per_sec, "1/s"),
+        figure(f"{scene}, leases renewed", steady.leases_per_sec, "1/s"),
+        figure("leases held by a core of control, at that rate", steady.leases_per_sec * 10 / steady.cpu.client, ""),
+        figure("renewal, round trip p50", steady.p50_ms, "ms"),
+        figure("renewal, round trip p99", steady.p99_ms, "ms"),
+        more_is_better(
+            "as fast as it goes, messages", flood.messages_per_sec, bare.flood.messages_per_sec, BARE, "1/s"
+        ),
+        figure("as fast as it goes, leases renewed", flood.leases_per_sec, "1/s"),
+        figure("as fast as it goes, leases held by a core", flood.leases_per_sec * 10 / flood.cpu.client, ""),
+        figure("as fast as it goes, control", flood.cpu.client, "cores"),
+        figure("as fast as it goes, PostgreSQL", flood.cpu.server, "cores"),
+        less_is_better("memory a worker", ours.memory_kb_a_worker, bare.memory_kb_a_worker, BARE, "kB"),
+        figure("memory of control", steady.memory_mb, "MB"),
+        figure(f"{WORKERS:,} workers connect and keep their leases", ours.connect_sec, "s"),
+        figure("CPU of control a connect", ours.connect_cpu.client * 1000 / WORKERS, "ms"),
+    ]
 
 
-def settled(snapshot: Snapshot) -> Snapshot:
-    """The same after the plan was carried out: everybody is held."""
-    holders = {one.camera_key: one.worker_key for one in decide(snapshot, AssignmentPolicy()).decisions}
-    held = tuple(
-        replace(need, holder_key=holders[need.camera_key], held_since=0, is_active=True) for need in snapshot.cameras
-    )
-    used: dict[int | None, int] = {}
-    for key in holders.values():
-        used[key] = used.get(key, 0) + 1
-    workers = tuple(
-        replace(offer, used=(count := used.get(offer.worker_key, 0)), load=Load(0.05 * count, 0, 3e7 * count))
-        for offer in snapshot.workers
-    )
-    return replace(snapshot, cameras=held, workers=workers)
+def storm_rows(storms: list[Storm]) -> list[Row]:
+    best = min(storms, key=lambda one: one.active_sec)
+    say("storms: " + ", ".join(f"{one.active_sec:.1f} s" for one in storms))
+    name = f"storm of {STORM:,} cameras"
+    return [
+        less_is_better(f"{name}, all going", best.active_sec, AIM_STORM_SEC, "aim", "s", aim=1.0),
+        figure(f"{name}, all assigned", best.assigned_sec, "s"),
+        figure(f"{name}, all acknowledged", best.acknowledged_sec, "s"),
+        figure(f"{name}, control", best.cpu.client, "s CPU"),
+        figure(f"{name}, PostgreSQL", best.cpu.server, "s CPU"),
+    ]
 
 
-def cpu_sec(snapshot: Snapshot, packed: bool = False) -> tuple[float, int]:
-    """The best of the runs, and how many cameras got a worker."""
-    styles = {offer.site: PACK for offer in snapshot.workers} if packed else {}
-    best, taken = float("inf"), 0
-    for _ in range(RUNS):
-        begin = time.process_time()
-        plan = decide(snapshot, AssignmentPolicy(), styles)
-        best = min(best, time.process_time() - begin)
-        taken = len(plan.of_kind(Kind.TAKE))
-    return best, taken
+def new_folder(base: Database, name: str) -> Path:
+    folder = base.folder / name
+    folder.mkdir()
+    return folder
+
+
+async def sockets() -> list[Row]:
+    with database("PostgreSQL") as base:
+        ours = await renew_ours(base, new_folder(base, "ours"), WORKERS, MEASURE_SEC, FLOOD_SEC)
+        bare = await renew_bare(new_folder(base, "bare"), WORKERS, BARE_SEC, FLOOD_SEC)
+        names = [f"storm_{number}" for number in range(STORMS)]
+        storms = [await storm(base, new_folder(base, name), name, STORM) for name in names]
+    return [*renewing_rows(ours, bare), *storm_rows(storms)]
 
 
 def main() -> None:
-    rows: list[Row] = []
-    many, one = scene(1_000), scene(1)
-    for name, snapshot, packed in (
-        ("assign, 1,000 sites", many, False),
-        ("assign, one site", one, False),
-        ("assign, one site, packed", one, True),
-        ("all held, one site", settled(one), False),
-    ):
-        used, taken = cpu_sec(snapshot, packed)
-        say(f"{name}: {taken:,} of {CAMERAS:,} cameras given to {WORKERS:,} workers")
-        rows.append(less_is_better(name, used, AIM_CPU_SEC, "aim", "s CPU", aim=1.0))
-    rows.append(figure("cameras per CPU second", CAMERAS / rows[0].ours, "1/s"))
-    report("control", rows)
+    report("control", [*_control_decide.measured(), *uvloop.run(sockets())])
 
 
 if __name__ == "__main__":

@@ -32,6 +32,18 @@ def test_a_secret_that_begins_with_another_is_hidden_whole() -> None:
     assert scrub("x prefix-secret-and-more y") == f"x {MASK} y"
 
 
+@pytest.mark.parametrize("others", [0, 5_000], ids=["few", "many"])
+def test_a_secret_is_found_among_few_and_many_others(others: int) -> None:
+    for number in range(others):
+        Secret(f"pass of cam_{number}")
+    Secret("pass of the attic")
+    assert scrub("pass of the att") == "pass of the att"
+    assert scrub("xpass of the atticpass of the attic, pass of t") == f"x{MASK}{MASK}, pass of t"
+    assert scrub("p/w: pass%20of%20the%20attic") == f"p/w: {MASK}"
+    if others:
+        assert scrub("pass of cam_1 and pass of cam_4999") == f"{MASK} and {MASK}"
+
+
 def test_short_values_are_not_scrubbed() -> None:
     Secret("abc")
     assert scrub("abc") == "abc"

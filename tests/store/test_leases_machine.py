@@ -24,7 +24,8 @@ from camserver.store.assignment import free_cameras
 from camserver.store.camera_sessions import follow_cameras
 from camserver.store.frames import record
 from camserver.store.intents import acked, pending, returned_without, starts_sent, want_stop
-from camserver.store.leases import Want, reclaim, release, renew, take
+from camserver.store.leases import Want, reclaim, release, take
+from camserver.store.renewals import renew
 from camserver.store.starts import not_done, set_active, start_timeouts
 from tests.rig.effort import times
 from tests.rig.templates import Template

@@ -8,6 +8,7 @@ from camserver.store.intents import (
     StartIntent,
     StopIntent,
     acked,
+    acked_all,
     pending,
     returned_without,
     starts_sent,
@@ -21,6 +22,7 @@ from camserver.store.starts import (
     not_done,
     pause,
     set_active,
+    set_all_active,
     start_timeouts,
     unstartable,
 )
@@ -55,6 +57,27 @@ async def sent(store: Store, stage: Stage) -> Lease:
 
 async def intents(store: Store, stage: Stage) -> tuple[StartIntent | StopIntent, ...]:
     return await store.read(pending, tuple(worker.worker_key for worker in stage.workers))
+
+
+async def test_workers_that_answer_together_speak_for_themselves_only(store: Store) -> None:
+    stage = await build(store, workers=2, cameras=3)
+    first, second = await taken(store, stage, 0, 0), await taken(store, stage, 1, 1)
+    # The first one's intent in the second one's name, while both have something of their own to say.
+    acks = (
+        (first.worker_key, first.intent_id),
+        (second.worker_key, first.intent_id),
+        (second.worker_key, "unknown"),
+    )
+    assert await store.write(acked_all, acks, NOW_MS + 1) == (True, False, False)
+    assert (await session(store, stage.cameras[0].key))["acked_at"] == NOW_MS + 1
+    assert (await session(store, stage.cameras[1].key))["acked_at"] is None
+    claims = (stage.claim(0, 0, 1), stage.claim(1, 0, 1), stage.claim(1, 1, 2), stage.claim(1, 2, 1))
+    assert await store.write(set_all_active, claims, NOW_MS + 2) == (True, False, False, False)
+    states = [(await session(store, camera.key))["state"] for camera in stage.cameras]
+    assert states == ["ACTIVE", "PENDING", "ORPHANED"]
+    both = (stage.claim(0, 0, 1), stage.claim(1, 1, 1))
+    assert await store.write(set_all_active, both, NOW_MS + 3) == (True, True)
+    assert (await session(store, stage.cameras[1].key))["state"] == "ACTIVE"
 
 
 async def test_a_taken_camera_is_an_intent_until_it_is_acknowledged(store: Store) -> None:

@@ -11,9 +11,11 @@ from camserver.store.leases import Want, take
 from camserver.store.starts import set_active
 from camserver.store.workers import (
     Beat,
+    Heard,
     disconnected,
     first_tenant,
     heartbeat,
+    heartbeats,
     mark_unhealthy,
     register,
     sign_in,
@@ -133,6 +135,59 @@ async def test_a_heartbeat_on_an_old_socket_learns_that_it_was_replaced(store: S
     answer = await beat(store, stage, NOW_MS + 10, epoch_id=stage.epoch_id + 1)
     assert answer.is_replaced is True
     assert (await worker_row(store, stage.workers[0].worker_key))["last_seen_at"] == NOW_MS
+
+
+async def test_heartbeats_of_several_workers_are_answered_each_for_itself(store: Store) -> None:
+    stage = await build(store, workers=3, cameras=3)
+    for index in range(3):
+        await store.write(take, Want(stage.cameras[index].key, stage.workers[index].worker_key, 0), TTL_MS, NOW_MS)
+    await store.write(disconnected, stage.workers[2].worker_key, stage.epoch_id)
+    heard = (
+        Heard(stage.workers[0], "RUNNING", (("cam_0", 1),), 0),
+        Heard(stage.workers[1], "DRAINING", (("cam_1", 1), ("cam_0", 1), ("cam_1", 2)), 0),
+        Heard(stage.workers[2], "RUNNING", (("cam_2", 1),), 0),
+    )
+    later = NOW_MS + 10
+    beats = await store.write(heartbeats, heard, stage.epoch_id, TTL_MS, later)
+    assert [beat.renewal.renewed for beat in beats] == [(("cam_0", 1),), (("cam_1", 1),), (("cam_2", 1),)]
+    assert beats[1].renewal.lost == (("cam_0", 1, "not_holder"), ("cam_1", 2, "superseded"))
+    assert [beat.is_replaced for beat in beats] == [False, False, True]
+    rows = [await worker_row(store, worker.worker_key) for worker in stage.workers]
+    assert [(row["last_seen_at"], row["status"]) for row in rows] == [
+        (later, "RUNNING"),
+        (later, "DRAINING"),
+        (NOW_MS, "REGISTERED"),
+    ]
+    expiries = [(await session(store, camera.key))["lease_expires_at"] for camera in stage.cameras]
+    assert expiries == [later + TTL_MS] * 3
+
+
+async def test_leases_are_renewed_within_their_tenant(store: Store) -> None:
+    ours, theirs = await build(store, name="ours"), await build(store, name="theirs")
+    await store.write(take, Want(ours.cameras[0].key, ours.workers[0].worker_key, 0), TTL_MS, NOW_MS)
+    heard = (
+        Heard(ours.workers[0], "RUNNING", (("cam_0", 1),), 0),
+        Heard(theirs.workers[0], "RUNNING", (("cam_0", 1),), 0),
+    )
+    ok, refused = await store.write(heartbeats, heard, ours.epoch_id, TTL_MS, NOW_MS + 10)
+    assert (ok.renewal.renewed, ok.renewal.lost) == ((("cam_0", 1),), ())
+    assert (refused.renewal.renewed, refused.renewal.lost) == ((), (("cam_0", 1, "superseded"),))
+    assert (await session(store, theirs.cameras[0].key))["lease_expires_at"] is None
+
+
+async def test_each_of_several_workers_gets_verdicts_since_its_own_time(store: Store) -> None:
+    stage = await build(store)
+    for index in range(2):
+        await store.write(take, Want(stage.cameras[index].key, stage.workers[index].worker_key, 0), TTL_MS, NOW_MS)
+    await store.write(
+        statement,
+        "UPDATE camera_state SET last_detected = 1, last_analyzed_at = :at, updated_at = :now",
+        {"at": NOW_MS - 5, "now": NOW_MS + 2},
+    )
+    heard = (Heard(stage.workers[0], "RUNNING", (), NOW_MS + 3), Heard(stage.workers[1], "RUNNING", (), NOW_MS))
+    early, late = await store.write(heartbeats, heard, stage.epoch_id, TTL_MS, NOW_MS + 5)
+    assert early.verdicts == ()
+    assert late.verdicts == (("cam_1", NOW_MS - 5, True, NOW_MS + 2),)
 
 
 async def test_verdicts_come_back_for_the_workers_own_cameras(store: Store) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -76,6 +77,7 @@ class KeyRing:
 Keys = bytes | KeyRing
 
 
+@lru_cache(maxsize=16)
 def key_id(key: bytes) -> str:
     """Names a key without revealing it."""
     return hashlib.sha256(b"camserver credential key\0" + key).hexdigest()[:16]

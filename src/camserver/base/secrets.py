@@ -17,10 +17,11 @@ from urllib.parse import quote
 MASK = "••••••"
 # Shorter values would also match ordinary words in a log line.
 SCRUB_MIN_CHARS = 4
-_known: frozenset[str] = frozenset()
-# Longest first: a secret that begins with another one must not be left half visible. Replaced and never
-# changed, because other threads scrub while a secret is added.
-_in_order: tuple[str, ...] = ()
+# A server of thousands of cameras knows thousands of passwords, and every log line is looked through for all of them.
+# Sets of texts are asked, copied and added to in one step, so other threads may scrub while a secret is added.
+_known: set[str] = set()
+_starts: set[str] = set()  # how they begin
+_lengths: set[int] = set()
 _adding = threading.Lock()
 
 
@@ -62,20 +63,30 @@ class Secret:
 
 def _remember(value: str) -> None:
     """Adds `value` and how it looks inside a URL, in JSON and in a repr."""
-    global _known, _in_order
     written = {value, quote(value, safe=""), repr(value)[1:-1], json.dumps(value)[1:-1]}
     with _adding:
-        if not written <= _known:
-            _known = _known | written
-            _in_order = tuple(sorted(_known, key=len, reverse=True))
+        _lengths.update(map(len, written))
+        _starts.update(one[:SCRUB_MIN_CHARS] for one in written)
+        _known.update(written)
 
 
 def scrub(text: str) -> str:
     """`text` with every known secret value masked."""
-    for value in _in_order:
-        if value in text:
-            text = text.replace(value, MASK)
+    # Longest first: a secret that begins with another one must not be left half visible.
+    for value in sorted(_found(text), key=len, reverse=True):
+        text = text.replace(value, MASK)
     return text
+
+
+def _found(text: str) -> set[str]:
+    """The secrets that are in `text`: each is looked for, or each place is looked at, whichever are fewer."""
+    if len(_known) < len(text):
+        return {value for value in _known.copy() if value in text}
+    places = [at for at in range(len(text)) if text[at : at + SCRUB_MIN_CHARS] in _starts]
+    if not places:
+        return set()
+    lengths = _lengths.copy()
+    return {piece for at in places for length in lengths if (piece := text[at : at + length]) in _known}
 
 
 def load_or_make(path: Path, bytes_count: int = 32, make: Callable[[], str] | None = None) -> Secret:

@@ -6,6 +6,7 @@ Taking a camera is in `leases`. What people ask of workers and cameras is in `de
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from camserver.domain.assignment_types import CameraNeed, Labels, Load, Quota, Site, Snapshot, WorkerOffer
 from camserver.domain.camera_load import camera_load, pixels_of
@@ -59,7 +60,7 @@ async def assigning(
 ) -> Assigning | None:
     """Free cameras of these sites, and held ones that are not where they should be. None: there are none."""
     if await tx.one(f"{_FREE} LIMIT 1", site_ids=site_ids, now_ms=now_ms) is None and (
-        await tx.one(f"{_DISPLACED} LIMIT 1", site_ids=site_ids) is None
+        await tx.one(_MAY_BE_DISPLACED, site_ids=site_ids) is None
     ):
         return None
     workers = await offers(tx, site_ids, seen_since)
@@ -115,14 +116,14 @@ async def offers(tx: Tx, site_ids: tuple[int, ...], seen_since: int) -> tuple[Wo
 
 
 def offer_of(row: Row, seen_since: int) -> WorkerOffer:
-    capacity = json.loads(row["capacity"])
+    slots, capacity = _capacity_of(row["capacity"])
     return WorkerOffer(
         worker_key=row["worker_key"],
         tenant_id=row["tenant_id"],
         site_id=row["site_id"],
-        slots=int(capacity.get("slots") or 0),
+        slots=slots,
         used=int(row["used"]),
-        capacity=Load(*(float(capacity.get(name) or 0) for name in ("cpu", "gpu", "mem"))),
+        capacity=capacity,
         load=Load(float(row["load_cpu"]), float(row["load_gpu"]), float(row["load_mem"])),
         labels=labels_of(row["labels"]),
         is_present=row["connected_epoch"] is not None
@@ -132,6 +133,14 @@ def offer_of(row: Row, seen_since: int) -> WorkerOffer:
     )
 
 
+# Workers are many and their kinds are few.
+@lru_cache(maxsize=1024)
+def _capacity_of(text: str) -> tuple[int, Load]:
+    found = json.loads(text)
+    return int(found.get("slots") or 0), Load(*(float(found.get(name) or 0) for name in ("cpu", "gpu", "mem")))
+
+
+@lru_cache(maxsize=1024)
 def labels_of(text: str | None) -> Labels:
     return (
         frozenset()
@@ -249,6 +258,17 @@ _DISPLACED = f"""{_HELD}
   AND ((s.stop_wanted = 1 AND s.wanted_worker_key IS NOT NULL)
     OR (s.stop_wanted = 0 AND (w.drain_wanted = 1 OR c.pinned_worker_key <> s.worker_key
       OR s.wanted_worker_key <> s.worker_key)))"""
+# Asked every second while nothing is to be done, so it goes over one table at a time and joins what it found only.
+_MAY_BE_DISPLACED = """
+SELECT 1 AS found FROM camera_sessions s
+WHERE s.site_id IN (:site_ids...) AND s.wanted_worker_key IS NOT NULL AND s.worker_key IS NOT NULL
+UNION ALL
+SELECT 1 FROM workers w JOIN camera_sessions s ON s.worker_key = w.worker_key
+WHERE w.drain_wanted = 1 AND s.site_id IN (:site_ids...)
+UNION ALL
+SELECT 1 FROM cameras c JOIN camera_sessions s ON s.camera_key = c.camera_key
+WHERE c.pinned_worker_key IS NOT NULL AND c.pinned_worker_key <> s.worker_key AND s.site_id IN (:site_ids...)
+LIMIT 1"""
 OFFER_COLUMNS = """w.worker_key, w.tenant_id, w.site_id, w.labels, w.capacity, w.status, w.connected_epoch,
   w.last_seen_at, w.drain_wanted, COALESCE(u.used, 0) AS used, COALESCE(u.load_cpu, 0) AS load_cpu,
   COALESCE(u.load_gpu, 0) AS load_gpu, COALESCE(u.load_mem, 0) AS load_mem"""

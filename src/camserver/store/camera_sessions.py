@@ -16,18 +16,29 @@ STOP_SITE = "moved to another site"
 
 
 async def ensure_session(tx: Tx, camera_key: int, now_ms: int) -> None:
-    """Gives a camera its session and its state, where they are missing. Nobody holds it yet."""
-    await tx.run(_INSERT_SESSIONS, now_ms=now_ms, camera_keys=[camera_key])
-    await tx.run(_INSERT_STATES, now_ms=now_ms, camera_keys=[camera_key])
+    """`ensure_sessions` of a single camera."""
+    await ensure_sessions(tx, (camera_key,), now_ms)
+
+
+async def ensure_sessions(tx: Tx, camera_keys: tuple[int, ...], now_ms: int) -> None:
+    """Gives cameras their sessions and their states, where they are missing. Nobody holds them yet."""
+    await tx.run(_INSERT_SESSIONS, now_ms=now_ms, camera_keys=camera_keys)
+    await tx.run(_INSERT_STATES, now_ms=now_ms, camera_keys=camera_keys)
     # A database may give the key of a deleted camera again: its history must not look like this one's.
     await tx.run(
         """
         UPDATE camera_leases SET ended_at = :now_ms, end_reason = 'camera deleted'
-        WHERE camera_key = :camera_key AND ended_at IS NULL AND camera_key IN
+        WHERE camera_key IN (:camera_keys...) AND ended_at IS NULL AND camera_key IN
           (SELECT s.camera_key FROM camera_sessions s WHERE s.worker_key IS NULL)""",
-        camera_key=camera_key,
+        camera_keys=camera_keys,
         now_ms=now_ms,
     )
+
+
+async def newest_camera(tx: Tx) -> int:
+    """The key of the camera that was added last; 0: there is none."""
+    row = await tx.one("SELECT max(camera_key) AS newest FROM cameras")
+    return 0 if row is None else int(row["newest"] or 0)
 
 
 async def without_session(tx: Tx) -> tuple[int, ...]:

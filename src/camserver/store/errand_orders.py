@@ -79,6 +79,15 @@ class AnswerRow:
 # ---------------------------------------------------------------------------------------------------------------
 
 
+async def is_any_open(tx: Tx, now_ms: int) -> bool:
+    """Whether there is any errand to send or to wait for: mostly there is none, and this is cheap to know."""
+    row = await tx.one(
+        "SELECT 1 AS found FROM errands WHERE state IN ('waiting', 'sent') AND expires_at > :now_ms LIMIT 1",
+        now_ms=now_ms,
+    )
+    return row is not None
+
+
 async def candidates(
     tx: Tx, worker_keys: tuple[int, ...], site_ids: tuple[int, ...], now_ms: int
 ) -> tuple[Candidate, ...]:

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from camserver.base.credentials import Sealed
 from camserver.domain.leases import SessionState
 from camserver.store import overrides
-from camserver.store.leases import BATCH_MAX, changed, let_go, locked, new_intent_id
+from camserver.store.leases import changed, let_go, locked, new_intent_id
 from camserver.store.overrides import Overrides
 from camserver.store.tx import Row, Tx
+
+# Of one look; those that come first are acknowledged by the next one.
+PENDING_MAX = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ Intent = StartIntent | StopIntent
 
 async def pending(tx: Tx, worker_keys: tuple[int, ...]) -> tuple[Intent, ...]:
     """What these workers have not acknowledged yet."""
-    rows = await tx.all(_PENDING, worker_keys=worker_keys, batch_max=BATCH_MAX)
+    rows = await tx.all(_PENDING, worker_keys=worker_keys, batch_max=PENDING_MAX)
     return tuple(_stop(row) if row["stop_wanted"] else _start(row) for row in rows)
 
 
@@ -119,15 +122,35 @@ async def starts_sent(tx: Tx, intent_ids: tuple[str, ...], now_ms: int) -> None:
 
 async def acked(tx: Tx, worker_key: int, intent_id: str, now_ms: int) -> bool:
     """Notes an acknowledgement; the first one counts. False when the intent is not (any more) this worker's."""
-    matched = await tx.run(
+    (is_known,) = await acked_all(tx, ((worker_key, intent_id),), now_ms)
+    return is_known
+
+
+async def acked_all(tx: Tx, acks: tuple[tuple[int, str], ...], now_ms: int) -> tuple[bool, ...]:
+    """`acked` for several of (worker_key, intent_id) at once."""
+    intent_ids = sorted({intent_id for _, intent_id in acks})
+    rows = await tx.all(
         """
-        UPDATE camera_sessions SET acked_at = COALESCE(acked_at, :now_ms)
-        WHERE intent_id = :intent_id AND worker_key = :worker_key""",
-        intent_id=intent_id,
-        worker_key=worker_key,
-        now_ms=now_ms,
+        SELECT camera_key, worker_key, intent_id FROM camera_sessions
+        WHERE worker_key IN (:worker_keys...) AND intent_id IN (:intent_ids...)""",
+        worker_keys=sorted({worker_key for worker_key, _ in acks}),
+        intent_ids=intent_ids,
     )
-    return matched > 0
+    # A worker speaks for its own intents only.
+    said = frozenset(acks)
+    known = {(row["worker_key"], row["intent_id"]): row["camera_key"] for row in rows}
+    known = {pair: camera_key for pair, camera_key in known.items() if pair in said}
+    if known:
+        await tx.run(
+            """
+            UPDATE camera_sessions SET acked_at = COALESCE(acked_at, :now_ms)
+            WHERE camera_key IN (:camera_keys...) AND intent_id IN (:intent_ids...)""",
+            camera_keys=sorted(known.values()),
+            # An intent that was replaced meanwhile is not acknowledged by the answer to the one before.
+            intent_ids=sorted(intent_id for _, intent_id in known),
+            now_ms=now_ms,
+        )
+    return tuple(pair in known for pair in acks)
 
 
 async def want_stop(tx: Tx, camera_key: int, reason: str, now_ms: int) -> bool:

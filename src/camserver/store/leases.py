@@ -7,17 +7,17 @@ What holds after every transaction:
   last holder may still renew it (decision 36).
 - Spans of one camera do not overlap: a new one begins where the one before ended, or later.
 
-Rows are locked in one order, `camera_leases` before `camera_sessions`, as recording a look does too.
+Rows are locked in one order, `camera_leases` before `camera_sessions`, as recording a look does too. Renewing them is
+in `renewals`.
 """
 
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import uuid_utils
 
 from camserver.domain.assignment_types import NO_LOAD, Load
 from camserver.domain.leases import SessionState
-from camserver.store.sql import Sql
 from camserver.store.tx import Row, Tx
 
 # A pass handles so many and leaves the rest to the next one.
@@ -57,14 +57,6 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Renewal:
-    """What became of the leases a worker asked for."""
-
-    renewed: tuple[tuple[str, int], ...]  # camera_id, generation
-    lost: tuple[tuple[str, int, str], ...]  # and why
-
-
-@dataclass(frozen=True, slots=True)
 class Reclaimed:
     camera_key: int
     tenant_id: int
@@ -79,81 +71,123 @@ def new_intent_id() -> str:
 
 async def take(tx: Tx, want: Want, ttl_ms: int, now_ms: int) -> Lease | None:
     """Gives a free camera to a worker under the next generation. None: somebody was first, or it is not free."""
-    generation = want.expected_generation
-    before = await tx.one(
-        """
-        SELECT granted_at, ended_at FROM camera_leases
-        WHERE camera_key = :camera_key AND generation = :generation FOR UPDATE""",
-        camera_key=want.camera_key,
-        generation=generation,
-    )
-    granted_at = now_ms if before is None else max(now_ms, before["granted_at"], before["ended_at"] or 0)
-    intent_id = new_intent_id()
-    taken = await tx.run(
-        _TAKE,
-        camera_key=want.camera_key,
-        worker_key=want.worker_key,
-        expected=generation,
-        intent_id=intent_id,
-        now_ms=now_ms,
-        granted_at=granted_at,
-        expires_at=granted_at + ttl_ms,
-        load_cpu=want.load.cpu,
-        load_gpu=want.load.gpu,
-        load_mem=want.load.mem,
-    )
-    if not taken:
-        return None
-    await end_span(tx, want.camera_key, generation, "taken", granted_at)
-    session = await tx.one(
-        "SELECT tenant_id, site_id FROM camera_sessions WHERE camera_key = :camera_key",
-        camera_key=want.camera_key,
-    )
-    assert session is not None
-    await tx.run(
-        """
-        INSERT INTO camera_leases (camera_key, generation, tenant_id, worker_key, granted_at)
-        VALUES (:camera_key, :generation, :tenant_id, :worker_key, :granted_at)""",
-        camera_key=want.camera_key,
-        generation=generation + 1,
-        tenant_id=session["tenant_id"],
-        worker_key=want.worker_key,
-        granted_at=granted_at,
-    )
-    changed(tx, want.camera_key, session, now_ms)
-    return Lease(
-        want.camera_key,
-        session["tenant_id"],
-        session["site_id"],
-        want.worker_key,
-        generation + 1,
-        granted_at,
-        granted_at + ttl_ms,
-        intent_id,
-    )
+    leases = await take_all(tx, (want,), ttl_ms, now_ms)
+    return leases[0] if leases else None
 
 
 async def take_all(tx: Tx, wants: tuple[Want, ...], ttl_ms: int, now_ms: int) -> tuple[Lease, ...]:
-    """Takes what is still free of these, in the order of the cameras so that two callers don't deadlock."""
-    ordered = sorted(wants, key=lambda want: want.camera_key)
+    """Takes what is still free of these, with a few statements for all of them.
+
+    In the order of the cameras, so that two callers don't deadlock.
+    """
+    ordered = sorted({want.camera_key: want for want in wants}.values(), key=lambda want: want.camera_key)
     room = await _room_in_quotas(tx, [want.camera_key for want in ordered])
-    leases = []
-    for want in ordered:
-        tenant_id = room.tenants.get(want.camera_key)
-        if tenant_id is not None and room.left[tenant_id] <= 0:
-            continue
-        lease = await take(tx, want, ttl_ms, now_ms)
-        if lease is not None:
-            leases.append(lease)
-            if tenant_id is not None:
-                room.left[tenant_id] -= 1
-    return tuple(leases)
+    tries = await _tries(tx, [want for want in ordered if room.admits(want.camera_key)], now_ms)
+    if not tries:
+        return ()
+    await tx.many(_TAKE, [_take_values(one, ttl_ms, now_ms) for one in tries])
+    rows = await tx.all(
+        "SELECT camera_key, tenant_id, site_id, intent_id FROM camera_sessions WHERE camera_key IN (:camera_keys...)",
+        camera_keys=[one.want.camera_key for one in tries],
+    )
+    sessions = {row["camera_key"]: row for row in rows}
+    # A session that has the intent made for it here is the one that was taken.
+    taken = [one for one in tries if (row := sessions.get(one.want.camera_key)) and row["intent_id"] == one.intent_id]
+    await tx.many(_END_SPAN, [_span_end(one) for one in taken])
+    leases = tuple(_lease(one, sessions[one.want.camera_key], ttl_ms) for one in taken)
+    await tx.many(_BEGIN_SPAN, [_span_begin(lease) for lease in leases])
+    for lease in leases:
+        changed(tx, lease.camera_key, sessions[lease.camera_key], now_ms)
+    return leases
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    want: Want
+    intent_id: str
+    granted_at: int
+
+
+async def _tries(tx: Tx, wants: list[Want], now_ms: int) -> list[_Try]:
+    """Locks the spans that would end, and finds where the next ones begin."""
+    if not wants:
+        return []
+    rows = await tx.all(
+        """
+        SELECT camera_key, generation, granted_at, ended_at FROM camera_leases
+        WHERE camera_key IN (:camera_keys...) AND generation IN (:generations...)
+        ORDER BY camera_key, generation FOR UPDATE""",
+        camera_keys=[want.camera_key for want in wants],
+        generations=sorted({want.expected_generation for want in wants}),
+    )
+    over = {
+        (row["camera_key"], row["generation"]): max(row["granted_at"], row["ended_at"] or 0, now_ms) for row in rows
+    }
+    return [
+        _Try(want, new_intent_id(), over.get((want.camera_key, want.expected_generation), now_ms)) for want in wants
+    ]
+
+
+def _take_values(one: _Try, ttl_ms: int, now_ms: int) -> dict[str, object]:
+    want = one.want
+    return {
+        "camera_key": want.camera_key,
+        "worker_key": want.worker_key,
+        "expected": want.expected_generation,
+        "intent_id": one.intent_id,
+        "now_ms": now_ms,
+        "granted_at": one.granted_at,
+        "expires_at": one.granted_at + ttl_ms,
+        "load_cpu": want.load.cpu,
+        "load_gpu": want.load.gpu,
+        "load_mem": want.load.mem,
+    }
+
+
+def _lease(one: _Try, session: Row, ttl_ms: int) -> Lease:
+    return Lease(
+        one.want.camera_key,
+        session["tenant_id"],
+        session["site_id"],
+        one.want.worker_key,
+        one.want.expected_generation + 1,
+        one.granted_at,
+        one.granted_at + ttl_ms,
+        one.intent_id,
+    )
+
+
+def _span_end(one: _Try) -> dict[str, object]:
+    return {
+        "camera_key": one.want.camera_key,
+        "generation": one.want.expected_generation,
+        "reason": "taken",
+        "now_ms": one.granted_at,
+    }
+
+
+def _span_begin(lease: Lease) -> dict[str, object]:
+    return {
+        "camera_key": lease.camera_key,
+        "generation": lease.generation,
+        "tenant_id": lease.tenant_id,
+        "worker_key": lease.worker_key,
+        "granted_at": lease.granted_at,
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class _QuotaRoom:
     tenants: dict[int, int]  # camera_key → tenant, of those with a quota
     left: dict[int, int]  # tenant → cameras that may be taken
+
+    def admits(self, camera_key: int) -> bool:
+        """Whether this camera may be taken, too; it counts from then on, taken or not."""
+        tenant_id = self.tenants.get(camera_key)
+        if tenant_id is None:
+            return True
+        self.left[tenant_id] -= 1
+        return self.left[tenant_id] >= 0
 
 
 async def _room_in_quotas(tx: Tx, camera_keys: list[int]) -> _QuotaRoom:
@@ -186,52 +220,6 @@ async def _room_in_quotas(tx: Tx, camera_keys: list[int]) -> _QuotaRoom:
     )
     left = {tenant_id: limit - used.get(tenant_id, 0) for tenant_id, limit in most.items()}
     return _QuotaRoom({row["camera_key"]: row["tenant_id"] for row in wanted}, left)
-
-
-async def renew(
-    tx: Tx, tenant_id: int, worker_key: int, held: tuple[tuple[str, int], ...], ttl_ms: int, now_ms: int
-) -> Renewal:
-    """Renews all of a worker's leases with one statement; a second one tells which.
-
-    A lease that ran out and was not taken is as good as new: its holder never stopped being the last one.
-    """
-    if not held:
-        return Renewal((), ())
-    await tx.run(
-        _RENEW,
-        tenant_id=tenant_id,
-        worker_key=worker_key,
-        expires_at=now_ms + ttl_ms,
-        now_ms=now_ms,
-        held=json.dumps(held),
-        camera_ids=[camera_id for camera_id, _ in held],
-        generations=[generation for _, generation in held],
-    )
-    rows = await tx.all(
-        """
-        SELECT c.camera_id, s.generation, s.worker_key
-        FROM cameras c JOIN camera_sessions s ON s.camera_key = c.camera_key
-        WHERE c.tenant_id = :tenant_id AND c.camera_id IN (:camera_ids...)""",
-        tenant_id=tenant_id,
-        camera_ids=sorted({camera_id for camera_id, _ in held}),
-    )
-    sessions = {row["camera_id"]: row for row in rows}
-    reasons = [(lease, _why_lost(sessions.get(lease[0]), lease[1], worker_key)) for lease in held]
-    return Renewal(
-        tuple(lease for lease, reason in reasons if reason is None),
-        tuple((*lease, reason) for lease, reason in reasons if reason is not None),
-    )
-
-
-def _why_lost(session: Row | None, generation: int, worker_key: int) -> str | None:
-    """None when it is not lost."""
-    if session is None:
-        return "unknown_camera"
-    if session["generation"] != generation:
-        return "superseded"
-    if session["worker_key"] is None:
-        return "released"
-    return None if session["worker_key"] == worker_key else "not_holder"
 
 
 async def release(tx: Tx, claim: Claim, reason: str, now_ms: int, gate_state: bytes | None = None) -> bool:
@@ -282,6 +270,39 @@ async def claimed(tx: Tx, claim: Claim) -> Row | None:
     return session if session is not None and session["worker_key"] == claim.worker_key else None
 
 
+async def claimed_all(tx: Tx, claims: Sequence[Claim]) -> dict[Claim, Row]:
+    """`claimed` for several claims, locked in the order of the cameras; those that don't hold are left out."""
+    rows = await tx.all(
+        """
+        SELECT camera_key, tenant_id, camera_id FROM cameras
+        WHERE tenant_id IN (:tenant_ids...) AND camera_id IN (:camera_ids...)""",
+        tenant_ids=sorted({claim.tenant_id for claim in claims}),
+        camera_ids=sorted({claim.camera_id for claim in claims}),
+    )
+    keys = {(row["tenant_id"], row["camera_id"]): row["camera_key"] for row in rows}
+    camera_keys = sorted({keys[pair] for claim in claims if (pair := (claim.tenant_id, claim.camera_id)) in keys})
+    if not camera_keys:
+        return {}
+    await tx.all(
+        """
+        SELECT generation FROM camera_leases WHERE camera_key IN (:camera_keys...) AND generation IN (:generations...)
+        ORDER BY camera_key, generation FOR UPDATE""",
+        camera_keys=camera_keys,
+        generations=sorted({claim.generation for claim in claims}),
+    )
+    found = await tx.all(
+        """
+        SELECT camera_key, tenant_id, site_id, worker_key, generation, state FROM camera_sessions
+        WHERE camera_key IN (:camera_keys...) ORDER BY camera_key FOR UPDATE""",
+        camera_keys=camera_keys,
+    )
+    sessions = {(row["camera_key"], row["worker_key"], row["generation"]): row for row in found}
+    named = {
+        claim: (keys.get((claim.tenant_id, claim.camera_id)), claim.worker_key, claim.generation) for claim in claims
+    }
+    return {claim: sessions[name] for claim, name in named.items() if name in sessions}
+
+
 async def locked(tx: Tx, camera_key: int, generation: int) -> Row | None:
     """A camera's session, locked, when it is still at that generation."""
     await tx.one(
@@ -305,17 +326,7 @@ async def locked(tx: Tx, camera_key: int, generation: int) -> Row | None:
 
 
 async def end_span(tx: Tx, camera_key: int, generation: int, reason: str, now_ms: int) -> None:
-    # Two control processes may differ by some milliseconds; a span never ends before it began.
-    await tx.run(
-        """
-        UPDATE camera_leases SET end_reason = :reason,
-          ended_at = CASE WHEN granted_at > :now_ms THEN granted_at ELSE :now_ms END
-        WHERE camera_key = :camera_key AND generation = :generation AND ended_at IS NULL""",
-        camera_key=camera_key,
-        generation=generation,
-        reason=reason[:32],
-        now_ms=now_ms,
-    )
+    await tx.run(_END_SPAN, camera_key=camera_key, generation=generation, reason=reason[:32], now_ms=now_ms)
 
 
 async def reclaim(tx: Tx, now_ms: int) -> tuple[Reclaimed, ...]:
@@ -367,27 +378,11 @@ WHERE camera_key = :camera_key AND generation = :expected
     AND (c.pinned_worker_key IS NULL OR c.pinned_worker_key = :worker_key))
   AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.worker_key = :worker_key AND w.drain_wanted = 1)"""
 
-# MariaDB assigns from left to right, so `state` comes after what is made from its old value.
-_RENEWED_COLUMNS = """lease_expires_at = :expires_at, updated_at = :now_ms,
-  reason = CASE WHEN s.state = 'ORPHANED' THEN '' ELSE s.reason END,
-  state = CASE WHEN s.state <> 'ORPHANED' THEN s.state WHEN s.ready_at IS NOT NULL THEN 'ACTIVE' ELSE 'PENDING' END"""
-_RENEW = Sql(
-    postgres=f"""
-UPDATE camera_sessions AS s SET {_RENEWED_COLUMNS}
-FROM unnest(:camera_ids::text[], :generations::bigint[]) AS h(camera_id, generation)
-JOIN cameras c ON c.camera_id = h.camera_id AND c.tenant_id = :tenant_id
-WHERE s.camera_key = c.camera_key AND s.generation = h.generation AND s.worker_key = :worker_key""",
-    sqlite=f"""
-UPDATE camera_sessions AS s SET {_RENEWED_COLUMNS}
-FROM json_each(:held) AS h JOIN cameras c ON c.camera_id = h.value ->> 0 AND c.tenant_id = :tenant_id
-WHERE s.camera_key = c.camera_key AND s.generation = h.value ->> 1 AND s.worker_key = :worker_key""",
-    mariadb=f"""
-UPDATE camera_sessions AS s JOIN (
-  SELECT c.camera_key, j.generation
-  FROM JSON_TABLE(:held, '$[*]' COLUMNS (
-    camera_id VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[0]', generation BIGINT PATH '$[1]'
-  )) AS j JOIN cameras c ON c.camera_id = j.camera_id AND c.tenant_id = :tenant_id
-) AS h ON h.camera_key = s.camera_key AND h.generation = s.generation
-SET {_RENEWED_COLUMNS}
-WHERE s.worker_key = :worker_key""",
-)
+_BEGIN_SPAN = """
+INSERT INTO camera_leases (camera_key, generation, tenant_id, worker_key, granted_at)
+VALUES (:camera_key, :generation, :tenant_id, :worker_key, :granted_at)"""
+# Two control processes may differ by some milliseconds; a span never ends before it began.
+_END_SPAN = """
+UPDATE camera_leases SET end_reason = :reason,
+  ended_at = CASE WHEN granted_at > :now_ms THEN granted_at ELSE :now_ms END
+WHERE camera_key = :camera_key AND generation = :generation AND ended_at IS NULL"""

@@ -7,7 +7,7 @@ and its back-off with the camera. The rules are in `domain.leases`; here they me
 from dataclasses import dataclass
 
 from camserver.domain.leases import WORKER_FAULTS, Fault, LeasePolicy, SessionState, after_start_failure
-from camserver.store.leases import BATCH_MAX, Claim, changed, claimed, let_go, locked
+from camserver.store.leases import BATCH_MAX, Claim, changed, claimed, claimed_all, let_go, locked
 from camserver.store.tx import Row, Tx
 
 # Between two tries of a camera that workers refuse: without it one that is full would be asked every second.
@@ -142,22 +142,28 @@ async def _start_failed(tx: Tx, session: Row, fault: Fault, details: str, policy
 
 async def set_active(tx: Tx, claim: Claim, now_ms: int) -> bool:
     """pipeline_ready: the camera is going and all its failures are forgotten. False when the claim does not hold."""
-    session = await claimed(tx, claim)
-    if session is None:
-        return False
-    await tx.run(
-        """
-        UPDATE camera_sessions SET state = 'ACTIVE', reason = CASE WHEN stop_wanted = 1 THEN reason ELSE '' END,
-          ready_at = COALESCE(ready_at, :now_ms), start_sent_at = NULL, failures = 0, auth_failures = 0,
-          acked_at = CASE WHEN stop_wanted = 1 THEN acked_at ELSE COALESCE(acked_at, :now_ms) END,
-          next_attempt_at = NULL, avoid_worker_key = NULL, updated_at = :now_ms
-        WHERE camera_key = :camera_key""",
-        camera_key=session["camera_key"],
-        now_ms=now_ms,
-    )
-    if session["state"] != SessionState.ACTIVE:
-        changed(tx, session["camera_key"], session, now_ms)
-    return True
+    (is_holder,) = await set_all_active(tx, (claim,), now_ms)
+    return is_holder
+
+
+async def set_all_active(tx: Tx, claims: tuple[Claim, ...], now_ms: int) -> tuple[bool, ...]:
+    """`set_active` for several claims at once."""
+    sessions = await claimed_all(tx, claims)
+    if sessions:
+        await tx.run(
+            """
+            UPDATE camera_sessions SET state = 'ACTIVE', reason = CASE WHEN stop_wanted = 1 THEN reason ELSE '' END,
+              ready_at = COALESCE(ready_at, :now_ms), start_sent_at = NULL, failures = 0, auth_failures = 0,
+              acked_at = CASE WHEN stop_wanted = 1 THEN acked_at ELSE COALESCE(acked_at, :now_ms) END,
+              next_attempt_at = NULL, avoid_worker_key = NULL, updated_at = :now_ms
+            WHERE camera_key IN (:camera_keys...)""",
+            camera_keys=sorted({session["camera_key"] for session in sessions.values()}),
+            now_ms=now_ms,
+        )
+    for session in sessions.values():
+        if session["state"] != SessionState.ACTIVE:
+            changed(tx, session["camera_key"], session, now_ms)
+    return tuple(claim in sessions for claim in claims)
 
 
 async def camera_fault(

@@ -2,12 +2,13 @@
 
 import json
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from camserver.base.errors import BadInput, Forbidden, NotFound, Unavailable
 from camserver.store.intents import returned_without
-from camserver.store.leases import Renewal, renew
+from camserver.store.renewals import Holding, Renewal, renew, renew_all
 from camserver.store.sql import Sql
-from camserver.store.tx import Row, Tx
+from camserver.store.tx import Tx
 
 UNHEALTHY = "UNHEALTHY"
 
@@ -41,12 +42,25 @@ class SignedIn:
     restarted: tuple[str, ...]  # cameras in its name that it no longer knew of
 
 
+Verdict: TypeAlias = tuple[str, int, bool, int]  # camera_id, captured_at, detected, updated_at
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A heartbeat."""
+
+    worker: Registered
+    status: str
+    held: tuple[tuple[str, int], ...]
+    verdicts_since: int
+
+
 @dataclass(frozen=True, slots=True)
 class Beat:
     """What a heartbeat gets back. `is_replaced`: another connection of this worker came later."""
 
     renewal: Renewal
-    verdicts: tuple[tuple[str, int, bool, int], ...]  # camera_id, captured_at, detected, updated_at
+    verdicts: tuple[Verdict, ...]
     is_replaced: bool
 
 
@@ -143,23 +157,71 @@ async def heartbeat(
     ttl_ms: int,
     now_ms: int,
 ) -> Beat:
-    """Notes a sign of life, renews what the worker holds and collects what the analyzer said meanwhile."""
-    seen = await tx.run(
-        """
-        UPDATE workers SET last_seen_at = :now_ms, status = :status
-        WHERE worker_key = :worker_key AND connected_epoch = :connected_epoch""",
-        worker_key=worker.worker_key,
-        connected_epoch=connected_epoch,
-        status=status,
-        now_ms=now_ms,
+    """`heartbeats` of a single worker."""
+    heard = Heard(worker, status, held, verdicts_since)
+    (beat,) = await heartbeats(tx, (heard,), connected_epoch, ttl_ms, now_ms)
+    return beat
+
+
+async def heartbeats(
+    tx: Tx, heard: tuple[Heard, ...], connected_epoch: int, ttl_ms: int, now_ms: int
+) -> tuple[Beat, ...]:
+    """Notes signs of life, renews what the workers hold and collects what the analyzer said meanwhile."""
+    here = await _seen(tx, heard, connected_epoch, now_ms)
+    holdings = [Holding(one.worker.tenant_id, one.worker.worker_key, one.held) for one in heard]
+    renewals = await renew_all(tx, holdings, ttl_ms, now_ms)
+    verdicts = await _verdicts(tx, heard)
+    return tuple(
+        Beat(
+            renewal,
+            tuple(one for one in verdicts.get(said.worker.worker_key, ()) if one[3] >= said.verdicts_since),
+            is_replaced=said.worker.worker_key not in here,
+        )
+        for said, renewal in zip(heard, renewals, strict=True)
     )
-    renewal = await renew(tx, worker.tenant_id, worker.worker_key, held, ttl_ms, now_ms)
-    rows = await tx.all(_VERDICTS, worker_key=worker.worker_key, since=verdicts_since)
-    return Beat(renewal, tuple(_verdict(row) for row in rows), is_replaced=not seen)
 
 
-def _verdict(row: Row) -> tuple[str, int, bool, int]:
-    return row["camera_id"], row["last_analyzed_at"], bool(row["last_detected"]), row["updated_at"]
+async def _seen(tx: Tx, heard: tuple[Heard, ...], connected_epoch: int, now_ms: int) -> frozenset[int]:
+    """Those of the workers that are connected to this process."""
+    by_status: dict[str, set[int]] = {}
+    for one in heard:
+        by_status.setdefault(one.status, set()).add(one.worker.worker_key)
+    here: set[int] = set()
+    for status, worker_keys in sorted(by_status.items()):
+        matched = await tx.run(
+            """
+            UPDATE workers SET last_seen_at = :now_ms, status = :status
+            WHERE worker_key IN (:worker_keys...) AND connected_epoch = :connected_epoch""",
+            worker_keys=sorted(worker_keys),
+            connected_epoch=connected_epoch,
+            status=status,
+            now_ms=now_ms,
+        )
+        if matched < len(worker_keys):
+            rows = await tx.all(
+                """
+                SELECT worker_key FROM workers
+                WHERE worker_key IN (:worker_keys...) AND connected_epoch = :connected_epoch""",
+                worker_keys=sorted(worker_keys),
+                connected_epoch=connected_epoch,
+            )
+            worker_keys = {row["worker_key"] for row in rows}
+        here |= worker_keys
+    return frozenset(here)
+
+
+async def _verdicts(tx: Tx, heard: tuple[Heard, ...]) -> dict[int, list[Verdict]]:
+    """By worker, from the earliest time that any of them asks about."""
+    rows = await tx.all(
+        _VERDICTS,
+        worker_keys=sorted({one.worker.worker_key for one in heard}),
+        since=min(one.verdicts_since for one in heard),
+    )
+    found: dict[int, list[Verdict]] = {}
+    for row in rows:
+        verdict = (row["camera_id"], row["last_analyzed_at"], bool(row["last_detected"]), row["updated_at"])
+        found.setdefault(row["worker_key"], []).append(verdict)
+    return found
 
 
 async def disconnected(tx: Tx, worker_key: int, connected_epoch: int) -> None:
@@ -238,9 +300,9 @@ ON DUPLICATE KEY UPDATE site_id = VALUES(site_id), version = VALUES(version), la
 )
 
 _VERDICTS = """
-SELECT c.camera_id, t.last_analyzed_at, t.last_detected, t.updated_at
+SELECT s.worker_key, c.camera_id, t.last_analyzed_at, t.last_detected, t.updated_at
 FROM camera_sessions s
 JOIN camera_state t ON t.camera_key = s.camera_key
 JOIN cameras c ON c.camera_key = s.camera_key
-WHERE s.worker_key = :worker_key AND t.updated_at >= :since AND t.last_analyzed_at IS NOT NULL
+WHERE s.worker_key IN (:worker_keys...) AND t.updated_at >= :since AND t.last_analyzed_at IS NOT NULL
 ORDER BY t.updated_at, s.camera_key"""

@@ -8,8 +8,8 @@ from aiohttp import WSServerHandshakeError
 from camserver.base.errors import StoreUnavailable
 from camserver.domain.workers import WorkerState
 from camserver.store.leases import Claim, release
-from camserver.store.starts import set_active
-from camserver.store.workers import heartbeat
+from camserver.store.starts import set_all_active
+from camserver.store.workers import heartbeats
 from camserver.wire.looks import LookRefused, Recorded
 from camserver.wire.worker import Ack, Capacity, Heartbeat, Lost, Refused, Renewed, Start
 from tests.services.control.rig import SLEEPERS, RunningControl, held, look_header, register
@@ -334,7 +334,7 @@ async def test_while_the_store_is_away_no_lease_is_renewed_and_no_report_is_lost
     worker = await control.connect()
     order = await worker.start(ready=False)
     original = control.store.write
-    away: list[object] = [heartbeat, set_active, set_active]
+    away: list[object] = [heartbeats, set_all_active, set_all_active]
 
     async def write(operation: object, *args: object, **kwargs: object) -> object:
         if operation in away:

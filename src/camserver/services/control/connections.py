@@ -58,7 +58,8 @@ class Connection:
         self.serial = serial  # of the certificate it came with
         self.is_over = False  # nothing is heard or said any more; it only has to be closed
         self._outbox: asyncio.Queue[str | _Close] = asyncio.Queue(OUTBOX_MAX)
-        self._overflowed = asyncio.Event()
+        self._pump: asyncio.Task[None] | None = None
+        self._overflowed = False
         self.worker = worker
         self.worker_id = worker_id
         self.slots = slots
@@ -89,22 +90,17 @@ class Connection:
             self._outbox.put_nowait(item)
         except asyncio.QueueFull:
             log.warning("a worker does not read its messages", worker_id=self.worker_id, waiting=OUTBOX_MAX)
-            self._overflowed.set()
+            self._overflowed = True
+            if self._pump is not None:
+                self._pump.cancel()
 
-    async def pump(self) -> None:
-        """Sends what is in the outbox until the connection is to be closed."""
-        overflow = asyncio.ensure_future(self._overflowed.wait())
-        sending = asyncio.ensure_future(self._send_on())
-        try:
-            await asyncio.wait({overflow, sending}, return_when=asyncio.FIRST_COMPLETED)
-            if sending.done():
-                sending.result()
-        finally:
-            overflow.cancel()
-            sending.cancel()
+    def pumping(self) -> asyncio.Task[None]:
+        """Sends what is in the outbox until the connection is to be closed, or the worker reads nothing any more."""
+        self._pump = asyncio.create_task(self._send_on())
+        return self._pump
 
     async def _send_on(self) -> None:
-        while True:
+        while not self._overflowed:
             item = await self._outbox.get()
             if isinstance(item, _Close):
                 await self._socket.close(item.code)

@@ -21,13 +21,13 @@ from camserver.services.control.connections import (
     Connection,
     Connections,
 )
+from camserver.services.control.entries import Entries
 from camserver.services.control.epoch import Epoch
 from camserver.services.control.guard import Caller, CertificateExpired, Guard
 from camserver.services.control.reports import Reports
 from camserver.store import Store
-from camserver.store.intents import acked
 from camserver.store.starts import not_done
-from camserver.store.workers import Beat, Registration, disconnected, heartbeat, sign_in
+from camserver.store.workers import Beat, Heard, Registration, disconnected, sign_in
 from camserver.wire.worker import (
     PROTOCOL,
     VERDICTS_MAX,
@@ -66,6 +66,7 @@ class Conversations:
     guard: Guard
     policy: LeasePolicy
     reports: Reports
+    entries: Entries
     message_max_bytes: int
 
     @property
@@ -155,14 +156,15 @@ class Conversations:
 
     async def _serve(self, socket: WebSocket, connection: Connection, caller: Caller) -> None:
         listening = asyncio.ensure_future(self._listen(socket, connection, caller))
-        sending = asyncio.ensure_future(connection.pump())
+        sending = connection.pumping()
         try:
             await asyncio.wait({listening, sending}, return_when=asyncio.FIRST_COMPLETED)
             if listening.done():
                 listening.result()
             else:
                 await _close(socket, CLOSE_OVERFLOW)
-                sending.result()
+                if not sending.cancelled():
+                    sending.result()
         except (WebSocketDisconnect, RuntimeError) as error:
             # The socket ended while something was being sent: Starlette says so with a RuntimeError.
             log.info("socket ended", cause=str(error) or type(error).__name__)
@@ -226,24 +228,17 @@ class Conversations:
         if message.worker_id != connection.worker_id:
             raise BadInput(f"this connection is {connection.worker_id}'s, not {message.worker_id}'s")
         connection.state = message.state
-        now_ms = self.clock.now_ms()
-        beat = await self.store.write(
-            heartbeat,
-            connection.worker,
-            self.epoch.process_id,
-            message.state.value,
-            tuple((one.camera_id, one.generation) for one in message.renew),
-            connection.verdicts_since,
-            self.ttl_ms,
-            now_ms,
-        )
+        heard_at = self.clock.now_ms()
+        held = tuple([(one.camera_id, one.generation) for one in message.renew])
+        beat = await self.entries.beat(Heard(connection.worker, message.state.value, held, connection.verdicts_since))
         connection.send(
             Renewed(
                 heartbeat_seq=message.heartbeat_seq,
-                renewed=_held(beat.renewal.renewed),
+                renewed=message.renew if beat.renewal.renewed == held else _held(beat.renewal.renewed),
                 lost=_lost(beat.renewal.lost),
                 ttl_ms=self.ttl_ms,
-                server_time=now_ms,
+                # The worker takes it for the middle of the round trip; writing takes part of that.
+                server_time=(heard_at + self.clock.now_ms()) // 2,
                 verdicts=_new_verdicts(connection, beat),
             )
         )
@@ -254,10 +249,9 @@ class Conversations:
 
     async def _ack(self, connection: Connection, message: Ack) -> None:
         sent = connection.sent.get(message.intent_id)
-        now_ms = self.clock.now_ms()
         is_known = True
         if message.status == "ok":
-            is_known = await self.store.write(acked, connection.worker.worker_key, message.intent_id, now_ms)
+            is_known = await self.entries.ack(connection.worker.worker_key, message.intent_id)
         else:
             await self.store.write(
                 not_done,
@@ -266,7 +260,7 @@ class Conversations:
                 message.status,
                 message.details,
                 self.policy,
-                now_ms,
+                self.clock.now_ms(),
             )
             self.connections.wake.set()
         log.info(

@@ -28,6 +28,7 @@ from camserver.store.errand_orders import (
     answered,
     candidates,
     expected_from,
+    is_any_open,
     send,
     unanswered,
 )
@@ -82,14 +83,21 @@ class ErrandRounds:
         if not there:
             return
         now_ms = self._clock.now_ms()
+        if not await self._store.read(is_any_open, now_ms):
+            for connection in there.values():
+                connection.errands.clear()
+            return
         site_ids = tuple({one.worker.site_id for one in there.values()})
         found = await self._store.read(candidates, tuple(there), site_ids, now_ms)
         sendings = tuple(one for one in (_chosen(errand, there) for errand in found) if one is not None)
         if sendings:
             await self._store.write(send, sendings, now_ms)
         orders = await self._store.read(unanswered, tuple(there), now_ms)
+        by_worker: dict[int, list[ErrandOrder]] = {}
+        for order in orders:
+            by_worker.setdefault(order.worker_key, []).append(order)
         for worker_key, connection in there.items():
-            mine = [order for order in orders if order.worker_key == worker_key]
+            mine = by_worker.get(worker_key, [])
             connection.forget_errands({order.errand_uuid for order in mine})
             for order in mine:
                 self._send(connection, order, now_ms)

@@ -30,6 +30,12 @@ from camserver.wire.worker import (
 
 
 @dataclass(frozen=True, slots=True)
+class _Login:
+    user: str | None = None
+    password: Secret | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Orders:
     """What START needs beside the intent."""
 
@@ -39,13 +45,14 @@ class Orders:
 
     def start(self, intent: StartIntent) -> Start:
         """The START of a camera, or DataUnusable when what is stored of it makes none."""
+        login = self._login(intent.tenant_id, intent.camera_id, intent.credentials)
         try:
             start = Start(
                 intent_id=intent.intent_id,
                 camera_id=intent.camera_id,
                 generation=intent.generation,
-                source=self._source(intent, intent.source_type, intent.url),
-                sub=None if intent.sub_url is None else self._source(intent, intent.sub_type, intent.sub_url),
+                source=_source(intent.source_type, intent.url, login),
+                sub=None if intent.sub_url is None else _source(intent.sub_type, intent.sub_url, login),
                 params=self._params(intent),
                 next_seq=intent.next_seq,
                 next_attempt_at=intent.next_attempt_at,
@@ -62,24 +69,18 @@ class Orders:
         if _is_too_long(start):
             # What the gate has learned is only a head start.
             start = start.model_copy(update={"gate_state": None})
-        if _is_too_long(start):
-            raise DataUnusable(
-                f"camera {intent.camera_id} can't be started: its masks and zones have too many points"
-            )
+            if _is_too_long(start):
+                raise DataUnusable(
+                    f"camera {intent.camera_id} can't be started: its masks and zones have too many points"
+                )
         return start
 
-    def _source(self, intent: StartIntent, source_type: str | None, url: str) -> Source:
-        return self._opened(source_type, url, intent.tenant_id, intent.camera_id, intent.credentials)
-
-    def _opened(self, source_type: str | None, url: str, tenant_id: int, owner: str, sealed: Sealed | None) -> Source:
+    def _login(self, tenant_id: int, owner: str, sealed: Sealed | None) -> _Login:
         """`owner` is what the credentials were sealed for: a camera, or an errand."""
-        user, password = None, None
-        if sealed is not None:
-            stored = json.loads(open_sealed(self.credential_key, tenant_id, owner, sealed))
-            user = stored.get("user")
-            password = None if stored.get("password") is None else Secret(stored["password"])
-        # The type is checked by the model; the row holds text.
-        return Source.model_validate({"type": source_type, "url": url, "user": user, "password": password})
+        if sealed is None:
+            return _Login()
+        stored = json.loads(open_sealed(self.credential_key, tenant_id, owner, sealed))
+        return _Login(stored.get("user"), None if stored.get("password") is None else Secret(stored["password"]))
 
     def _params(self, intent: StartIntent) -> LookParams:
         own = intent.overrides
@@ -125,13 +126,11 @@ class Orders:
         try:
             source = None
             if order.url is not None and order.camera_id is not None:
-                source = self._opened(
-                    order.source_type, order.url, order.tenant_id, order.camera_id, order.camera_credentials
-                )
+                login = self._login(order.tenant_id, order.camera_id, order.camera_credentials)
+                source = _source(order.source_type, order.url, login)
             elif asked is not None:
-                source = self._opened(
-                    asked["type"], asked["url"], order.tenant_id, order.errand_uuid, order.credentials
-                )
+                login = self._login(order.tenant_id, order.errand_uuid, order.credentials)
+                source = _source(asked["type"], asked["url"], login)
             errand = Errand.model_validate(
                 {
                     "errand_id": order.errand_uuid,
@@ -150,6 +149,11 @@ class Orders:
         if _is_too_long(errand):
             raise DataUnusable(f"errand {order.errand_uuid} can't be sent: it asks too much at once")
         return errand
+
+
+def _source(source_type: str | None, url: str, login: _Login) -> Source:
+    # The type is checked by the model; the row holds text.
+    return Source.model_validate({"type": source_type, "url": url, "user": login.user, "password": login.password})
 
 
 def _is_too_long(message: Message) -> bool:

@@ -7,9 +7,10 @@ from camserver.base.clock import Clock
 from camserver.base.log import get_logger
 from camserver.domain.leases import LeasePolicy
 from camserver.services.control.connections import Connection, Connections
+from camserver.services.control.entries import Entries
 from camserver.store import Store
 from camserver.store.leases import Claim, release
-from camserver.store.starts import FaultCounts, camera_fault, set_active
+from camserver.store.starts import FaultCounts, camera_fault
 from camserver.wire.looks import GATE_STATE_MAX_BYTES
 from camserver.wire.worker import Kinds, Report, parse_fault
 
@@ -24,6 +25,7 @@ class Reports:
     store: Store
     clock: Clock
     connections: Connections
+    entries: Entries
     policy: LeasePolicy
 
     async def take(self, connection: Connection, report: Report) -> None:
@@ -50,7 +52,7 @@ class Reports:
         now_ms = self.clock.now_ms()
         match report.event_type:
             case Kinds.PIPELINE_READY:
-                return await self.store.write(set_active, claim, now_ms)
+                return await self.entries.ready(claim)
             case Kinds.PIPELINE_STOPPED:
                 held = await self.store.write(release, claim, "stopped", now_ms, _gate_state(report))
                 self.connections.wake.set()

@@ -15,9 +15,9 @@ from camserver.services.control.assigning import Assigner
 from camserver.services.control.connections import CLOSE_SILENT, Connection, Connections, Sent
 from camserver.services.control.orders import Orders, stop
 from camserver.store import Store
-from camserver.store.camera_sessions import ensure_session, follow_cameras, without_session
+from camserver.store.camera_sessions import ensure_sessions, follow_cameras, newest_camera, without_session
 from camserver.store.intents import Intent, StartIntent, pending, starts_sent
-from camserver.store.leases import Claim, reclaim
+from camserver.store.leases import BATCH_MAX, Claim, reclaim
 from camserver.store.starts import start_timeouts, unstartable
 from camserver.store.workers import mark_unhealthy
 
@@ -26,6 +26,7 @@ log = get_logger(__name__)
 ASSIGN_EVERY_SEC = 1.0
 UPKEEP_EVERY_SEC = 5.0
 UNSTARTABLE_RETRY_MS = 60_000
+SENDS_AT_ONCE = 20
 
 
 class Rounds:
@@ -48,6 +49,7 @@ class Rounds:
         self._started_at = clock.now_ms()
         self._store_since_boot_ms = store.available_since_boot_ms
         self._outage_ended_at: int | None = None
+        self._newest_camera = 0
 
     async def run(self) -> None:
         """Runs both kinds of rounds until cancelled."""
@@ -59,8 +61,7 @@ class Rounds:
         while True:
             woken = self._connections.wake.is_set()
             self._connections.wake.clear()
-            if woken:
-                await _tried("adopting cameras", self.adopt_cameras)
+            await _tried("adopting cameras", self.adopt_cameras if woken else self._adopt_new)
             await _tried("assigning cameras", self._assigner.assign)
             await _tried("delivering intents", self.deliver)
             await self._wait()
@@ -91,8 +92,17 @@ class Rounds:
 
     async def adopt_cameras(self) -> None:
         """Cameras that nobody gave a session get one."""
-        for camera_key in await self._store.read(without_session):
-            await self._store.write(ensure_session, camera_key, self._clock.now_ms())
+        while camera_keys := await self._store.read(without_session):
+            await self._store.write(ensure_sessions, camera_keys, self._clock.now_ms())
+            if len(camera_keys) < BATCH_MAX:
+                break
+
+    async def _adopt_new(self) -> None:
+        """Likewise, when cameras were added since the last look; the others are found by upkeep."""
+        newest = await self._store.read(newest_camera)
+        if newest != self._newest_camera:
+            await self.adopt_cameras()
+            self._newest_camera = newest
 
     # Delivering ------------------------------------------------------------------------------------------------
 
@@ -103,18 +113,24 @@ class Rounds:
             return
         intents = await self._store.read(pending, worker_keys)
         boot_ms = self._clock.boot_ms()
+        by_worker: dict[int, list[Intent]] = {}
+        for intent in intents:
+            by_worker.setdefault(intent.worker_key, []).append(intent)
         due: list[tuple[Connection, Intent]] = []
         for connection in self._connections:
-            mine = [intent for intent in intents if intent.worker_key == connection.worker.worker_key]
+            mine = by_worker.get(connection.worker.worker_key, [])
             connection.forget_sent({intent.intent_id for intent in mine})
             due += [(connection, intent) for intent in mine if connection.is_due(intent.intent_id, boot_ms)]
         starts = tuple(intent.intent_id for _, intent in due if isinstance(intent, StartIntent))
         if starts:
             await self._store.write(starts_sent, starts, self._clock.now_ms())
-        for connection, intent in due:
-            await self._send(connection, intent, boot_ms)
+        for number, (connection, intent) in enumerate(due, 1):
+            await self._send(connection, intent)
+            if number % SENDS_AT_ONCE == 0:
+                # What is answered meanwhile is heard before the next ones go out.
+                await asyncio.sleep(0)
 
-    async def _send(self, connection: Connection, intent: Intent, boot_ms: int) -> None:
+    async def _send(self, connection: Connection, intent: Intent) -> None:
         if isinstance(intent, StartIntent):
             kind = "send_start"
             try:
@@ -125,7 +141,8 @@ class Rounds:
         else:
             kind = "send_stop"
             connection.send(stop(intent))
-        connection.sent[intent.intent_id] = Sent(kind, intent.camera_id, intent.generation, boot_ms)
+        sent = Sent(kind, intent.camera_id, intent.generation, self._clock.boot_ms())
+        connection.sent[intent.intent_id] = sent
         log.info(
             kind,
             tenant_id=intent.tenant_id,

@@ -19,6 +19,7 @@ from camserver.services.control.assigning import Assigner
 from camserver.services.control.connections import Connections
 from camserver.services.control.conversation import Conversations
 from camserver.services.control.enrolment import Enrolment
+from camserver.services.control.entries import Entries
 from camserver.services.control.epoch import Epoch
 from camserver.services.control.errands import ErrandAnswers, ErrandRounds
 from camserver.services.control.guard import Guard
@@ -50,10 +51,11 @@ async def run(
     connections = Connections()
     epoch = Epoch(store, clock, f"control {sockets.gethostname()} {os.getpid()}")
     recorder = Recorder(store, policy)
-    reports = Reports(store, clock, connections, policy)
+    entries = Entries(store, clock, connections, epoch, policy.ttl_sec * 1000)
+    reports = Reports(store, clock, connections, entries, policy)
     guard = Guard(store, clock, secrets.worker_token, settings.certificates, connections)
     conversations = Conversations(
-        store, clock, connections, epoch, guard, policy, reports, settings.control.max_message_bytes
+        store, clock, connections, epoch, guard, policy, reports, entries, settings.control.max_message_bytes
     )
     uploads = Uploads(store, objects, clock, epoch, recorder, Senders(store, clock), settings.jobs.default_priority)
     orders = Orders(settings.looks, settings.gate, secrets.credential_keys)
@@ -87,4 +89,5 @@ async def run(
                 group.create_task(guard.watch())
     finally:
         await recorder.close()
+        await entries.close()
         await epoch.close()
