@@ -22,6 +22,7 @@ from camserver.store.tx import Row, Tx
 
 # A pass handles so many and leaves the rest to the next one.
 BATCH_MAX = 500
+NEVER_MS = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ async def take(tx: Tx, want: Want, ttl_ms: int, now_ms: int) -> Lease | None:
         intent_id=intent_id,
         now_ms=now_ms,
         granted_at=granted_at,
-        expires_at=granted_at + ttl_ms,
+        expires_at=now_ms + ttl_ms,
         load_cpu=want.load.cpu,
         load_gpu=want.load.gpu,
         load_mem=want.load.mem,
@@ -128,7 +129,7 @@ async def take(tx: Tx, want: Want, ttl_ms: int, now_ms: int) -> Lease | None:
         want.worker_key,
         generation + 1,
         granted_at,
-        granted_at + ttl_ms,
+        now_ms + ttl_ms,
         intent_id,
     )
 
@@ -318,21 +319,27 @@ async def end_span(tx: Tx, camera_key: int, generation: int, reason: str, now_ms
     )
 
 
-async def reclaim(tx: Tx, now_ms: int) -> tuple[Reclaimed, ...]:
-    """Marks expired leases ORPHANED, free to be taken. Whether it is time to is the caller's to know."""
+async def reclaim(tx: Tx, now_ms: int, overlong_after: int | None = None) -> tuple[Reclaimed, ...]:
+    """Marks expired leases ORPHANED, free to be taken. Whether it is time to is the caller's to know.
+
+    With `overlong_after` also those that would hold beyond it: longer than any is given, since a clock was set back.
+    """
     rows = await tx.all(
         """
         SELECT camera_key, tenant_id, site_id, worker_key, generation FROM camera_sessions
-        WHERE worker_key IS NOT NULL AND lease_expires_at < :now_ms AND state <> 'ORPHANED'
+        WHERE worker_key IS NOT NULL AND state <> 'ORPHANED'
+          AND (lease_expires_at < :now_ms OR lease_expires_at > :overlong_after)
         ORDER BY camera_key LIMIT :batch_max FOR UPDATE SKIP LOCKED""",
         now_ms=now_ms,
+        overlong_after=NEVER_MS if overlong_after is None else overlong_after,
         batch_max=BATCH_MAX,
     )
     if not rows:
         return ()
     await tx.run(
         """
-        UPDATE camera_sessions SET state = 'ORPHANED', reason = 'lease expired', updated_at = :now_ms
+        UPDATE camera_sessions SET state = 'ORPHANED', reason = 'lease expired', updated_at = :now_ms,
+          lease_expires_at = CASE WHEN lease_expires_at < :now_ms THEN lease_expires_at ELSE :now_ms END
         WHERE camera_key IN (:camera_keys...)""",
         camera_keys=[row["camera_key"] for row in rows],
         now_ms=now_ms,

@@ -23,7 +23,7 @@ class Registration:
     gpu: float
     mem: float
     boot_id: str
-    connected_epoch: int  # names the control process that has the socket
+    connected_epoch: int | None  # names the control process that has the socket; None: it has none
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,6 +225,11 @@ def _overridden(workers: tuple[WorkerOffer, ...], here: Mapping[int, bool]) -> t
     )
 
 
+def chosen_styles(found: Assigning) -> dict[Site, Style]:
+    """The styles that cameras are given out by, where it is not the usual one."""
+    return _styles(found, STYLE_FLAG)
+
+
 def _styles(found: Assigning, name: str) -> dict[Site, Style]:
     """The sites that have a style set by a flag; a name that nobody knows counts as none."""
     sites = {offer.site for offer in found.snapshot.workers}

@@ -199,7 +199,7 @@ class Conversations:
             case Ack():
                 await self._patiently(lambda: self._ack(connection, message))
             case Report():
-                await self._patiently(lambda: self.reports.take(connection, message))
+                await self._patiently(lambda: self.reports.take(connection.worker, message))
             case Register():
                 raise BadInput("this connection is registered already; open a new one to register again")
 

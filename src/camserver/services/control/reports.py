@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from camserver.base.clock import Clock
 from camserver.base.log import get_logger
 from camserver.domain.leases import LeasePolicy
-from camserver.services.control.connections import Connection, Connections
+from camserver.services.control.connections import Connections
 from camserver.store import Store
 from camserver.store.leases import Claim, release
 from camserver.store.starts import FaultCounts, camera_fault, set_active
+from camserver.store.workers import Registered
 from camserver.wire.looks import GATE_STATE_MAX_BYTES
 from camserver.wire.worker import Kinds, Report, parse_fault
 
@@ -26,13 +27,11 @@ class Reports:
     connections: Connections
     policy: LeasePolicy
 
-    async def take(self, connection: Connection, report: Report) -> None:
+    async def take(self, worker: Registered, report: Report) -> None:
         """Applies a report; repeating it changes nothing further."""
         held = True
         if report.camera_id is not None and report.generation is not None:
-            claim = Claim(
-                connection.worker.tenant_id, connection.worker.worker_key, report.camera_id, report.generation
-            )
+            claim = Claim(worker.tenant_id, worker.worker_key, report.camera_id, report.generation)
             held = await self._apply(claim, report)
         expected = (Kinds.PIPELINE_READY, Kinds.PIPELINE_STOPPED)
         level = log.info if report.event_type in expected else log.warning
