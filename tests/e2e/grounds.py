@@ -6,6 +6,7 @@ it: by `GET /api/leases`, by logs, and by the rows that are left at the end.
 
 import asyncio
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
@@ -36,6 +37,7 @@ CAMERAS = ("cam_1", "cam_2", "cam_3")
 # Reaching it means that it will never happen, on however slow a machine.
 PATIENCE_SEC = 180.0
 TTL_SEC = 10
+STOP_ATTEMPTS_MAX = 5
 LEASES: Mapping[str, object] = {
     "ttl_sec": TTL_SEC,
     "heartbeat_sec": 1,
@@ -78,6 +80,9 @@ class Grounds:
         self.ledger = Ledger()
         self.kills = 0
         self.env: dict[str, dict[str, str]] = {}  # of a process, beside the usual
+        self.within: dict[str, tuple[str, ...]] = {}  # a command that runs the process
+        self.server_urls: dict[str, str] = {}  # of workers that have no proxy
+        self.camera_socket: socket.socket | None = None  # where the cameras listen; None: any port on loopback
         self.ports = {name: free_port() for name in ("web", "server", "control-a", "control-b")}
         self._leases = {**LEASES, **leases}
         self._stack = AsyncExitStack()
@@ -100,7 +105,9 @@ class Grounds:
         self._stack.push_async_callback(self.launcher.close)
         video = video_file(self.folder / "cam.mp4", seconds=1, keyframes_apart=5, bf="0", size=(160, 96))
         asked = [CameraAsked(name, str(video)) for name in CAMERAS]
-        self._simulator = await self._stack.enter_async_context(simulated(self.folder / "cache", *asked))
+        self._simulator = await self._stack.enter_async_context(
+            simulated(self.folder / "cache", *asked, sock=self.camera_socket)
+        )
         for name in SERVERS[self.kind]:
             self.start(name)
             await self.until_ready(name)
@@ -110,7 +117,12 @@ class Grounds:
     def start(self, name: str, **worker: object) -> Running:
         """Starts a server or a worker, of which `worker` are settings."""
         command = name.partition("-")[0]
-        running = self.launcher.camserver(command, settings=self._settings(name, worker), env=self.env.get(name))
+        running = self.launcher.camserver(
+            command,
+            settings=self._settings(name, worker),
+            env=self.env.get(name),
+            within=self.within.get(name, ()),
+        )
         self.running[name] = running
         self.lives.append((name, running))
         if command == "worker":
@@ -119,7 +131,7 @@ class Grounds:
 
     async def worker(self, name: str, control: str | None = None, **settings: object) -> Running:
         """Starts a worker behind a proxy of its own, in front of that control process, and waits until it is in."""
-        if name not in self.nets:
+        if name not in self.nets and name not in self.server_urls:
             at = control or ("server" if self.kind == "sqlite" else "control-a")
             self.nets[name] = await self._stack.enter_async_context(Cutter(self.ports[at]))
         running = self.start(name, **settings)
@@ -140,8 +152,9 @@ class Grounds:
             "gate": {"rule": "threshold"},
             "log": {"level": "debug", "format": "json"},
         }
-        if name in self.nets:
-            at = {"name": name, "server_url": f"http://{LOOPBACK}:{self.nets[name].port}"}
+        if name.startswith("worker"):
+            url = self.server_urls.get(name) or f"http://{LOOPBACK}:{self.nets[name].port}"
+            at = {"name": name, "server_url": url}
             settings["worker"] = {**at, "allow_loopback": True, **worker}
         else:
             settings["store"] = {"url": self.url}
@@ -153,7 +166,7 @@ class Grounds:
     def kill(self, name: str) -> None:
         """kill -9."""
         self.running.pop(name).kill()
-        self.kills += name in self.nets
+        self.kills += name.startswith("worker")
 
     def freeze(self, name: str) -> None:
         self.running[name].send(signal.SIGSTOP)
@@ -170,11 +183,22 @@ class Grounds:
             self.start(name)
 
     async def stop(self) -> None:
-        """Stops the workers, then the servers; what was spooled is sent meanwhile."""
-        for name in sorted(self.running, key=lambda name: name not in self.nets):
-            running = self.running.pop(name)
-            code = await running.stop()
-            assert code == Exit.OK, f"{name} ended with {code}:\n{running.output_tail()}"
+        """Stops the workers, then the servers."""
+        for name in sorted(self.running, key=lambda name: not name.startswith("worker")):
+            await self._stop_one(name)
+            # What a worker could not send in its time to stop, its next life sends.
+            for _ in range(STOP_ATTEMPTS_MAX):
+                if not self.spooled(name):
+                    break
+                self.start(name, slots=1)
+                left = self._spooled_names(name)
+                await in_time(lambda name=name, left=left: not left & self._spooled_names(name), f"{name} sends")
+                await self._stop_one(name)
+
+    async def _stop_one(self, name: str) -> None:
+        running = self.running.pop(name)
+        code = await running.stop()
+        assert code == Exit.OK, f"{name} ended with {code}:\n{running.output_tail()}"
 
     # The API ---------------------------------------------------------------------------------------------------
 
@@ -183,11 +207,11 @@ class Grounds:
         answer: dict[str, Any] = await api._call(method, path, body)
         return answer
 
-    async def hang(self, *names: str, password: str = PASSWORD) -> None:
-        """Adds simulated cameras, looked at every second."""
+    async def hang(self, *names: str, password: str = PASSWORD, at: str | None = None) -> None:
+        """Adds simulated cameras, looked at every second; `at` is one whose pictures they show."""
         assert self._simulator is not None
         for name in names:
-            source = {"url": self._simulator.url(name), "user": USER, "password": password}
+            source = {"url": self._simulator.url(at or name), "user": USER, "password": password}
             body = {"camera_id": name, "name": name, "source": source, "polling_interval_sec": 1}
             await self.call("POST", "/api/cameras", body)
 
@@ -249,7 +273,10 @@ class Grounds:
         await poll_async(probe, f"{count} more looks of {', '.join(cameras)}", PATIENCE_SEC)
 
     def spooled(self, worker: str) -> int:
-        return len(list((self.folder / worker / "spool" / "looks").glob("*.look")))
+        return len(self._spooled_names(worker))
+
+    def _spooled_names(self, worker: str) -> set[str]:
+        return {path.name for path in (self.folder / worker / "spool" / "looks").glob("*.look")}
 
     # The end ---------------------------------------------------------------------------------------------------
 

@@ -70,6 +70,36 @@ async def test_stop_releases_the_lease(grounds: Grounds) -> None:
     assert not records.gaps
 
 
+# Where each line is written, in the order in which a camera starts.
+SERVER_LINES = ("assignment_decision", "send_start", "ack_start", "pipeline_ready")
+WORKER_LINES = ("on_assign", "pipeline_boot", "pipeline_ready")
+
+
+@on_sqlite
+async def test_a_start_can_be_followed_through_the_logs_of_both_sides(grounds: Grounds) -> None:
+    """Every line about it has the same tenant, site, worker, camera, generation, intent and trace."""
+    await grounds.hang(CAM)
+    worker, server = await grounds.worker("worker-a"), grounds.running["server"]
+    await grounds.until_active(CAM)
+    await grounds.hang("locked", password="not the camera's", at=CAM)
+    connected = await server.until_logged("on_connect", worker_id="worker-a")
+    ids = {name: connected[name] for name in ("tenant_id", "site_id", "worker_id")}
+    decided = await server.until_logged("assignment_decision", camera_id=CAM, generation=1)
+    ids |= {name: decided[name] for name in ("camera_id", "generation", "intent_id", "trace_id")}
+    assert ids["trace_id"] == str(ids["intent_id"]).replace("-", "")
+    at_server = [await server.until_logged(event, **ids) for event in SERVER_LINES]
+    at_worker = [await worker.until_logged(event, **ids) for event in WORKER_LINES]
+    for lines in (at_server, at_worker):
+        moments = [logged_at_ms(line) for line in lines]
+        assert moments == sorted(moments)
+    whose = {name: ids[name] for name in ("tenant_id", "site_id", "worker_id")}
+    await worker.until_logged("heartbeat_renew", **whose, renewed=1)
+    decided = await server.until_logged("assignment_decision", camera_id="locked", generation=1)
+    failed = whose | {name: decided[name] for name in ("camera_id", "generation", "intent_id", "trace_id")}
+    for running in (worker, server):
+        await running.until_logged("pipeline_error", 180, **failed)
+
+
 # Workers that go away ----------------------------------------------------------------------------------------------
 
 

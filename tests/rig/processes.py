@@ -180,9 +180,16 @@ class Launcher:
         return running
 
     def camserver(
-        self, *arguments: str, settings: Settings, env: Mapping[str, str] | None = None, stdin: str = ""
+        self,
+        *arguments: str,
+        settings: Settings,
+        env: Mapping[str, str] | None = None,
+        stdin: str = "",
+        within: Sequence[str] = (),
     ) -> Running:
         """`camserver ARGUMENTS` with a configuration file of its own, in the launcher's folder.
+
+        `within` is a command that runs another one, such as `ip netns exec NAME`.
 
         Its ports must be chosen: two tests that run at the same time would meet on the usual ones.
         """
@@ -192,7 +199,7 @@ class Launcher:
                 raise ValueError(f"{arguments[0]} would listen on the usual port: give [{section}] a port of its own")
         config = self.folder / f"camserver-{len(self._started)}.toml"
         config.write_text(toml(settings))
-        argv = [sys.executable, "-m", "camserver", "--config", str(config), *arguments]
+        argv = [*within, sys.executable, "-m", "camserver", "--config", str(config), *arguments]
         return self.start(arguments[0], argv, env, stdin=stdin)
 
     def alive(self) -> list[int]:

@@ -45,6 +45,7 @@ class Lease:
     granted_at: int
     expires_at: int
     intent_id: str
+    camera_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,10 @@ async def take(tx: Tx, want: Want, ttl_ms: int, now_ms: int) -> Lease | None:
         return None
     await end_span(tx, want.camera_key, generation, "taken", granted_at)
     session = await tx.one(
-        "SELECT tenant_id, site_id FROM camera_sessions WHERE camera_key = :camera_key",
+        """
+        SELECT s.tenant_id, s.site_id, c.camera_id
+        FROM camera_sessions s JOIN cameras c ON c.camera_key = s.camera_key
+        WHERE s.camera_key = :camera_key""",
         camera_key=want.camera_key,
     )
     assert session is not None
@@ -131,6 +135,7 @@ async def take(tx: Tx, want: Want, ttl_ms: int, now_ms: int) -> Lease | None:
         granted_at,
         now_ms + ttl_ms,
         intent_id,
+        session["camera_id"],
     )
 
 

@@ -165,6 +165,7 @@ class FaultPayload(Message):
     next_attempt_at: EpochMs
     credential_version: Annotated[int, Field(ge=0, lt=2**31)] = 0
     message: Text = ""
+    intent_id: IntentId | None = None  # of the START that it follows from
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -180,6 +181,8 @@ class Registered(Message):
     server_time: EpochMs
     ttl_ms: Annotated[int, Field(gt=0)]
     heartbeat_sec: Annotated[int, Field(gt=0)]
+    tenant_id: Annotated[int, Field(ge=0)] | None = None  # for the worker's log
+    site_id: Annotated[int, Field(ge=0)] | None = None
     kept: tuple[Held, ...] = ()
     lost: tuple[Lost, ...] = ()
 

@@ -132,6 +132,8 @@ class Conversations:
                 server_time=now_ms,
                 ttl_ms=self.ttl_ms,
                 heartbeat_sec=self.policy.heartbeat_sec,
+                tenant_id=signed.worker.tenant_id,
+                site_id=signed.worker.site_id,
                 kept=_held(signed.renewal.renewed),
                 lost=_lost(signed.renewal.lost),
             )

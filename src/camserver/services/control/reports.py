@@ -18,6 +18,8 @@ log = get_logger(__name__)
 
 # In the payload of pipeline_stopped; too long for a log.
 GATE_STATE = "gate_state"
+INTENT_ID = "intent_id"
+NOT_SHOWN = frozenset({GATE_STATE, INTENT_ID})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,9 @@ class Reports:
             report.event_type,
             camera_id=report.camera_id,
             generation=report.generation,
+            intent_id=_intent_id(report),
             seq=report.seq,
-            payload={name: value for name, value in report.payload.items() if name != GATE_STATE},
+            payload={name: value for name, value in report.payload.items() if name not in NOT_SHOWN},
             # False: it came from a generation that is over and changed nothing.
             is_holder=held,
         )
@@ -59,6 +62,12 @@ class Reports:
                 counts = FaultCounts(fault.fault, fault.failures, fault.auth_failures, fault.next_attempt_at)
                 return await self.store.write(camera_fault, claim, counts, fault.message, self.policy, now_ms)
         return True
+
+
+def _intent_id(report: Report) -> str | None:
+    """The START that the report follows from, as the worker says: for those who read the log, and nothing else."""
+    said = report.payload.get(INTENT_ID)
+    return said[:36] if isinstance(said, str) and said else None
 
 
 def _gate_state(report: Report) -> bytes | None:

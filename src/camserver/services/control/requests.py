@@ -100,6 +100,8 @@ class Requests:
             server_time=now_ms,
             ttl_ms=self._ttl_ms,
             heartbeat_sec=self.policy.heartbeat_sec,
+            tenant_id=tenant_id,
+            site_id=signed.worker.site_id,
             kept=_held(signed.renewal.renewed),
             lost=_lost(signed.renewal.lost),
         )
@@ -171,6 +173,7 @@ class Requests:
             log.info(
                 "assignment_decision",
                 worker_key=lease.worker_key,
+                camera_id=lease.camera_id,
                 camera_key=lease.camera_key,
                 generation=lease.generation,
                 intent_id=lease.intent_id,
