@@ -8,6 +8,7 @@ import base64
 import json
 import os
 import random
+import resource
 import signal
 import socket
 import sys
@@ -71,7 +72,8 @@ class Net:
             await self._emptied(worker)
             grounds.thaw(worker)
         elif kind == "kill":
-            grounds.kill(worker)
+            # As after a crash that leaves a core file, where one is left.
+            grounds.kill(worker, signal.SIGABRT)
             await self._others_look(worker)
             grounds.start(worker)
         else:
@@ -102,6 +104,15 @@ class Net:
 
 
 @pytest.fixture
+def core_files() -> Iterator[None]:
+    """As on a machine where programs that crash leave their memory behind."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
+
+
+@pytest.fixture
 def joined() -> Iterator[Machines]:
     need_namespaces()
     with machines(len(WORKERS)) as made:
@@ -109,7 +120,7 @@ def joined() -> Iterator[Machines]:
 
 
 @pytest.fixture
-async def net(joined: Machines, tmp_path: Path) -> AsyncIterator[Net]:
+async def net(joined: Machines, core_files: None, tmp_path: Path) -> AsyncIterator[Net]:
     seed = int(os.environ.get("CHAOS_SEED") or random.randrange(10**6))
     print(f"CHAOS_SEED={seed}")
     made = Grounds("sqlite", f"sqlite:///{tmp_path / 'server' / 'camserver.db'}", tmp_path)
@@ -124,6 +135,7 @@ async def net(joined: Machines, tmp_path: Path) -> AsyncIterator[Net]:
         for worker in WORKERS:
             await grounds.worker(worker)
         await grounds.until_active(*CAMERAS)
+        assert {core_max(running.pid) for running in grounds.running.values()} == {("0", "0")}
         try:
             yield Net(grounds, places, seed)
         finally:
@@ -131,6 +143,12 @@ async def net(joined: Machines, tmp_path: Path) -> AsyncIterator[Net]:
             for running in grounds.running.values():
                 if running.exit_code is None:
                     running.send(signal.SIGCONT)
+
+
+def core_max(pid: int) -> tuple[str, ...]:
+    """How large a core file of a process may be, soft and hard."""
+    limits = Path(f"/proc/{pid}/limits").read_text().splitlines()
+    return next(tuple(line.split()[4:6]) for line in limits if line.startswith("Max core file size"))
 
 
 async def connect(grounds: Grounds, worker: str, place: Namespace) -> None:

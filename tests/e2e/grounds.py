@@ -163,9 +163,9 @@ class Grounds:
     async def until_ready(self, name: str) -> None:
         await self.running[name].until_ready(f"http://{LOOPBACK}:{self.ports[name]}/readyz", PATIENCE_SEC)
 
-    def kill(self, name: str) -> None:
-        """kill -9."""
-        self.running.pop(name).kill()
+    def kill(self, name: str, by: signal.Signals = signal.SIGKILL) -> None:
+        """kill -9, or another signal that nobody survives."""
+        self.running.pop(name).kill(by)
         self.kills += name.startswith("worker")
 
     def freeze(self, name: str) -> None:

@@ -78,9 +78,9 @@ class Running:
     def send(self, signal_number: signal.Signals) -> None:
         self._popen.send_signal(signal_number)
 
-    def kill(self) -> None:
-        """kill -9 of this process alone; its children are its own affair."""
-        self._popen.kill()
+    def kill(self, by: signal.Signals = signal.SIGKILL) -> None:
+        """kill -9 of this process alone, or an end as hard; its children are its own affair."""
+        self._popen.send_signal(by)
         self._popen.wait()
 
     async def stop(self, timeout_sec: float = STOP_TIMEOUT_SEC) -> int:
