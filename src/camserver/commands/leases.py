@@ -46,7 +46,7 @@ def lease() -> None:
 @json_option
 @pass_chosen
 def lease_list(chosen: Chosen, as_json: bool) -> None:
-    """List all cameras with their holder, generation, state and the time left.
+    """List who holds each camera, and for how long.
 
     \b
     Examples:
@@ -99,9 +99,9 @@ def _row(one: dict[str, Any]) -> tuple[str, ...]:
 @json_option
 @pass_chosen
 def lease_reclaim(chosen: Chosen, camera_id: str, force: bool, as_json: bool) -> None:
-    """Take a camera back from its worker, so that it is given out anew.
+    """Take a camera back from its worker.
 
-    A worker that is connected is asked to stop first. From one that is away the camera is taken at once, without
+    It is given out anew. A worker that is connected is asked to stop first. From one that is away the camera is taken at once, without
     waiting for its lease to run out; do that when you know that the worker is gone.
 
     \b
