@@ -40,6 +40,7 @@ PROGRAMS = (
     Program("mariadb-server", ("mariadbd", "/usr/sbin/mariadbd"), "store tests on MariaDB"),
     Program("chromium", ("chromium", "chromium-browser", "google-chrome"), "tests in a browser"),
     Program("mosquitto", ("mosquitto", "/usr/sbin/mosquitto"), "tests with an MQTT broker"),
+    Program("iproute2", ("ip", "/usr/sbin/ip"), "tests in network namespaces"),
     Program("python3-gi", ("/usr/lib/python3/dist-packages/gi/__init__.py",), CAMERAS),
     Program("gir1.2-gst-rtsp-server-1.0", ("/usr/lib/*/girepository-1.0/GstRtspServer-1.0.typelib",), CAMERAS),
     Program("gstreamer1.0-plugins-base", ("/usr/lib/*/gstreamer-1.0/libgstapp.so",), CAMERAS),

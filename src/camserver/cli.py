@@ -21,6 +21,7 @@ from camserver.commands import (
     flags,
     gate,
     jobs,
+    leases,
     llm,
     models,
     notify,
@@ -105,6 +106,7 @@ for _command in (
     rules.rule,
     deliveries.delivery,
     why.why,
+    leases.lease,
     flags.flag,
 ):
     main.add_command(_command)

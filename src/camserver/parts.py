@@ -18,6 +18,7 @@ import asyncio
 import contextlib
 import faulthandler
 import os
+import resource
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -139,6 +140,8 @@ def serve(process: str, names: Sequence[str], settings: "Settings") -> None:
     import uvloop
 
     logs.configure(process, settings.log.format, settings.log.level)
+    # A core file would hold the passwords of cameras; tracebacks tell more, and without them.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for warning in settings.warnings:
         log.warning("about the settings", warning=warning)
     try:

@@ -10,13 +10,18 @@ from click.testing import CliRunner, Result
 
 from camserver import cli
 from camserver.clients.local_server import LocalServer
-from camserver.commands import flags, workers
+from camserver.commands import flags, leases, workers
 
 NOW_MS = 1_700_000_000_000
 WORKER = {
     "worker_id": "shop-1", "site": "main", "status": "RUNNING", "version": "1", "slots": 10, "used": 3, "cpu": 0,
     "gpu": 0, "mem": 0, "labels": {"gpu": "yes"}, "is_connected": True, "is_draining": True,
     "last_seen_at": NOW_MS - 4_000,
+}  # fmt: skip
+LEASE = {
+    "camera_id": "gate", "site": "main", "worker_id": "shop-1", "generation": 7, "state": "ACTIVE", "reason": "",
+    "granted_at": NOW_MS - 1, "expires_at": NOW_MS + 42_000, "left_ms": 42_000, "is_holder_connected": False,
+    "is_orphaned_soon": True, "is_stopping": False, "failures": 0, "auth_failures": 0, "next_attempt_at": None,
 }  # fmt: skip
 PLACED = {"camera_id": "gate", "worker_id": "shop-1", "wanted_worker_id": "shop-2", "pinned_worker_id": None}
 
@@ -104,6 +109,35 @@ def test_the_quota_is_shown_and_set(api: Api) -> None:
     assert len(api.asked) == asked
 
 
+def test_leases_are_listed_page_by_page(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = {**LEASE, "camera_id": "yard", "worker_id": None, "left_ms": None, "state": "PAUSED", "reason": "quota"}
+    over = {**LEASE, "camera_id": "zoo", "left_ms": 0, "is_stopping": True, "is_holder_connected": True}
+    api.answers["GET /api/leases"] = {"leases": [LEASE], "next_after": "gate", "ttl_ms": 90_000}
+    api.answers["GET /api/leases?after=gate"] = {"leases": [free, over], "next_after": None, "ttl_ms": 90_000}
+    lines = run("lease", "list").output.splitlines()
+    assert [line.split()[0] for line in lines] == ["CAMERA", "gate", "yard", "zoo"]
+    for words in ("shop-1 (away)", "7", "ACTIVE", "42 s"):
+        assert words in lines[1]
+    assert "quota" in lines[2]
+    assert "ran out" in lines[3]
+    assert "(stopping)" in lines[3]
+    assert json.loads(run("lease", "list", "--json").output) == {"leases": [LEASE, free, over]}
+    monkeypatch.setenv("LC_ALL", "ja_JP.UTF-8")
+    assert "切断中" in run("lease", "list").output
+    api.answers["GET /api/leases"] = {"leases": [], "next_after": None, "ttl_ms": 90_000}
+    assert "カメラはまだ" in run("lease", "list").output
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"), [("free", "Nobody holds"), ("stopping", "asked to stop"), ("reclaimed", "taken back")]
+)
+def test_a_camera_is_taken_back(api: Api, outcome: str, said: str) -> None:
+    api.answers["POST /api/leases/reclaim"] = {"outcome": outcome, "lease": LEASE}
+    assert said in run("lease", "reclaim", "gate").output
+    assert json.loads(run("lease", "reclaim", "gate", "--force", "--json").output)["outcome"] == outcome
+    assert [body["force"] for _, body in api.asked] == [False, True]
+
+
 def test_flags_are_set_and_cleared(api: Api) -> None:
     one = {"name": "assignment.style", "site": None, "value": "pack", "updated_at": 0}
     api.answers["GET /api/flags"] = {"flags": []}
@@ -118,7 +152,7 @@ def test_flags_are_set_and_cleared(api: Api) -> None:
     ]
 
 
-@pytest.mark.parametrize("words", [workers._WORDS, flags._WORDS])
+@pytest.mark.parametrize("words", [workers._WORDS, flags._WORDS, leases._WORDS])
 def test_what_is_said_is_said_with_the_same_values_in_both_languages(words: dict[str, Any]) -> None:
     for phrase in words.values():
         fields = [

@@ -59,6 +59,10 @@ class Cutter:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    def aim(self, target_port: int) -> None:
+        """New connections go there, as behind a balancer whose server died; open ones stay where they are."""
+        self._target = (self._target[0], target_port)
+
     @property
     def open_connections(self) -> int:
         return len(self._open)

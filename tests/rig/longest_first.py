@@ -9,6 +9,9 @@ from typing import Protocol, TypeVar
 # By what they take, longest first. `make test PYTEST_ARGS=--durations=50` tells what has changed.
 LONGEST = (
     "tests/chaos/test_crash.py",
+    "tests/e2e/test_delegation_acceptance.py",
+    "tests/e2e/test_delegation_servers.py",
+    "tests/chaos/test_network.py",
     "tests/services/worker/test_faults.py",
     "tests/e2e/ui/test_first_event.py",
     "tests/e2e/ui/test_clip.py",

@@ -78,9 +78,9 @@ class Running:
     def send(self, signal_number: signal.Signals) -> None:
         self._popen.send_signal(signal_number)
 
-    def kill(self) -> None:
-        """kill -9 of this process alone; its children are its own affair."""
-        self._popen.kill()
+    def kill(self, by: signal.Signals = signal.SIGKILL) -> None:
+        """kill -9 of this process alone, or an end as hard; its children are its own affair."""
+        self._popen.send_signal(by)
         self._popen.wait()
 
     async def stop(self, timeout_sec: float = STOP_TIMEOUT_SEC) -> int:
@@ -181,9 +181,16 @@ class Launcher:
         return running
 
     def camserver(
-        self, *arguments: str, settings: Settings, env: Mapping[str, str] | None = None, stdin: str = ""
+        self,
+        *arguments: str,
+        settings: Settings,
+        env: Mapping[str, str] | None = None,
+        stdin: str = "",
+        within: Sequence[str] = (),
     ) -> Running:
         """`camserver ARGUMENTS` with a configuration file of its own, in the launcher's folder.
+
+        `within` is a command that runs another one, such as `ip netns exec NAME`.
 
         Its ports must be chosen: two tests that run at the same time would meet on the usual ones.
         """
@@ -193,7 +200,7 @@ class Launcher:
                 raise ValueError(f"{arguments[0]} would listen on the usual port: give [{section}] a port of its own")
         config = self.folder / f"camserver-{len(self._started)}.toml"
         config.write_text(toml(settings))
-        argv = [sys.executable, "-m", "camserver", "--config", str(config), *arguments]
+        argv = [*within, sys.executable, "-m", "camserver", "--config", str(config), *arguments]
         return self.start(arguments[0], argv, env, stdin=stdin)
 
     def alive(self) -> list[int]:

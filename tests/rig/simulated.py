@@ -1,5 +1,6 @@
 """Simulated cameras for tests, on a port of their own."""
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,12 +25,16 @@ CONNECT_SEC = 60.0
 
 @asynccontextmanager
 async def simulated(
-    cache_dir: Path, *cameras: CameraAsked, clock: Clock | None = None, with_login: bool = True
+    cache_dir: Path,
+    *cameras: CameraAsked,
+    clock: Clock | None = None,
+    with_login: bool = True,
+    sock: socket.socket | None = None,
 ) -> AsyncIterator[Simulator]:
     login = Login(USER, Secret(PASSWORD)) if with_login else None
-    with listening_socket() as sock:
-        sock.setblocking(False)
-        async with Simulator(cameras, sock, login, cache_dir, clock or StoreClock()) as simulator:
+    with sock or listening_socket() as listening:
+        listening.setblocking(False)
+        async with Simulator(cameras, listening, login, cache_dir, clock or StoreClock()) as simulator:
             yield simulator
 
 

@@ -47,7 +47,8 @@ def test_every_type_has_a_sample() -> None:
     types = {json.loads(path.read_text())["type"] for path in SAMPLE_FILES}
     assert types == {
         *("REGISTER", "HEARTBEAT", "ACK", "EVENT"),
-        *("REGISTERED", "RENEWED", "START", "STOP", "RELOAD", "DRAIN", "ERRAND", "REFUSED"),
+        *("REGISTERED", "RENEWED", "START", "STOP", "RELOAD", "DRAIN", "LIVE_START", "LIVE_STOP"),
+        *("ERRAND", "REFUSED"),
     }
 
 
@@ -164,6 +165,40 @@ def test_a_password_shows_itself_only_in_what_is_sent() -> None:
         assert "sample-password" not in shown
         assert "viewer" not in repr(start)
     assert "sample-password" in encode(start)
+
+
+def test_a_ticket_shows_itself_only_in_what_is_sent() -> None:
+    start = parse_from_server((SAMPLES / "server/live_start.json").read_text())
+    assert "sample-ticket" not in f"{start!r} {start} {start.model_dump()}"
+    assert "sample-ticket" in encode(start)
+
+
+@pytest.mark.parametrize("url", ["http://server/x", "wss://", "wss://a b/", "file:///etc/passwd", ""])
+def test_a_streamer_is_a_websocket(url: str) -> None:
+    value = json.loads((SAMPLES / "server/live_start.json").read_text())
+    with pytest.raises(BadInput, match="streamer_url"):
+        parse_from_server(json.dumps({**value, "streamer_url": url}))
+
+
+# What a worker must not say: recorded, and why each is refused.
+REFUSED_SAMPLES = {
+    "truncated": "Invalid JSON",
+    "unknown_type": "does not match any of the expected tags",
+    "unknown_field": "Extra inputs",
+    "wrong_type": "valid integer",
+    "not_an_object": "should be an object",
+    "two_messages": "trailing characters",
+}
+
+
+def test_every_refused_sample_is_named() -> None:
+    assert {path.stem for path in (SAMPLES / "refused").iterdir()} == set(REFUSED_SAMPLES)
+
+
+@pytest.mark.parametrize(("name", "words"), REFUSED_SAMPLES.items())
+def test_recorded_nonsense_is_refused_for_what_it_is(name: str, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        parse_from_worker((SAMPLES / "refused" / f"{name}.txt").read_bytes())
 
 
 def test_a_refusal_does_not_repeat_what_was_sent() -> None:

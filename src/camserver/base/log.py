@@ -199,6 +199,14 @@ def _wrap(line: str, level: str, service: str) -> str:
     return json.dumps(kept, ensure_ascii=False)
 
 
+def _add_trace(logger: Any, method: str, event: EventDict) -> EventDict:
+    """Whatever concerns an intent is one trace, at server and worker alike: its UUID as tracing tools want it."""
+    intent_id = event.get("intent_id")
+    if isinstance(intent_id, str) and intent_id and "trace_id" not in event:
+        event["trace_id"] = intent_id.replace("-", "")
+    return event
+
+
 def _add_timestamp(logger: Any, method: str, event: EventDict) -> EventDict:
     now = datetime.now(UTC)
     event["timestamp"] = now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03d}Z"
@@ -305,6 +313,7 @@ _PRE_CHAIN: list[Processor] = [
     structlog.stdlib.add_log_level,
     structlog.stdlib.ExtraAdder(),
     _drop_colour_twin,
+    _add_trace,
     _add_timestamp,
 ]
 

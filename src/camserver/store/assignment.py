@@ -5,7 +5,7 @@ Taking a camera is in `leases`. What people ask of workers and cameras is in `de
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from camserver.domain.assignment_types import CameraNeed, Labels, Load, Quota, Site, Snapshot, WorkerOffer
@@ -56,14 +56,25 @@ class Assigning:
 
 
 async def assigning(
-    tx: Tx, site_ids: tuple[int, ...], seen_since: int, interval_sec: float, now_ms: int
+    tx: Tx,
+    site_ids: tuple[int, ...],
+    seen_since: int,
+    interval_sec: float,
+    now_ms: int,
+    asking_key: int | None = None,
 ) -> Assigning | None:
-    """Free cameras of these sites, and held ones that are not where they should be. None: there are none."""
+    """Free cameras of these sites, and held ones that are not where they should be. None: there are none.
+
+    `asking_key` is a worker without a socket that asks for cameras just now, and so is there.
+    """
     if await tx.one(f"{_FREE} LIMIT 1", site_ids=site_ids, now_ms=now_ms) is None and (
         await tx.one(_MAY_BE_DISPLACED, site_ids=site_ids) is None
     ):
         return None
-    workers = await offers(tx, site_ids, seen_since)
+    workers = tuple(
+        replace(one, is_present=True) if one.worker_key == asking_key else one
+        for one in await offers(tx, site_ids, seen_since)
+    )
     # A site without room must not fill the round with cameras that wait.
     open_ids = {one.site_id for one in workers if one.takes_cameras and one.used < one.slots}
     free: tuple[CameraNeed, ...] = ()

@@ -22,6 +22,7 @@ from camserver.store.tx import Row, Tx
 
 # A pass handles so many and leaves the rest to the next one.
 BATCH_MAX = 500
+NEVER_MS = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class Lease:
     granted_at: int
     expires_at: int
     intent_id: str
+    camera_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +89,17 @@ async def take_all(tx: Tx, wants: tuple[Want, ...], ttl_ms: int, now_ms: int) ->
         return ()
     await tx.many(_TAKE, [_take_values(one, ttl_ms, now_ms) for one in tries])
     rows = await tx.all(
-        "SELECT camera_key, tenant_id, site_id, intent_id FROM camera_sessions WHERE camera_key IN (:camera_keys...)",
+        """
+        SELECT s.camera_key, s.tenant_id, s.site_id, s.intent_id, c.camera_id
+        FROM camera_sessions s JOIN cameras c ON c.camera_key = s.camera_key
+        WHERE s.camera_key IN (:camera_keys...)""",
         camera_keys=[one.want.camera_key for one in tries],
     )
     sessions = {row["camera_key"]: row for row in rows}
     # A session that has the intent made for it here is the one that was taken.
     taken = [one for one in tries if (row := sessions.get(one.want.camera_key)) and row["intent_id"] == one.intent_id]
     await tx.many(_END_SPAN, [_span_end(one) for one in taken])
-    leases = tuple(_lease(one, sessions[one.want.camera_key], ttl_ms) for one in taken)
+    leases = tuple(_lease(one, sessions[one.want.camera_key], now_ms + ttl_ms) for one in taken)
     await tx.many(_BEGIN_SPAN, [_span_begin(lease) for lease in leases])
     for lease in leases:
         changed(tx, lease.camera_key, sessions[lease.camera_key], now_ms)
@@ -137,14 +142,14 @@ def _take_values(one: _Try, ttl_ms: int, now_ms: int) -> dict[str, object]:
         "intent_id": one.intent_id,
         "now_ms": now_ms,
         "granted_at": one.granted_at,
-        "expires_at": one.granted_at + ttl_ms,
+        "expires_at": now_ms + ttl_ms,
         "load_cpu": want.load.cpu,
         "load_gpu": want.load.gpu,
         "load_mem": want.load.mem,
     }
 
 
-def _lease(one: _Try, session: Row, ttl_ms: int) -> Lease:
+def _lease(one: _Try, session: Row, expires_at: int) -> Lease:
     return Lease(
         one.want.camera_key,
         session["tenant_id"],
@@ -152,8 +157,9 @@ def _lease(one: _Try, session: Row, ttl_ms: int) -> Lease:
         one.want.worker_key,
         one.want.expected_generation + 1,
         one.granted_at,
-        one.granted_at + ttl_ms,
+        expires_at,
         one.intent_id,
+        session["camera_id"],
     )
 
 
@@ -329,21 +335,27 @@ async def end_span(tx: Tx, camera_key: int, generation: int, reason: str, now_ms
     await tx.run(_END_SPAN, camera_key=camera_key, generation=generation, reason=reason[:32], now_ms=now_ms)
 
 
-async def reclaim(tx: Tx, now_ms: int) -> tuple[Reclaimed, ...]:
-    """Marks expired leases ORPHANED, free to be taken. Whether it is time to is the caller's to know."""
+async def reclaim(tx: Tx, now_ms: int, overlong_after: int | None = None) -> tuple[Reclaimed, ...]:
+    """Marks expired leases ORPHANED, free to be taken. Whether it is time to is the caller's to know.
+
+    With `overlong_after` also those that would hold beyond it: longer than any is given, since a clock was set back.
+    """
     rows = await tx.all(
         """
         SELECT camera_key, tenant_id, site_id, worker_key, generation FROM camera_sessions
-        WHERE worker_key IS NOT NULL AND lease_expires_at < :now_ms AND state <> 'ORPHANED'
+        WHERE worker_key IS NOT NULL AND state <> 'ORPHANED'
+          AND (lease_expires_at < :now_ms OR lease_expires_at > :overlong_after)
         ORDER BY camera_key LIMIT :batch_max FOR UPDATE SKIP LOCKED""",
         now_ms=now_ms,
+        overlong_after=NEVER_MS if overlong_after is None else overlong_after,
         batch_max=BATCH_MAX,
     )
     if not rows:
         return ()
     await tx.run(
         """
-        UPDATE camera_sessions SET state = 'ORPHANED', reason = 'lease expired', updated_at = :now_ms
+        UPDATE camera_sessions SET state = 'ORPHANED', reason = 'lease expired', updated_at = :now_ms,
+          lease_expires_at = CASE WHEN lease_expires_at < :now_ms THEN lease_expires_at ELSE :now_ms END
         WHERE camera_key IN (:camera_keys...)""",
         camera_keys=[row["camera_key"] for row in rows],
         now_ms=now_ms,

@@ -24,7 +24,7 @@ class Registration:
     gpu: float
     mem: float
     boot_id: str
-    connected_epoch: int  # names the control process that has the socket
+    connected_epoch: int | None  # names the control process that has the socket; None: it has none
     proven_site_id: int | None = None  # the site in its certificate: it may name no other
 
 

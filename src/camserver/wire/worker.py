@@ -165,6 +165,7 @@ class FaultPayload(Message):
     next_attempt_at: EpochMs
     credential_version: Annotated[int, Field(ge=0, lt=2**31)] = 0
     message: Text = ""
+    intent_id: IntentId | None = None  # of the START that it follows from
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -180,6 +181,8 @@ class Registered(Message):
     server_time: EpochMs
     ttl_ms: Annotated[int, Field(gt=0)]
     heartbeat_sec: Annotated[int, Field(gt=0)]
+    tenant_id: Annotated[int, Field(ge=0)] | None = None  # for the worker's log
+    site_id: Annotated[int, Field(ge=0)] | None = None
     kept: tuple[Held, ...] = ()
     lost: tuple[Lost, ...] = ()
 
@@ -290,6 +293,29 @@ class Drain(Message):
     intent_id: IntentId
 
 
+class LiveStart(Message):
+    """Send a camera's packets to a streamer, on a binary socket of its own that the worker opens (decision 34)."""
+
+    type: Literal["LIVE_START"] = "LIVE_START"
+    intent_id: IntentId
+    camera_id: CameraId
+    generation: Generation  # the worker sends only as the holder of it
+    streamer_url: Annotated[str, Field(pattern=r"^wss?://[^\s]{1,1000}$")]
+    ticket: SecretText  # good for one connection
+    quality: Literal["main", "sub"] = "sub"
+
+
+class LiveStop(Message):
+    """Nobody watches any more. One that was never begun is acknowledged all the same."""
+
+    type: Literal["LIVE_STOP"] = "LIVE_STOP"
+    intent_id: IntentId
+    camera_id: CameraId
+    generation: Generation
+    quality: Literal["main", "sub"] = "sub"
+    reason: Text = ""
+
+
 ErrandKind: TypeAlias = Literal["probe", "discover", "look", "explain", "clip"]
 
 
@@ -315,7 +341,7 @@ class Refused(Message):
 
 
 FromWorker: TypeAlias = Register | Heartbeat | Ack | Report
-FromServer: TypeAlias = Registered | Renewed | Start | Stop | Reload | Drain | Errand | Refused
+FromServer: TypeAlias = Registered | Renewed | Start | Stop | Reload | Drain | LiveStart | LiveStop | Errand | Refused
 
 M = TypeVar("M")
 _FROM_WORKER: TypeAdapter[FromWorker] = TypeAdapter(Annotated[FromWorker, Field(discriminator="type")])

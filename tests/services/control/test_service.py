@@ -12,8 +12,11 @@ from camserver.store.starts import set_all_active
 from camserver.store.workers import heartbeats
 from camserver.wire.looks import LookRefused, Recorded
 from camserver.wire.worker import Ack, Capacity, Heartbeat, Lost, Refused, Renewed, Start
+from tests.rig.processes import REPOSITORY
 from tests.services.control.rig import SLEEPERS, RunningControl, held, look_header, register
 from tests.store.stage import check_history, session, spans, statement
+
+SAMPLES = REPOSITORY / "tests" / "wire" / "samples"
 
 
 async def test_a_worker_gets_a_free_camera_without_waiting_for_a_round(control: RunningControl) -> None:
@@ -248,6 +251,9 @@ async def test_bad_messages_are_refused_and_the_connection_lives_on(control: Run
     for text in ("", "nonsense", "[]", '{"type": "WHAT"}', '{"type": "HEARTBEAT"}', " " * 70_000):
         await worker.socket.send_str(text)
         assert (await worker.hear(Refused)).error_code == "bad_input"
+    for sample in sorted((SAMPLES / "refused").iterdir()):
+        await worker.socket.send_str(sample.read_text())
+        assert (await worker.hear(Refused)).error_code == "bad_input", sample.name
     await worker.socket.send_bytes(b"{}")
     assert "text frames" in (await worker.hear(Refused)).message
     await worker.say(register("worker-1", control.clock))
@@ -260,6 +266,7 @@ async def test_bad_messages_are_refused_and_the_connection_lives_on(control: Run
     [
         ({"site": "nowhere"}, "there is no site 'nowhere'"),
         ({"protocol": 2}, "speaks protocol 1"),
+        ({"protocol": 0}, "speaks protocol 1"),
     ],
 )
 async def test_registration_is_refused_and_the_connection_ends(
@@ -355,3 +362,45 @@ async def test_while_the_store_is_away_no_lease_is_renewed_and_no_report_is_lost
     await worker.settled()
     assert (await session(control.store, camera.key))["state"] == "ACTIVE"
     assert not any(isinstance(message, Renewed) for message in worker.heard)
+
+
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+async def test_a_database_whose_clock_jumps_moves_no_camera(control: RunningControl, hours: int) -> None:
+    """Every lease has run out at once by that clock, or holds for an hour more; the workers beat on as before."""
+    camera = await control.hang_camera()
+    worker = await control.connect()
+    await worker.start()
+    other = await control.connect("worker-2")
+    for _ in range(8):
+        await control.pass_time(5, step_sec=5)
+        await worker.beat(("cam_1", 1))
+        await other.beat(state=WorkerState.IDLE)
+    control.clock.jump_wall(hours * HOUR_MS)
+    for _ in range(24):
+        await control.pass_time(5, step_sec=5)
+        row = await session(control.store, camera.key)
+        assert (row["state"], row["generation"]) == ("ACTIVE", 1)
+        answer = await worker.beat(("cam_1", 1))
+        assert answer.lost == ()
+        await other.beat(state=WorkerState.IDLE)
+    await check_history(control.store, camera.key)
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+async def test_after_a_jump_of_the_clock_a_lost_worker_is_still_missed(control: RunningControl, hours: int) -> None:
+    """Also one that was lost just before: its lease is an hour too long by a clock that was set back."""
+    camera = await control.hang_camera()
+    worker = await control.connect()
+    await worker.start()
+    other = await control.connect("worker-2")
+    await worker.drop()
+    control.clock.jump_wall(hours * HOUR_MS)
+    for _ in range(24):
+        await control.pass_time(5, step_sec=5)
+        await other.beat(state=WorkerState.IDLE)
+    order = await other.start()
+    assert (order.camera_id, order.generation) == ("cam_1", 2)
+    await check_history(control.store, camera.key)

@@ -7,13 +7,14 @@ from camserver.services.web.messages import _JA_BY_REASON
 from camserver.store import Tx
 from camserver.store.camera_sessions import ensure_session
 from camserver.store.leases import Want, take
-from camserver.store.workers import register
+from camserver.store.workers import disconnected, register
 from tests.services.web.rig import Browser, RunningWeb
 from tests.store.people_rows import audit_rows
 from tests.store.stage import registration
 
 CAMERA = {"camera_id": "cam_1", "name": "Gate", "source": {"url": "test://moving"}}
 TTL_MS = 90_000
+CONNECTED_EPOCH = 1  # of `registration`
 
 
 async def add_site(tx: Tx, name: str, now_ms: int) -> int:
@@ -37,6 +38,12 @@ async def hold(tx: Tx, camera_id: str, worker_key: int, now_ms: int) -> None:
     assert row is not None
     await ensure_session(tx, row["camera_key"], now_ms)
     assert await take(tx, Want(row["camera_key"], worker_key, 0), TTL_MS, now_ms) is not None
+
+
+async def camera_key(tx: Tx, camera_id: str) -> int:
+    row = await tx.one("SELECT camera_key FROM cameras WHERE camera_id = :camera_id", camera_id=camera_id)
+    assert row is not None
+    return int(row["camera_key"])
 
 
 async def set_session(tx: Tx, columns: str) -> None:
@@ -206,3 +213,52 @@ async def test_flags_and_the_quota(web_on_each: RunningWeb) -> None:
     assert (await owner.post("/api/flags", {"name": "assignment.style", "value": "pack"})).status == 403
     assert (await owner.post("/api/quota", {"cameras_running_max": 3})).status == 403
     assert (await owner.get("/api/quota")).status == 200
+
+
+async def test_leases_are_listed_and_taken_back_by_hand(web_on_each: RunningWeb) -> None:
+    web = web_on_each
+    owner, first, second = await furnished(web)
+    page = (await owner.get("/api/leases")).body
+    assert [(one["camera_id"], one["worker_id"], one["left_ms"]) for one in page["leases"]] == [("cam_1", None, None)]
+    free = await owner.post("/api/leases/reclaim", {"camera_id": "cam_1"})
+    assert (free.status, free.body["outcome"]) == (200, "free")
+    await web.store.write(hold, "cam_1", first, web.clock.now_ms())
+    web.clock.jump_wall(10_000)
+    page = (await owner.get("/api/leases")).body
+    (lease,) = page["leases"]
+    assert (lease["worker_id"], lease["generation"], lease["state"]) == ("w-1", 1, "PENDING")
+    assert (lease["left_ms"], page["ttl_ms"], page["next_after"]) == (TTL_MS - 10_000, TTL_MS, None)
+    assert (lease["is_holder_connected"], lease["is_orphaned_soon"]) == (True, False)
+    # Connected: it is asked to stop, once.
+    for _ in range(2):
+        asked = (await owner.post("/api/leases/reclaim", {"camera_id": "cam_1"})).body
+        assert (asked["outcome"], asked["lease"]["worker_id"], asked["lease"]["is_stopping"]) == (
+            "stopping",
+            "w-1",
+            True,
+        )
+    await web.store.write(set_session, "stop_wanted = 0")
+    # Away: the lease runs out now, and the next worker gets the camera at the next generation.
+    await web.store.write(disconnected, first, CONNECTED_EPOCH)
+    assert (await owner.get("/api/leases")).body["leases"][0]["is_orphaned_soon"]
+    done = (await owner.post("/api/leases/reclaim", {"camera_id": "cam_1"})).body
+    assert (done["outcome"], done["lease"]["state"], done["lease"]["left_ms"]) == ("reclaimed", "ORPHANED", 0)
+    key = await web.store.read(camera_key, "cam_1")
+    assert await web.store.write(take, Want(key, second, 1), TTL_MS, web.clock.now_ms()) is not None
+    forced = (await owner.post("/api/leases/reclaim", {"camera_id": "cam_1", "force": True})).body
+    assert (forced["outcome"], forced["lease"]["worker_id"], forced["lease"]["generation"]) == ("reclaimed", "w-2", 2)
+    assert (await owner.post("/api/leases/reclaim", {"camera_id": "cam_9"})).status == 404
+    reclaims = [row for row in await web.store.read(audit_rows) if row[1] == "lease_reclaimed"]
+    assert len(reclaims) == 3, "one each, not for a repeat and not for a free camera"
+
+
+async def test_the_list_of_leases_comes_in_pages_and_to_managers_only(web: RunningWeb) -> None:
+    owner, _, _ = await furnished(web)
+    await owner.post("/api/cameras", {**CAMERA, "camera_id": "cam_2"})
+    page = (await owner.get("/api/leases?limit=1")).body
+    assert ([one["camera_id"] for one in page["leases"]], page["next_after"]) == (["cam_1"], "cam_1")
+    page = (await owner.get("/api/leases?after=cam_1")).body
+    assert ([one["camera_id"] for one in page["leases"]], page["next_after"]) == (["cam_2"], None)
+    await web.store.write(set_role, Role.VIEWER.value)
+    assert (await owner.get("/api/leases")).status == 403
+    assert (await owner.post("/api/leases/reclaim", {"camera_id": "cam_1"})).status == 403

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
 
 from camserver.base.errors import BadSettings, DataOwned
 from camserver.base.ready import Ready
+from camserver.base.secrets import Secret
 from camserver.config import Settings, load
 from camserver.domain.certificates import WorkerName
 from camserver.domain.workers import WorkerState
@@ -24,6 +26,8 @@ from camserver.wire.worker import (
     Drain,
     Heartbeat,
     Held,
+    LiveStart,
+    LiveStop,
     Refused,
     Register,
     Reload,
@@ -294,6 +298,20 @@ async def test_reload_is_acknowledged(worker: Running) -> None:
     await worker.registered()
     await worker.control.send(Reload(intent_id="r"))
     assert (await worker.ack("r")).status == "ok"
+
+
+async def test_live_view_is_refused_by_a_worker_that_has_none(worker: Running) -> None:
+    worker.begin()
+    await worker.registered()
+    live: dict[str, Any] = {"camera_id": "cam_1", "generation": 1}
+    ticket = Secret("a-ticket")
+    await worker.control.send(
+        LiveStart(intent_id="l", streamer_url="wss://server.example/ingest", ticket=ticket, **live)
+    )
+    answer = await worker.ack("l")
+    assert (answer.status, answer.details) == ("refused", "live view is not available in this version")
+    await worker.control.send(LiveStop(intent_id="s", **live))
+    assert (await worker.ack("s")).status == "ok"
 
 
 async def test_dropped_socket_changes_nothing_and_the_same_generation_goes_on(worker: Running) -> None:

@@ -18,12 +18,14 @@ from camserver.services.control.conversation import Conversations
 from camserver.services.control.enrolment import Enrolment
 from camserver.services.control.errands import ErrandAnswers
 from camserver.services.control.guard import Guard, Sender, is_tls, peer_host
+from camserver.services.control.requests import Requests
 from camserver.services.control.uploads import Uploads
 from camserver.wire import enrolment as enrolment_wire
 from camserver.wire import errands as errand_wire
 from camserver.wire import looks as look_wire
 from camserver.wire.looks import LOOKS_PATH, WORKER_HEADER, ErrorBody
-from camserver.wire.worker import SOCKET_PATH
+from camserver.wire.socketless import ASSIGN_PATH, MESSAGES_PATH, REGISTER_PATH, RENEW_PATH, parse_assign
+from camserver.wire.worker import MESSAGE_MAX_BYTES, SOCKET_PATH, FromWorker, Message, parse_from_worker
 
 log = get_logger(__name__)
 
@@ -48,6 +50,7 @@ class Routes:
     conversations: Conversations
     uploads: Uploads
     errands: ErrandAnswers
+    requests: Requests
     upload_max_bytes: int
     room: Room
 
@@ -60,6 +63,13 @@ class Routes:
         app.add_api_route(enrolment_wire.CA_PATH, self.ca, methods=["GET"], response_model=None)
         app.add_api_route(enrolment_wire.ENROLL_PATH, self.enroll, methods=["POST"], response_model=None)
         app.add_api_route(enrolment_wire.RENEW_PATH, self.renew, methods=["POST"], response_model=None)
+        for path, route in (
+            (REGISTER_PATH, self.register),
+            (RENEW_PATH, self.renew_leases),
+            (ASSIGN_PATH, self.assign),
+            (MESSAGES_PATH, self.message),
+        ):
+            app.add_api_route(path, route, methods=["POST"], response_model=None)
         app.add_api_websocket_route(SOCKET_PATH, self.worker)
         return app
 
@@ -134,6 +144,38 @@ class Routes:
             raise NotFound("certificates are given on the workers' TLS port only, which [control] tls_port opens")
         return self.enrolment
 
+    async def register(self, request: Request, worker_id: str) -> Response:
+        """REGISTER of a worker without a socket."""
+
+        async def take(request: Request, sender: Sender) -> Response:
+            if worker_id != sender.worker_id:
+                raise BadInput(f"the path names {worker_id}, {WORKER_HEADER} names {sender.worker_id}")
+            return await self._message(request, sender, self.requests.register)
+
+        return await self._admitted(request, take)
+
+    async def renew_leases(self, request: Request) -> Response:
+        """HEARTBEAT of a worker without a socket."""
+        return await self._admitted(request, lambda one, who: self._message(one, who, self.requests.renew))
+
+    async def message(self, request: Request) -> Response:
+        """ACK or EVENT of a worker without a socket."""
+        return await self._admitted(request, lambda one, who: self._message(one, who, self.requests.take))
+
+    async def assign(self, request: Request) -> Response:
+        """Further cameras for a worker without a socket, and what it is to do."""
+
+        async def take(request: Request, sender: Sender) -> Response:
+            asked = parse_assign(await _small_body(request))
+            return _json(await self.requests.assign(asked, sender))
+
+        return await self._admitted(request, take)
+
+    async def _message(
+        self, request: Request, sender: Sender, take: Callable[[FromWorker, Sender], Awaitable[Message]]
+    ) -> Response:
+        return _json(await take(parse_from_worker(await _small_body(request)), sender))
+
     async def _admitted(self, request: Request, take: Callable[[Request, Sender], Awaitable[Response]]) -> Response:
         with bind_ids(worker_id=request.headers.get(WORKER_HEADER, "")[:64]):
             try:
@@ -191,6 +233,14 @@ async def _read(request: Request, size_bytes: int) -> bytearray:
     except TimeoutError:
         raise Unavailable(f"an upload took longer than {BODY_TIMEOUT_SEC:g} s; try again") from None
     return body
+
+
+async def _small_body(request: Request) -> bytes:
+    return bytes(await _read(request, _announced_bytes(request, MESSAGE_MAX_BYTES)))
+
+
+def _json(message: Message) -> Response:
+    return Response(message.model_dump_json(), media_type="application/json")
 
 
 def _error(error: CamError) -> Response:

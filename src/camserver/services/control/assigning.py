@@ -147,7 +147,9 @@ class Assigner:
                     "assignment_decision",
                     tenant_id=lease.tenant_id,
                     site_id=lease.site_id,
+                    worker_id=self._connections.name_of(lease.worker_key),
                     worker_key=lease.worker_key,
+                    camera_id=lease.camera_id,
                     camera_key=lease.camera_key,
                     generation=lease.generation,
                     intent_id=lease.intent_id,
@@ -223,6 +225,11 @@ def _overridden(workers: tuple[WorkerOffer, ...], here: Mapping[int, bool]) -> t
     return tuple(
         replace(offer, is_present=here[offer.worker_key]) if offer.worker_key in here else offer for offer in workers
     )
+
+
+def chosen_styles(found: Assigning) -> dict[Site, Style]:
+    """The styles that cameras are given out by, where it is not the usual one."""
+    return _styles(found, STYLE_FLAG)
 
 
 def _styles(found: Assigning, name: str) -> dict[Site, Style]:

@@ -153,6 +153,11 @@ class Connections:
     def get(self, worker_key: int) -> Connection | None:
         return self._by_key.get(worker_key)
 
+    def name_of(self, worker_key: int) -> str | None:
+        """What people call a worker that is connected here."""
+        connection = self._by_key.get(worker_key)
+        return None if connection is None else connection.worker_id
+
     def keys(self) -> tuple[int, ...]:
         return tuple(self._by_key)
 

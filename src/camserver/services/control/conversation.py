@@ -136,6 +136,8 @@ class Conversations:
                 server_time=now_ms,
                 ttl_ms=self.ttl_ms,
                 heartbeat_sec=self.policy.heartbeat_sec,
+                tenant_id=signed.worker.tenant_id,
+                site_id=signed.worker.site_id,
                 kept=_held(signed.renewal.renewed),
                 lost=_lost(signed.renewal.lost),
             )
@@ -209,7 +211,7 @@ class Conversations:
             case Ack():
                 await self._patiently(lambda: self._ack(connection, message))
             case Report():
-                await self._patiently(lambda: self.reports.take(connection, message))
+                await self._patiently(lambda: self.reports.take(connection.worker, message))
             case Register():
                 raise BadInput("this connection is registered already; open a new one to register again")
 

@@ -65,10 +65,11 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Whose upload it is."""
+    """Whose upload or request it is."""
 
     tenant_id: int
     worker_id: str
+    site_id: int | None = None  # that its certificate names
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +102,10 @@ class Guard:
         return Caller(row.tenant_id, row.worker_id, row.site_id, seen.serial, seen.not_after_ms)
 
     async def sender(self, connection: HTTPConnection) -> Sender:
-        """Who sends an upload."""
+        """Who sends an upload or a request."""
         caller = await self.admit(connection)
-        return Sender(caller.tenant_id, caller.named(connection.headers.get(WORKER_HEADER, "")[:64]))
+        worker_id = caller.named(connection.headers.get(WORKER_HEADER, "")[:64])
+        return Sender(caller.tenant_id, worker_id, caller.site_id)
 
     async def renewing(self, connection: HTTPConnection) -> Proven:
         """Whoever may get the next certificate. What is remembered does not count for that."""

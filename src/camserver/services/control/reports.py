@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from camserver.base.clock import Clock
 from camserver.base.log import get_logger
 from camserver.domain.leases import LeasePolicy
-from camserver.services.control.connections import Connection, Connections
+from camserver.services.control.connections import Connections
 from camserver.services.control.entries import Entries
 from camserver.store import Store
 from camserver.store.leases import Claim, release
 from camserver.store.starts import FaultCounts, camera_fault
+from camserver.store.workers import Registered
 from camserver.wire.looks import GATE_STATE_MAX_BYTES
 from camserver.wire.worker import Kinds, Report, parse_fault
 
@@ -18,6 +19,8 @@ log = get_logger(__name__)
 
 # In the payload of pipeline_stopped; too long for a log.
 GATE_STATE = "gate_state"
+INTENT_ID = "intent_id"
+NOT_SHOWN = frozenset({GATE_STATE, INTENT_ID})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +31,11 @@ class Reports:
     entries: Entries
     policy: LeasePolicy
 
-    async def take(self, connection: Connection, report: Report) -> None:
+    async def take(self, worker: Registered, report: Report) -> None:
         """Applies a report; repeating it changes nothing further."""
         held = True
         if report.camera_id is not None and report.generation is not None:
-            claim = Claim(
-                connection.worker.tenant_id, connection.worker.worker_key, report.camera_id, report.generation
-            )
+            claim = Claim(worker.tenant_id, worker.worker_key, report.camera_id, report.generation)
             held = await self._apply(claim, report)
         expected = (Kinds.PIPELINE_READY, Kinds.PIPELINE_STOPPED)
         level = log.info if report.event_type in expected else log.warning
@@ -42,8 +43,9 @@ class Reports:
             report.event_type,
             camera_id=report.camera_id,
             generation=report.generation,
+            intent_id=_intent_id(report),
             seq=report.seq,
-            payload={name: value for name, value in report.payload.items() if name != GATE_STATE},
+            payload={name: value for name, value in report.payload.items() if name not in NOT_SHOWN},
             # False: it came from a generation that is over and changed nothing.
             is_holder=held,
         )
@@ -62,6 +64,12 @@ class Reports:
                 counts = FaultCounts(fault.fault, fault.failures, fault.auth_failures, fault.next_attempt_at)
                 return await self.store.write(camera_fault, claim, counts, fault.message, self.policy, now_ms)
         return True
+
+
+def _intent_id(report: Report) -> str | None:
+    """The START that the report follows from, as the worker says: for those who read the log, and nothing else."""
+    said = report.payload.get(INTENT_ID)
+    return said[:36] if isinstance(said, str) and said else None
 
 
 def _gate_state(report: Report) -> bytes | None:

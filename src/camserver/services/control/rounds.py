@@ -27,6 +27,8 @@ ASSIGN_EVERY_SEC = 1.0
 UPKEEP_EVERY_SEC = 5.0
 UNSTARTABLE_RETRY_MS = 60_000
 SENDS_AT_ONCE = 20
+# The store clock follows the database's in small steps; a larger one is somebody who set that clock.
+JUMP_MS = 5_000
 
 
 class Rounds:
@@ -46,9 +48,13 @@ class Rounds:
         self._orders = orders
         self._assigner = assigner
         self._missed_ms = policy.missed_heartbeats * policy.heartbeat_sec * 1000
-        self._started_at = clock.now_ms()
+        self._ttl_ms = policy.ttl_sec * 1000
+        # Of the boot-time clock, which nobody sets.
+        self._started_boot_ms = clock.boot_ms()
+        self._outage_ended_boot_ms: int | None = None
+        self._jumped_boot_ms = self._started_boot_ms
+        self._offset_ms = clock.now_ms() - clock.boot_ms()
         self._store_since_boot_ms = store.available_since_boot_ms
-        self._outage_ended_at: int | None = None
         self._newest_camera = 0
 
     async def run(self) -> None:
@@ -166,6 +172,8 @@ class Rounds:
             self._connections.wake.set()
 
     async def _fail_late_starts(self) -> None:
+        if self._since_jump_ms() < self._policy.start_timeout_sec * 1000 and self._has_jumped:
+            return
         for failed in await self._store.write(start_timeouts, self._policy, self._clock.now_ms()):
             log.warning(
                 "start_timeout",
@@ -177,10 +185,13 @@ class Rounds:
             )
 
     async def _reclaim(self) -> None:
-        now_ms = self._clock.now_ms()
-        if not self._may_reclaim(now_ms):
+        if not self._may_reclaim():
             return
-        for lost in await self._store.write(reclaim, now_ms):
+        now_ms = self._clock.now_ms()
+        # After the clock was set back, a lease that nobody renews would outlast its time by as much. Whoever is there
+        # has renewed within the time of a lease.
+        overlong_after = now_ms + self._ttl_ms + JUMP_MS if self._since_jump_ms() > self._ttl_ms else None
+        for lost in await self._store.write(reclaim, now_ms, overlong_after):
             log.warning(
                 "lease_expired",
                 tenant_id=lost.tenant_id,
@@ -190,17 +201,32 @@ class Rounds:
                 generation=lost.generation,
             )
 
-    def _may_reclaim(self, now_ms: int) -> bool:
-        """Not soon after our start or the store's return: leases could not be renewed meanwhile."""
-        if self._store.away:
-            self._outage_ended_at = now_ms
-        if self._store.available_since_boot_ms != self._store_since_boot_ms:
+    def _may_reclaim(self) -> bool:
+        """Not soon after our start, the store's return or a jump of its clock: silence proves nothing then."""
+        boot_ms = self._clock.boot_ms()
+        if self._store.available_since_boot_ms != self._store_since_boot_ms or self._store.away:
             self._store_since_boot_ms = self._store.available_since_boot_ms
-            self._outage_ended_at = now_ms
+            self._outage_ended_boot_ms = boot_ms
+        quiet_boot_ms = max(self._outage_ended_boot_ms or 0, boot_ms - self._since_jump_ms())
         # Of a lease that ran out just now; the store looks at each one's own time.
-        return reclaimable(now_ms - 1, now_ms, self._started_at, self._outage_ended_at, self._policy)
+        return reclaimable(boot_ms - 1, boot_ms, self._started_boot_ms, quiet_boot_ms, self._policy)
+
+    def _since_jump_ms(self) -> int:
+        """How long ago the clock jumped, or this process began. It must be asked before each use of the time."""
+        boot_ms, offset_ms = self._clock.boot_ms(), self._clock.now_ms() - self._clock.boot_ms()
+        if abs(offset_ms - self._offset_ms) > JUMP_MS:
+            log.warning("the clock jumped: nothing is reclaimed for a while", by_ms=offset_ms - self._offset_ms)
+            self._jumped_boot_ms = boot_ms
+        self._offset_ms = offset_ms
+        return boot_ms - self._jumped_boot_ms
+
+    @property
+    def _has_jumped(self) -> bool:
+        return self._jumped_boot_ms != self._started_boot_ms
 
     async def _watch_workers(self) -> None:
+        if self._since_jump_ms() < self._missed_ms and self._has_jumped:
+            return
         for worker_id in await self._store.write(mark_unhealthy, self._clock.now_ms() - self._missed_ms):
             log.warning("worker_unhealthy", worker_id=worker_id, missed=self._policy.missed_heartbeats)
         silent_before = self._clock.boot_ms() - self._policy.ttl_sec * 1000

@@ -26,6 +26,7 @@ from camserver.services.control.guard import Guard
 from camserver.services.control.orders import Orders
 from camserver.services.control.recorder import Recorder
 from camserver.services.control.reports import Reports
+from camserver.services.control.requests import Requests
 from camserver.services.control.rounds import Rounds
 from camserver.services.control.senders import Senders
 from camserver.services.control.tls_port import TlsPort
@@ -71,6 +72,17 @@ async def run(
         conversations,
         uploads,
         ErrandAnswers(store, objects, clock, epoch),
+        Requests(
+            store,
+            clock,
+            connections,
+            policy,
+            settings.assignment,
+            settings.looks.polling_interval_sec,
+            reports,
+            orders,
+            entries,
+        ),
         settings.control.upload_max_bytes,
         Room(ROOM_BYTES),
     )

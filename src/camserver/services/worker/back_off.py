@@ -58,6 +58,7 @@ class BackOff:
             next_attempt_at=after.next_attempt_at,
             credential_version=self._start.credential_version,
             message=message[:255],
+            intent_id=self._start.intent_id,
         )
         start = self._start
         self._given.reports.add(kind, start.camera_id, start.generation, **payload.model_dump(mode="json"))

@@ -122,8 +122,9 @@ class Camera:
         """Tells that the camera is going; telling it again does no harm."""
         self._reported_ready = True
         start = self.start
-        log.info("pipeline_ready", camera_id=start.camera_id, generation=start.generation)
-        self._given.reports.add(Kinds.PIPELINE_READY, start.camera_id, start.generation)
+        ids = {"camera_id": start.camera_id, "generation": start.generation, "intent_id": start.intent_id}
+        log.info("pipeline_ready", **ids)
+        self._given.reports.add(Kinds.PIPELINE_READY, start.camera_id, start.generation, intent_id=start.intent_id)
 
     def hear(self, captured_at: int, detected: bool) -> None:
         """What the analyzer said about an earlier look."""

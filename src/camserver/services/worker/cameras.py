@@ -164,7 +164,7 @@ class Cameras:
 
     def _begin(self, start: Start, streams: Streams, hold: Hold) -> None:
         camera = Camera(start, streams, hold, self._given)
-        with bind_ids(camera_id=start.camera_id, generation=start.generation):
+        with bind_ids(camera_id=start.camera_id, generation=start.generation, intent_id=start.intent_id):
             running = asyncio.ensure_future(camera.run())
         self._held[start.camera_id] = HeldCamera(hold, camera, running)
         running.add_done_callback(self._report_crash)

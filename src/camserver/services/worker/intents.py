@@ -1,4 +1,4 @@
-"""What the server asks for: START, STOP, RELOAD, DRAIN, each answered with an ACK, however often it comes."""
+"""What the server asks for: START, STOP and the other intents, each answered with an ACK, however often it comes."""
 
 import asyncio
 
@@ -10,14 +10,15 @@ from camserver.services.worker.cameras import Cameras
 from camserver.services.worker.spool import Spool
 from camserver.services.worker.states import States
 from camserver.services.worker.waiting import end, within
-from camserver.wire.worker import Ack, Drain, Reload, Start, Stop
+from camserver.wire.worker import Ack, Drain, LiveStart, LiveStop, Reload, Start, Stop
 
 log = get_logger(__name__)
 
 # A drained worker goes away, perhaps with its disk: it gets more time than a handover.
 DRAIN_FLUSH_SEC = 60.0
 
-Intent = Start | Stop | Reload | Drain
+Intent = Start | Stop | Reload | Drain | LiveStart | LiveStop
+NO_LIVE_VIEW = "live view is not available in this version"
 
 
 class Intents:
@@ -37,6 +38,10 @@ class Intents:
                 self._cameras.stop(intent.camera_id, intent.generation, intent.reason)
         elif isinstance(intent, Drain):
             return self._drain(intent)
+        elif isinstance(intent, LiveStart):
+            log.warning("live_refused", camera_id=intent.camera_id, generation=intent.generation, cause=NO_LIVE_VIEW)
+            return Ack(intent_id=intent.intent_id, status="refused", details=NO_LIVE_VIEW)
+        # LIVE_STOP: there is nothing to stop.
         # RELOAD: settings are read at start and cameras come with their own, so there is nothing to read again.
         return Ack(intent_id=intent.intent_id, status="ok")
 

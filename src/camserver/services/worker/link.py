@@ -16,7 +16,7 @@ import aiohttp
 
 from camserver.base.clock import ROUND_TRIP_MAX_MS, Clock
 from camserver.base.errors import BadInput, Retry, StoreBusy, StoreUnavailable, Unavailable
-from camserver.base.log import get_logger
+from camserver.base.log import bind_ids, get_logger
 from camserver.base.ready import Ready
 from camserver.base.secrets import Secret
 from camserver.domain.jobs import backoff_ms
@@ -183,16 +183,18 @@ class Link:
 
     async def _converse(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         """Registers, then talks until something ends it."""
-        await self._register(socket)
-        jobs = [
-            asyncio.ensure_future(job)
-            for job in (
-                self._receive_all(socket),
-                self._send_heartbeats(socket),
-                self._send_reports(socket),
-                self._until_drained(),
-            )
-        ]
+        who = await self._register(socket)
+        # On every line of what follows from this connection, the cameras that it starts included.
+        with bind_ids(tenant_id=who.tenant_id, site_id=who.site_id):
+            jobs = [
+                asyncio.ensure_future(job)
+                for job in (
+                    self._receive_all(socket),
+                    self._send_heartbeats(socket),
+                    self._send_reports(socket),
+                    self._until_drained(),
+                )
+            ]
         try:
             done, _ = await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -200,7 +202,7 @@ class Link:
         for job in done:
             job.result()
 
-    async def _register(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+    async def _register(self, socket: aiohttp.ClientWebSocketResponse) -> Registered:
         sent_boot_ms = self._clock.boot_ms()
         await self._send(
             socket,
@@ -232,6 +234,7 @@ class Link:
         # What was written to the old socket may never have arrived.
         self._cameras.report_ready_again()
         self._hooks.registered()
+        return answer
 
     async def _receive_all(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         while True:

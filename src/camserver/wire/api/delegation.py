@@ -4,7 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from camserver.wire.api.shapes import Answer, Asked
+from camserver.wire.api.shapes import CAMERA_ID_PATTERN, Answer, Asked
 
 WORKER_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
@@ -38,6 +38,42 @@ class Placement(Answer):
     worker_id: str | None  # who holds it
     wanted_worker_id: str | None  # where it goes next
     pinned_worker_id: str | None
+
+
+class Lease(Answer):
+    """Who holds a camera, and until when."""
+
+    camera_id: str
+    site: str
+    worker_id: str | None  # who holds it, or held it until it ran out; null: nobody
+    generation: int
+    state: str
+    reason: str
+    granted_at: int | None
+    expires_at: int | None
+    left_ms: int | None  # until it runs out; 0: it has
+    is_holder_connected: bool
+    is_orphaned_soon: bool  # its worker is away, and it runs out unless the worker comes back
+    is_stopping: bool
+    failures: int  # of the camera, in a row
+    auth_failures: int
+    next_attempt_at: int | None
+
+
+class LeasePage(Answer):
+    leases: list[Lease]
+    next_after: str | None
+    ttl_ms: int  # how long a renewal holds
+
+
+class ReclaimAsked(Asked):
+    camera_id: Annotated[str, Field(pattern=CAMERA_ID_PATTERN)]
+    force: bool = False  # also from a worker that is connected, without asking it to stop first
+
+
+class Reclaimed(Answer):
+    outcome: Literal["free", "stopping", "reclaimed"]
+    lease: Lease
 
 
 class WhyLine(Answer):

@@ -1,23 +1,25 @@
-"""Workers and where cameras are: list, empty (drain), move, pin; and why a camera runs or does not."""
+"""Workers and where cameras are: list, empty (drain), move, pin, reclaim; and why a camera runs or does not."""
 
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import Path
+from fastapi import Path, Query
 
 from camserver.domain.people import Permission
 from camserver.domain.why import explain
 from camserver.services.web.calls import TheCall
 from camserver.services.web.routing import Routes
-from camserver.store import delegation, feature_flags
+from camserver.store import delegation, feature_flags, lease_desk
 from camserver.store.delegation import Placement, WorkerSummary
 from camserver.store.feature_flags import FlagSummary
+from camserver.store.lease_desk import LeaseSummary
 from camserver.wire import api
 
 routes = Routes()
 
 CameraId = Annotated[str, Path(pattern=api.CAMERA_ID_PATTERN)]
 WorkerId = Annotated[str, Path(pattern=api.WORKER_ID_PATTERN)]
+PAGE_USUAL = 100
 
 
 @routes.get("/api/workers", Permission.MANAGE_WORKERS)
@@ -57,6 +59,29 @@ async def unpin_camera(call: TheCall, camera_id: CameraId) -> api.Placement:
     return _placed(await call.store.write(delegation.pin, camera_id, None, call.address, call.now_ms))
 
 
+@routes.get("/api/leases", Permission.MANAGE_WORKERS)
+async def list_leases(
+    call: TheCall,
+    after: Annotated[str, Query(max_length=64)] = "",
+    limit: Annotated[int, Query(ge=1, le=lease_desk.PAGE_MAX)] = PAGE_USUAL,
+) -> api.LeasePage:
+    """Who holds each camera and until when, in the order of the cameras' ids; cameras that nobody holds too."""
+    found = await call.store.read(lease_desk.page, after, limit, call.now_ms)
+    return api.LeasePage(
+        leases=[_lease(one) for one in found],
+        next_after=found[-1].camera_id if len(found) == limit else None,
+        ttl_ms=call.web.settings.leases.ttl_sec * 1000,
+    )
+
+
+@routes.post("/api/leases/reclaim", Permission.MANAGE_WORKERS)
+async def reclaim_lease(call: TheCall, asked: api.ReclaimAsked) -> api.Reclaimed:
+    """Takes a camera back from its worker, so that it is given out anew without waiting for its lease to run out."""
+    outcome = await call.store.write(lease_desk.reclaim, asked.camera_id, asked.force, call.address, call.now_ms)
+    lease = await call.store.read(lease_desk.get, asked.camera_id, call.now_ms)
+    return api.Reclaimed(outcome=outcome, lease=_lease(lease))
+
+
 @routes.get("/api/cameras/{camera_id}/why", Permission.MANAGE_CAMERAS)
 async def why_camera(call: TheCall, camera_id: CameraId) -> api.CameraWhy:
     """Why a camera runs or does not, in plain words."""
@@ -74,6 +99,10 @@ async def why_camera(call: TheCall, camera_id: CameraId) -> api.CameraWhy:
 
 def _worker(one: WorkerSummary) -> api.Worker:
     return api.Worker.model_validate(asdict(one))
+
+
+def _lease(one: LeaseSummary) -> api.Lease:
+    return api.Lease.model_validate(asdict(one))
 
 
 def _placed(one: Placement) -> api.Placement:
