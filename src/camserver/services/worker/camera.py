@@ -267,20 +267,24 @@ class Camera:
     async def _look(self, is_asked: bool) -> Looked:
         wanted = Wanted(self._holds, is_asked, is_asked, lambda: self._hold.is_covered)
         caught = await self._streams.look(wanted)
-        now_boot_ms = self._clock.boot_ms()
-        if not self._hold.covers(now_boot_ms):
-            # The process or its machine stood still, or the camera took its time. Somebody else may hold the
-            # camera by now, so this is nobody's look.
-            self._given.counts.given_up += 1
-            log.warning("look given up: the lease ran out while it was made")
-            return Looked("the worker lost the camera while it was looking; try again")
-        if isinstance(caught, Miss):
-            return await self._fail(caught, now_boot_ms)
-        boot_ms = now_boot_ms if caught.shot.boot_ms is None else caught.shot.boot_ms
-        try:
-            made = await self._darkroom.develop(caught.shot, self._headers.now_ms_at(boot_ms))
-        except BadInput as error:
-            return await self._fail(Miss(Fault.NO_VIDEO, error.message), boot_ms)
+        while True:
+            now_boot_ms = self._clock.boot_ms()
+            if not self._hold.covers(now_boot_ms):
+                # The process or its machine stood still, or the camera took its time. Somebody else may hold the
+                # camera by now, so this is nobody's look.
+                self._given.counts.given_up += 1
+                log.warning("look given up: the lease ran out while it was made")
+                return Looked("the worker lost the camera while it was looking; try again")
+            if isinstance(caught, Miss):
+                return await self._fail(caught, now_boot_ms)
+            boot_ms = now_boot_ms if caught.shot.boot_ms is None else caught.shot.boot_ms
+            try:
+                made = await self._darkroom.develop(caught.shot, self._headers.now_ms_at(boot_ms))
+                break
+            except BadInput as error:
+                # The other stream may show it, once.
+                caught = await self._streams.undecodable(caught.stream, _unreadable(error), wanted)
+        self._streams.decoded(caught.stream, wanted)
         full = None
         if made.verdict is not Verdict.SKIP or is_asked:
             full = await self._full(caught, made, wanted)
@@ -293,9 +297,12 @@ class Camera:
             # What was taken after the lease ran out is not ours.
             if shot is not None and self._hold.is_covered:
                 try:
-                    return await self._darkroom.full_from(shot)
+                    full = await self._darkroom.full_from(shot)
+                    self._streams.full_decoded(None)
+                    return full
                 except BadInput as error:
                     log.warning("the main stream's picture is unreadable; the other one is kept", cause=error.message)
+                    self._streams.full_decoded(_unreadable(error))
         return await self._darkroom.full_of(made.picture)
 
     async def _succeed(self, made: Print, full: Full | None, boot_ms: int) -> Looked:
@@ -340,3 +347,7 @@ class Camera:
             fault=miss.fault.value,
             message=miss.message[:255],
         )
+
+
+def _unreadable(error: BadInput) -> Miss:
+    return Miss(Fault.NO_VIDEO, error.message)
