@@ -52,7 +52,7 @@ def nals_of(unit: bytes) -> list[bytes]:
 
 
 def described(units: list[bytes]) -> tuple[str, list[bytes]]:
-    """The film with its parameter sets apart: the caps that hold them, and each unit's NAL units after their sizes."""
+    """The film with its parameter sets apart: caps that hold them, and each unit's NAL units after their sizes."""
     nals = [nals_of(unit) for unit in units]
     sps, pps = (next(nal for unit in nals for nal in unit if nal[0] & 31 == kind) for kind in SETS)
     head = b"\1" + sps[1:4] + b"\xff\xe1" + struct.pack("!H", len(sps)) + sps

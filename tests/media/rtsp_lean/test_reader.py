@@ -2,13 +2,16 @@
 
 import asyncio
 import base64
+import struct
+from collections.abc import Callable
 
 import pytest
 
 from camserver.base.secrets import Secret
 from camserver.domain.leases import Fault
 from camserver.media.addresses import AddressPolicy
-from camserver.media.packets import Miss, Packet
+from camserver.media.packets import Miss, Packet, PacketSource
+from camserver.media.rtsp import RtspPackets
 from camserver.media.rtsp_address import Login, RtspAddress
 from camserver.media.rtsp_ffmpeg import FfmpegPackets
 from camserver.media.rtsp_lean.messages import Unfit
@@ -35,7 +38,7 @@ def lean(
 class Read:
     """A reading in a thread of its own, until there are so many packets."""
 
-    def __init__(self, source: LeanPackets, count: int) -> None:
+    def __init__(self, source: PacketSource, count: int) -> None:
         self.packets: list[Packet] = []
         self.wanted = True
         self._count = count
@@ -188,6 +191,42 @@ async def test_another_codec_with_a_login_that_no_other_reader_knows() -> None:
     assert (miss.fault, "SHA-256" in miss.message) == (Fault.NO_VIDEO, True)
     with pytest.raises(Unfit):
         await miss_of(Script(sdp=jpeg, login=(USER, PASSWORD, "MD5")))
+
+
+ODD = struct.pack("!BBHII", 0x80, 96, 1, 0, 7) + bytes([25, 0, 0, 0])
+
+
+async def test_packets_for_another_reader_that_could_not_log_in() -> None:
+    miss = await miss_of(Script(packets=[ODD], login=(USER, PASSWORD, "SHA-256")))
+    assert (miss.fault, "kind 25" in miss.message) == (Fault.NO_VIDEO, True)
+    with pytest.raises(Unfit):
+        await miss_of(Script(packets=[ODD], login=(USER, PASSWORD, "MD5")))
+
+
+class Noted:
+    """A reader that only notes that it was asked."""
+
+    def __init__(self, asked: list[str]) -> None:
+        self._asked = asked
+
+    def read(self, sink: Callable[[Packet], None], wanted: Callable[[], bool]) -> Miss | None:
+        self._asked.append("ffmpeg")
+        return None
+
+
+async def test_one_odd_connection_is_not_ffmpeg_s_for_ever() -> None:
+    script, asked = Script(packets=[ODD]), list[str]()
+    async with scripted(script) as url:
+        source = RtspPackets(RtspAddress(url, None, HERE), TIMEOUT_SEC, lambda: 7)
+        source._ffmpeg = Noted(asked)  # type: ignore[assignment]
+        for _ in range(7):
+            await asyncio.to_thread(source.read, lambda packet: None, always)
+        # Asked again at the second, the fourth and then the eighth: ever more rarely while it does not suit.
+        assert (len(asked), script.connections) == (7, 3)
+        script.packets = video([key()])
+        read = Read(source, 1)
+        assert await read.end() is None
+        assert (len(read.packets), len(asked)) == (1, 7)
 
 
 @pytest.mark.parametrize("sdp", [b"", b"v=0\n", b"m=audio 0 RTP/AVP 0\n", b"m=video\n", b"\xff\xfe" * 100])

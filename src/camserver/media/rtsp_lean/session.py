@@ -100,6 +100,11 @@ class Session:
     def is_over_udp(self) -> bool:
         return self._udp is not None
 
+    @property
+    def suits_ffmpeg(self) -> bool:
+        """Whether another reader may try it: FFmpeg knows no login with SHA-256 and reads over TCP only."""
+        return not self._wants_sha256 and not self.is_over_udp
+
     def filenos(self) -> tuple[int, ...]:
         return (self._sock.fileno(), *(self._udp.filenos() if self._udp else ()))
 

@@ -86,7 +86,8 @@ class Units:
         self._is_reordered = False
 
     def push(self, buffer: bytearray, start: int, stop: int) -> None:
-        """An RTP packet, which stays as it is until `detach`. Unfit when it can't be for this reader."""
+        """An RTP packet, which stays as it is until `detach`. Unfit when the camera can't be for this reader: as long
+        as there was no picture. Afterwards a packet that makes no sense is a damaged one."""
         if stop - start < 13:
             return
         first, second, seq, timestamp, _ = _HEADER.unpack_from(buffer, start)
@@ -191,7 +192,7 @@ class Units:
         elif kind == 24:
             self._push_together(buffer, at + 1, stop)
         else:
-            raise Unfit(f"its packets are of kind {kind}")
+            self._doubt_packet(kind)
 
     def _push_hevc(self, buffer: bytearray, at: int, stop: int) -> None:
         if stop - at < 3:
@@ -212,7 +213,14 @@ class Units:
         elif kind == 48:
             self._push_together(buffer, at + 2, stop)
         else:
+            self._doubt_packet(kind)
+
+    def _doubt_packet(self, kind: int) -> None:
+        """One of a kind that this reader does not know: another way of packing, or damage."""
+        if self._first is None:
             raise Unfit(f"its packets are of kind {kind}")
+        log.debug("a packet of the camera makes no sense", kind=kind)
+        self._is_damaged = self._waits = True
 
     def _push_together(self, buffer: bytearray, at: int, stop: int) -> None:
         """Several small NAL units, each after its size."""

@@ -2,8 +2,8 @@
 
 The sub stream is for the gate and the infer picture, the main stream for the full picture of a look that passed.
 When one of them fails, or sends what nobody can decode, the other does the work of both, which is reported once, and
-the one that failed is tried again after growing pauses. Each stream goes through its door (doors.py), so that a device is never asked for more
-than it bears. Whether a whole look failed, and what follows, is the camera's affair.
+the one that failed is tried again after growing pauses. Each stream goes through its door (doors.py), so that a
+device is never asked for more than it bears. Whether a whole look failed, and what follows, is the camera's affair.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ StreamName: TypeAlias = Literal["main", "sub"]
 CLOSING_SEC = 60.0
 # So long after a look that passed, the main stream stays connected: the next look is likely to pass too.
 MAIN_KEPT_MS = 30_000
-# So many pictures in a row that can't be decoded, and the connection is begun anew: the camera may have changed what it
-# sends without saying so, and says it when it is asked again. One alone may be a damaged packet.
+# So many pictures in a row that can't be decoded, and the connection is begun anew: the camera may have changed what
+# it sends without saying so, and says it when it is asked again. One alone may be a damaged packet.
 UNDECODABLE_MAX = 2
 
 
