@@ -125,3 +125,32 @@ async def test_cameras_of_one_recorder_share_its_door(on: Stage) -> None:
         await on.start(changed(start, device="recorder", streams_max=1))
     await on.looked(2)
     assert len({door.place.device for door in on.cameras.doors._doors}) == 1
+
+
+async def test_a_camera_whose_task_crashed_is_begun_anew_after_a_pause(
+    on: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await on.start(start_message(interval_sec=60))
+    await on.looked(1)
+    before = on.cameras.camera("cam_1", 1)
+    assert before is not None
+
+    def broken() -> int:
+        raise ZeroDivisionError("nobody thought of that")
+
+    monkeypatch.setattr(before, "_next_due_ms", broken)
+    await on.clock.advance(60_000)
+    await until(lambda: on.cameras.camera("cam_1", 1) is not before, "the camera begun anew")
+    after = on.cameras.camera("cam_1", 1)
+    assert after is not None
+    looks = on.given.spool.looks
+    assert on.sources[0].closed == 1
+    reports = reported(on.given.reports)
+    assert [report.event_type for report in reports] == ["pipeline_ready", "camera_fault"]
+    assert reports[-1].payload["fault"] == "crash"
+    assert after.start.next_seq == looks + 1
+    await on.clock.until_sleeping(1)
+    assert on.given.spool.looks == looks
+    await on.clock.advance(1000)
+    await on.looked(looks + 1)
+    assert [report.event_type for report in reported(on.given.reports)] == ["pipeline_ready"]

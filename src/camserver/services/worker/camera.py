@@ -39,6 +39,9 @@ GATE_STATE_EVERY = 20
 WATCH_CHECK_MS = 5_000
 
 
+LET_GO = "the camera was let go before it was looked at"
+
+
 @dataclass(frozen=True, slots=True)
 class Looked:
     """What came of a look that somebody asked for."""
@@ -70,6 +73,7 @@ class Camera:
         self._reported_ready = False
         self._looks_ok = 0
         self._asked: list[asyncio.Future[Looked]] = []
+        self._is_over = False
         self._watched_until_boot_ms = 0
         self._check_boot_ms = 0
         self.ring = self._new_ring()
@@ -115,7 +119,8 @@ class Camera:
                     log.warning("lease ran out: no look until it is renewed")
                     await self._streams.rest()
         finally:
-            self._answer(self._take_asked(), Looked("the camera was let go before it was looked at"))
+            self._is_over = True
+            self._answer(self._take_asked(), Looked(LET_GO))
             await self._streams.close()
 
     def report_ready(self) -> None:
@@ -124,6 +129,14 @@ class Camera:
         start = self.start
         log.info("pipeline_ready", camera_id=start.camera_id, generation=start.generation)
         self._given.reports.add(Kinds.PIPELINE_READY, start.camera_id, start.generation)
+
+    def crashed(self) -> Start:
+        """Reports that its task crashed; the START by which it is begun anew, after a pause."""
+        self._back_off.failed(
+            Miss(Fault.CRASH, "the worker's task for the camera crashed; the worker's log says where")
+        )
+        update = {**self._back_off.carried(), "next_seq": self._headers.next_seq}
+        return self.start.model_copy(update=update)
 
     def hear(self, captured_at: int, detected: bool) -> None:
         """What the analyzer said about an earlier look."""
@@ -146,6 +159,8 @@ class Camera:
         """A look outside the grid, as soon as one under way is over. May be cancelled."""
         if self._params.do_not_process:
             return Looked("the camera is not to be processed, so it is not looked at")
+        if self._is_over:
+            return Looked(LET_GO)
         if self._back_off.is_locked_out:
             return Looked("the camera refused user or password; it is not tried again so soon, lest it lock them out")
         asked: asyncio.Future[Looked] = asyncio.get_running_loop().create_future()
@@ -181,7 +196,11 @@ class Camera:
             self._streams.watch(False)
         is_due = now_boot_ms >= self._due_boot_ms
         if asked or is_due or self._is_missed_by_watcher:
-            self._answer(asked, await self._guarded(self._look(is_asked=bool(asked))))
+            try:
+                self._answer(asked, await self._guarded(self._look(is_asked=bool(asked))))
+            finally:
+                # Cancelled in the middle of it: nobody is left waiting.
+                self._answer(asked, Looked(LET_GO))
             if is_due:
                 self._due_ms = self._next_due_ms()
             self._plan()
@@ -259,10 +278,16 @@ class Camera:
         except Exception:
             # One camera's trouble must not take the others down; it is counted against this worker.
             log.exception("look crashed")
-            miss = Miss(Fault.CRASH, "the look crashed; the worker's log says where")
-            self._back_off.failed(miss)
-            self._reported_ready = False
-            return Looked(miss.message)
+        miss = Miss(Fault.CRASH, "the look crashed; the worker's log says where")
+        now_boot_ms = self._clock.boot_ms()
+        if self._hold.covers(now_boot_ms):
+            try:
+                return await self._fail(miss, now_boot_ms)
+            except Exception:
+                log.exception("a look that crashed could not be kept either")
+        self._back_off.failed(miss)
+        self._reported_ready = False
+        return Looked(miss.message)
 
     async def _look(self, is_asked: bool) -> Looked:
         wanted = Wanted(self._holds, is_asked, is_asked, lambda: self._hold.is_covered)

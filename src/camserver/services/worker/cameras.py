@@ -166,8 +166,8 @@ class Cameras:
         camera = Camera(start, streams, hold, self._given)
         with bind_ids(camera_id=start.camera_id, generation=start.generation):
             running = asyncio.ensure_future(camera.run())
-        self._held[start.camera_id] = HeldCamera(hold, camera, running)
-        running.add_done_callback(self._report_crash)
+        held = self._held[start.camera_id] = HeldCamera(hold, camera, running)
+        running.add_done_callback(lambda task: self._ended(held, task))
 
     async def _release(self, held: HeldCamera, reason: str) -> None:
         camera_id, generation = held.hold.camera_id, held.hold.generation
@@ -193,10 +193,18 @@ class Cameras:
         learned = {} if gate_state is None else {"gate_state": gate_state}
         self._given.reports.add(Kinds.PIPELINE_STOPPED, camera_id, generation, left=left, reason=reason, **learned)
 
-    @staticmethod
-    def _report_crash(running: "asyncio.Task[None]") -> None:
-        if not running.cancelled() and (error := running.exception()) is not None:
-            log.error("camera task crashed; its lease runs out", exc_info=error)
+    def _ended(self, held: HeldCamera, running: "asyncio.Task[None]") -> None:
+        """A camera whose task crashed is begun anew, after the pause of a failure: its lease is renewed meanwhile."""
+        if running.cancelled() or (error := running.exception()) is None:
+            return
+        camera_id = held.hold.camera_id
+        log.error("camera task crashed", exc_info=error, camera_id=camera_id, generation=held.hold.generation)
+        if self._held.get(camera_id) is not held or held.releasing is not None:
+            return
+        # Should that go wrong as well, its lease runs out.
+        del self._held[camera_id]
+        start = _going_on(held.camera, held.camera.crashed())
+        self._begin(start, self._streams(start), held.hold)
 
 
 def _wanted(source: wire.Source, params: LookParams, addresses: AddressPolicy) -> SourceWanted:
