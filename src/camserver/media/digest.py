@@ -40,6 +40,10 @@ class Challenge:
         """Whether only the nonce is too old: the password was right."""
         return self.fields.get("stale", "").lower() == "true"
 
+    def is_new(self, before: "Challenge") -> bool:
+        """Whether it has another nonce, as cameras do whose nonces are good for a short time or once."""
+        return self.fields.get("nonce") != before.fields.get("nonce")
+
     def authorization(self, login: Login, method: str, uri: str) -> str:
         """The value of the Authorization header of one request."""
         if self.scheme == "basic":

@@ -17,6 +17,7 @@ from camserver.media.rtsp_ffmpeg import FfmpegPackets
 from camserver.media.rtsp_lean.messages import Unfit
 from camserver.media.rtsp_lean.reader import LeanPackets
 from camserver.media.video_picture import decode
+from camserver.services.simulator.messages import Request
 from camserver.services.simulator.rtp import Packer, interleave
 from tests.fakes.rtsp_script import SDP, Script, scripted
 from tests.media.rtsp_lean.test_units import PPS, SPS, annex_b, hevc_packets, key, other
@@ -93,6 +94,38 @@ async def test_digest(algorithm: str) -> None:
     script.asked.clear()
     assert (await miss_of(script)).fault is Fault.UNAUTHORIZED
     assert script.methods == ["OPTIONS", "DESCRIBE", "DESCRIBE"]  # a wrong password is tried once
+
+
+async def test_nonces_that_are_good_for_one_request() -> None:
+    """The camera only refuses: that the password is right was shown before."""
+    script = Script(
+        packets=video([key()]), login=(USER, PASSWORD, "MD5"), is_nonce_for_once=True, session="abc;timeout=2"
+    )
+    async with scripted(script) as url:
+        read = Read(lean(url), 2)
+        await until(lambda: script.methods.count("GET_PARAMETER") >= 4, "signs of life")
+        read.wanted = False
+        assert await read.end() is None
+    asked = [method for method in script.methods if method not in ("GET_PARAMETER", "TEARDOWN")]
+    assert asked == ["OPTIONS", "DESCRIBE", "DESCRIBE", "SETUP", "SETUP", "PLAY", "PLAY"]
+    # Each sign of life is repeated at once, with the new nonce, and then taken.
+    alive = [request for request in script.asked if request.method == "GET_PARAMETER"]
+    assert ["nonce-" in request.headers.get("authorization", "") for request in alive[:2]] == [True, True]
+    assert alive[0].headers["authorization"] != alive[1].headers["authorization"]
+
+
+class ChangingNonces(Script):
+    """A new one with every reply."""
+
+    def reply(self, request: Request) -> bytes:
+        self.nonce = f"nonce-{len(self.asked)}"
+        return Script.reply(self, request)
+
+
+async def test_a_wrong_password_is_tried_once_also_with_new_nonces() -> None:
+    script = ChangingNonces(login=(USER, "another", "MD5"))
+    assert (await miss_of(script)).fault is Fault.UNAUTHORIZED
+    assert script.methods == ["OPTIONS", "DESCRIBE", "DESCRIBE"]
 
 
 async def test_no_login_is_given_but_one_is_wanted() -> None:
