@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 
 from camserver.base.log import get_logger
-from camserver.media.nal_units import AVC_SEI, avc_type, recovery_point, split
+from camserver.media.nal_units import recovery_points, split
 from camserver.media.packets import Miss, Packet
 
 log = get_logger(__name__)
@@ -33,7 +33,7 @@ def whole_after(packet: Packet) -> int | None:
         return 0
     if not packet.is_recovery:
         return None
-    counts = [recovery_point(nal) for nal in split(packet.data) if avc_type(nal[0]) == AVC_SEI]
+    counts = recovery_points(packet.stream.codec, split(packet.data))
     return min(max(counts, default=0), RECOVERY_MAX)
 
 

@@ -56,6 +56,7 @@ class Units:
         self.done: deque[Unit] = deque()
         self.holes = 0
         self._picture_types = nal_units.HEVC_PICTURE if self._is_hevc else nal_units.AVC_PICTURE
+        self._sei_type = nal_units.HEVC_SEI if self._is_hevc else nal_units.AVC_SEI
         self._telling_types = nal_units.HEVC_TELLING if self._is_hevc else nal_units.AVC_TELLING
         self._more = _MORE_HEVC if self._is_hevc else _MORE_AVC
         # Where a packet says that it is a piece of a NAL unit.
@@ -239,7 +240,7 @@ class Units:
             if not self._heads and self._timestamp == self._marked_timestamp and self._trusts_marks:
                 self._doubt_marks(head, buffer, at)
             self._has_picture = True
-        if kind in self._telling_types and (head or kind != nal_units.AVC_SEI or not says_nothing(buffer, at, stop)):
+        if kind in self._telling_types and (head or kind != self._sei_type or not says_nothing(buffer, at, stop)):
             self._is_telling = True
         if self._in_pieces:
             self._is_damaged = True  # the one before has no end
@@ -272,18 +273,21 @@ class Units:
     def _finish(self) -> None:
         """The picture is complete, or as complete as it gets."""
         if self._has_picture:
-            damaged = self._is_damaged or self._in_pieces
-            if damaged:
+            if self._is_cut_short:
                 self._waits = True
             else:
                 self._give()
-        elif self._heads and self._timestamp is not None and not self._is_damaged and self._size_bytes < 65_536:
+        elif self._heads and self._timestamp is not None and not self._is_cut_short and self._size_bytes < 65_536:
             # Parameter sets with a time of their own: they stay in front of the next picture.
             return
         self._parts = []
         self._detached = self._size_bytes = 0
         self._heads = []
         self._has_picture = self._is_telling = self._is_damaged = self._in_pieces = False
+
+    @property
+    def _is_cut_short(self) -> bool:
+        return self._is_damaged or self._in_pieces
 
     def _give(self) -> None:
         data = b"".join(self._parts)
