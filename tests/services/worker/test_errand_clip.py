@@ -248,6 +248,16 @@ async def test_what_is_not_in_the_ring_any_more(stage: Staging) -> None:
     assert reason_of(await on.answer(long_ago, long_ago + 10_000)) == NoClip.NOT_CONNECTED
 
 
+async def test_video_that_does_not_fit_into_its_memory_is_told_apart(stage: Staging) -> None:
+    on = stage()
+    await on.connected(start_with())
+    ring = on.ring
+    ring._rings.max_bytes = 10
+    on.video.show()
+    await until(lambda: ring.is_too_large, "a picture that does not fit")
+    assert reason_of(await on.answer(on.clock.now_ms() - 1_000, on.clock.now_ms())) == NoClip.TOO_LARGE
+
+
 async def test_why_there_is_none_is_said_at_once(stage: Staging, moved: FollowingClock) -> None:
     """The clock stands still: nothing waits for the time that is asked for."""
     span = (moved.now_ms(), moved.now_ms() + 10_000)

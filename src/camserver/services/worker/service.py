@@ -205,6 +205,7 @@ async def _parts(identity: Identity, clock: ServerClock, settings: Settings, rea
                     "looks_given_up": counts.given_up,
                     "streams_waiting": cameras.doors.waiting,
                     "streams_waited_long": cameras.doors.long_waits,
+                    "ring_bytes": 0 if given.rings is None else given.rings.used_bytes,
                     "spool_looks": spool.looks,
                     "spool_bytes": spool.disk_bytes,
                     "spool_in_memory": spool.memory_looks,
