@@ -235,7 +235,7 @@ async def test_a_camera_that_is_let_go_meanwhile_has_none(stage: Staging) -> Non
     await on.connected(start_with())
     await on.play(1)
     asked = await on.ask_and_wait(on.clock.now_ms() - 1_000, on.clock.now_ms() + 1_000)
-    await on.cameras.lost(Held(camera_id="cam_1", generation=1), "moved")
+    on.cameras.lost(Held(camera_id="cam_1", generation=1), "moved")
     await on.clock.advance(2_000)
     assert reason_of(await asyncio.wait_for(asked, TIMEOUT_SEC)) == NoClip.MOVED
 
