@@ -24,6 +24,7 @@ from camserver.media.http_parts import first_picture
 from camserver.media.packets import Miss
 from camserver.media.rtsp_lean.reader import explain
 from camserver.media.shots import JpegShot
+from camserver.media.waiting_threads import PROBES
 
 PICTURE_MAX_BYTES = 15_000_000
 READ_TIMEOUT_SEC = 5.0
@@ -69,7 +70,7 @@ class HttpSource:
 
     async def grab(self) -> JpegShot | Miss:
         what = f"{self._shown} can't be opened"
-        place = await asyncio.to_thread(self._policy.resolve, self._host, self._port)
+        place = await self._policy.find(self._host, self._port)
         if isinstance(place, Miss):
             return place
         try:
@@ -78,7 +79,7 @@ class HttpSource:
             return self._untrusted("the camera shows another certificate than the pinned one", error.got.hex())
         except aiohttp.ClientConnectorCertificateError as error:
             reason = getattr(error.certificate_error, "verify_message", "") or "unknown reason"
-            sha256 = await asyncio.to_thread(self._look_at_certificate, place)
+            sha256 = await PROBES.run(self._look_at_certificate, place)
             return self._untrusted(f"the camera's certificate is not trusted: {reason}", sha256)
         except TimeoutError:
             return explain(TimeoutError(), what)
