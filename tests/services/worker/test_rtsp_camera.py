@@ -130,7 +130,7 @@ async def test_a_gate_s_state_comes_with_start_and_verdicts_reach_it(stage: Stag
     grid = (23, 40)
     noise = Noise(np.full(grid, 1, np.float32), np.full(grid, 1, np.float32), 500, 500)
     learned = Scene(noise, none_yet(grid)).to_bytes()
-    state = base64.b64encode(bytes([gating._VERSION]) + (0).to_bytes(4, "little") + learned).decode()
+    state = base64.b64encode(gating._HEAD.pack(gating._VERSION, 0, 0, 0, 0, 0) + learned).decode()
     stage.cameras = Cameras(replace(stage.given, gate=GatePolicy()), 4)
     await stage.start(rtsp(simulator, gate_state=state))
     await stage.until_look("ok")
