@@ -26,6 +26,13 @@ class Login:
     password: Secret
 
 
+def login_refused(status: int, login: Login | None) -> str:
+    """What a 401 or 403 means, for whoever reads it."""
+    if status == 401 and login is None:
+        return "the camera needs a user and password"
+    return "the camera refused user or password"
+
+
 @dataclass(slots=True)
 class Challenge:
     """One that can be answered, for as many requests as its nonce is good for."""

@@ -133,7 +133,7 @@ async def test_no_login_is_given_but_one_is_wanted() -> None:
     async with scripted(script) as url:
         miss = await Read(lean(url, login=False), 1).end()
     assert miss is not None
-    assert miss.fault is Fault.UNAUTHORIZED
+    assert (miss.fault, "needs a user and password" in miss.message) == (Fault.UNAUTHORIZED, True)
 
 
 async def test_a_login_of_an_unknown_kind() -> None:

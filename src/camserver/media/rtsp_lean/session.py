@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 
 from camserver.domain.leases import Fault
-from camserver.media.digest import SHA256_STRENGTH, Challenge, Login, challenges, strongest
+from camserver.media.digest import SHA256_STRENGTH, Challenge, Login, challenges, login_refused, strongest
 from camserver.media.packets import Miss
 from camserver.media.rtsp_lean.describe import Track, parse_description
 from camserver.media.rtsp_lean.messages import BrokenTalk, Reply, Unfit, request
@@ -269,7 +269,7 @@ class Session:
     def _explain(self, method: str, status: int) -> Miss:
         what = f"{self._shown} can't be opened"
         if status in (401, 403):
-            return Miss(Fault.UNAUTHORIZED, f"{what}: the camera refused user or password")
+            return Miss(Fault.UNAUTHORIZED, f"{what}: {login_refused(status, self._login)}")
         if status == 404:
             return Miss(Fault.NOT_FOUND, f"{what}: the camera has no such path")
         if status in (301, 302, 303, 305, 307, 308):
