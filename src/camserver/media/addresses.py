@@ -6,6 +6,7 @@ somewhere else a moment later. Nothing here connects to a camera.
 
 import ipaddress
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from camserver.base.addresses import Place, why_not
@@ -22,10 +23,12 @@ class AddressPolicy:
 
     allow_loopback: bool = False  # and this machine's other addresses: simulated cameras, a restreamer beside us
     own: frozenset[str] = frozenset()
+    also_own: Callable[[], frozenset[str]] = frozenset  # the same, as far as it is known by now
 
     def why_not(self, address: str) -> str | None:
         """Why no camera may be at an address; None when it may."""
-        return why_not(address, allow_loopback=self.allow_loopback, own=self.own, setting="[worker] allow_loopback")
+        own = self.own | self.also_own()
+        return why_not(address, allow_loopback=self.allow_loopback, own=own, setting="[worker] allow_loopback")
 
     async def find(self, host: str, port: int) -> Place | Miss:
         """The address to connect to, without blocking the loop. An address that is given as such waits for nobody."""

@@ -12,7 +12,6 @@ It reaches the server by socket and HTTP only; it never touches a database.
 import asyncio
 import ipaddress
 import re
-import socket
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -31,6 +30,7 @@ from camserver.config import Settings, worker_token
 from camserver.domain.workers import WorkerState
 from camserver.media.addresses import AddressPolicy
 from camserver.media.ring import Rings
+from camserver.media.waiting_threads import NAMES
 from camserver.services.worker.camera import LookCounts, Surroundings
 from camserver.services.worker.cameras import Cameras
 from camserver.services.worker.errand_clip import clip_handler
@@ -42,11 +42,13 @@ from camserver.services.worker.errand_probe import probe_handler
 from camserver.services.worker.errands import Errands, Handler
 from camserver.services.worker.intents import Intents
 from camserver.services.worker.link import READY_NAME, Hooks, Identity, Link, ServerClock
+from camserver.services.worker.own_addresses import OwnAddresses
 from camserver.services.worker.reports import Reports
-from camserver.services.worker.spool import Spool
+from camserver.services.worker.spool import FREE_FLOOR_BYTES, Spool
 from camserver.services.worker.states import States
 from camserver.services.worker.upload_client import UploadClient
 from camserver.services.worker.uploads import Uploader
+from camserver.services.worker.waiting import end
 from camserver.wire.worker import Kinds
 
 log = get_logger(__name__)
@@ -106,17 +108,6 @@ def identify(settings: Settings) -> Identity:
     )
 
 
-def address_policy(settings: Settings) -> AddressPolicy:
-    """Where cameras may be: not at the server's own addresses, as the name service has them."""
-    host = urlsplit(settings.worker.server_url).hostname or ""
-    own: set[str] = set()
-    try:
-        own = {str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
-    except (OSError, UnicodeError):
-        log.warning("the server's name is not known yet, so its addresses can't be refused to cameras", host=host)
-    return AddressPolicy(settings.worker.allow_loopback, frozenset(own))
-
-
 def _is_loopback(host: str) -> bool:
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -171,6 +162,8 @@ async def _parts(identity: Identity, clock: ServerClock, settings: Settings, rea
     counts = LookCounts()
     spool = Spool(settings.worker.spool_dir, settings.worker.spool_max_bytes)
     await spool.open()
+    own = OwnAddresses(settings.worker.server_url)
+    await NAMES.run(own.find)
     pictures = ThreadPoolExecutor(PICTURE_THREADS, thread_name_prefix="pictures")
     given = Surroundings(
         clock,
@@ -181,21 +174,25 @@ async def _parts(identity: Identity, clock: ServerClock, settings: Settings, rea
         settings.gate,
         settings.leases,
         counts,
-        await asyncio.to_thread(address_policy, settings),
+        AddressPolicy(settings.worker.allow_loopback, also_own=own),
         looks=settings.looks,
         rings=Rings(settings.worker.ring_max_bytes, settings.worker.ring_sec, clock.boot_ms),
     )
     cameras = Cameras(given, identity.slots)
     intents = Intents(cameras, spool, states, clock)
     registered = asyncio.Event()
+    finding = asyncio.ensure_future(asyncio.sleep(0))
     try:
         async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
             client = UploadClient(session, identity.server_url, identity.worker_id, identity.token)
             uploader = Uploader(spool, client, clock, reports, identity.boot_id, settings.worker.uploads_in_flight)
 
             def on_registered() -> None:
+                nonlocal finding
                 registered.set()
                 uploader.try_now()
+                if finding.done():
+                    finding = asyncio.ensure_future(NAMES.run(own.find))
 
             def metrics() -> Mapping[str, float]:
                 return {
@@ -220,13 +217,14 @@ async def _parts(identity: Identity, clock: ServerClock, settings: Settings, rea
                     "lease_renew_rtt_ms": link.renew_rtt_ms,
                 }
 
-            files = ErrandFiles(settings.worker.spool_dir / ERRANDS_FOLDER)
+            files = ErrandFiles(settings.worker.spool_dir / ERRANDS_FOLDER, free_floor_bytes=FREE_FLOOR_BYTES)
             errands = Errands(errand_handlers(cameras, clock, given), client, files, clock)
             hooks = Hooks(on_registered, metrics, lambda: report_drops(spool, reports), errands.take)
             link = Link(identity, session, clock, cameras, intents, states, reports, ready, hooks)
             try:
                 yield Parts(link, uploader, cameras, reports, states, errands, registered)
             finally:
+                await end(finding)
                 await errands.close()
                 await intents.close()
                 await cameras.close()
