@@ -2,6 +2,8 @@
 
 import asyncio
 import base64
+import re
+import socket
 import struct
 from collections.abc import Callable
 
@@ -234,6 +236,29 @@ async def test_packets_for_another_reader_that_could_not_log_in() -> None:
     assert (miss.fault, "kind 25" in miss.message) == (Fault.NO_VIDEO, True)
     with pytest.raises(Unfit):
         await miss_of(Script(packets=[ODD], login=(USER, PASSWORD, "MD5")))
+
+
+class OddOverUdp(Script):
+    """Sends the odd packet to the port that was asked for."""
+
+    port = 0
+
+    def reply(self, request: Request) -> bytes:
+        if asked := re.search(r"client_port=(\d+)", request.headers.get("transport", "")):
+            self.port = int(asked[1])
+        if request.method == "PLAY":
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+                sock.sendto(ODD, ("127.0.0.1", self.port))
+        return Script.reply(self, request)
+
+
+async def test_packets_for_another_reader_that_does_not_read_over_udp() -> None:
+    script = OddOverUdp(headers={"SETUP": {"Transport": "RTP/AVP;unicast;server_port=4000-4001"}})
+    async with scripted(script) as url:
+        source = LeanPackets(RtspAddress(url, None, HERE), TIMEOUT_SEC, TIMEOUT_SEC, lambda: 7, transport="udp")
+        miss = await Read(source, 1).end()
+    assert miss is not None
+    assert (miss.fault, "kind 25" in miss.message) == (Fault.NO_VIDEO, True)
 
 
 class Noted:

@@ -322,8 +322,9 @@ class Streams:
         stream.undecodable += 1
         if stream.undecodable < UNDECODABLE_MAX:
             return False
-        log.warning("video can't be decoded: its connection is begun anew", stream=stream.name)
-        stream.let_go()
+        if stream.is_open:
+            log.warning("video can't be decoded: its connection is begun anew", stream=stream.name)
+            stream.let_go()
         return True
 
     def _worked(self, stream: Stream) -> None:
