@@ -279,6 +279,18 @@ def test_a_failed_probe_as_json_is_whole_and_has_its_exit_code(api: Api) -> None
     assert said["probes"][0]["result"]["cause"] == "wrong_password"
 
 
+@pytest.mark.parametrize("cause", ["wrong_password", "needs_login", "no_route"])
+@pytest.mark.parametrize("command", ["probe", "test"])
+def test_what_is_wrong_with_the_whole_camera_is_not_tried_with_its_other_stream(
+    api: Api, command: str, cause: str
+) -> None:
+    api.answers["GET /api/cameras/yard"] = {"camera_id": "yard", "sub": {"url": "rtsp://h/2"}}
+    api.errand("/api/cameras/yard/probe", camera_id="yard", state="failed", result=BAD | {"cause": cause})
+    result = run(command, "yard")
+    assert result.exit_code == Exit.CHECK_FAILED
+    assert [path for path, _ in api.asked if path.startswith("POST")] == ["POST /api/cameras/yard/probe"]
+
+
 def test_a_camera_is_probed_with_both_streams(api: Api) -> None:
     api.answers["GET /api/cameras/yard"] = {"camera_id": "yard", "sub": {"url": "rtsp://h/2"}}
     api.errand("/api/cameras/yard/probe", camera_id="yard")

@@ -33,6 +33,8 @@ class Script:
     public: str = "OPTIONS, DESCRIBE, SETUP, PLAY, GET_PARAMETER"
     session: str = "abc;timeout=60"
     login: tuple[str, str, str] | None = None  # user, password, algorithm
+    nonce: str = "nonce"
+    is_nonce_for_once: bool = False  # the camera does not say so (stale), it only refuses
     before_play: bytes = b""  # sent in front of the reply to PLAY
     between: bytes = b""  # sent in front of every packet
     hangs_up: bool = False  # after the packets
@@ -53,15 +55,17 @@ class Script:
             return hashlib.new(algorithm.replace("-", "").lower(), text.encode()).hexdigest()
 
         secret = digest(f"{user}:realm:{password}")
-        expected = digest(f"{secret}:nonce:{digest(f'{request.method}:{request.url}')}")
+        expected = digest(f"{secret}:{self.nonce}:{digest(f'{request.method}:{request.url}')}")
         return given.get("response") == expected and given.get("username") == user
 
     def reply(self, request: Request) -> bytes:
         extra = self.headers.get(request.method, {})
         if request.method != "OPTIONS" and not self.may(request):
             algorithm = self.login[2] if self.login else ""
-            challenge = f'Digest realm="realm", nonce="nonce", algorithm={algorithm}'
+            challenge = f'Digest realm="realm", nonce="{self.nonce}", algorithm={algorithm}'
             return answer(request, 401, {"WWW-Authenticate": challenge, **extra})
+        if request.method != "OPTIONS" and self.is_nonce_for_once:
+            self.nonce = f"nonce-{len(self.asked)}"
         usual = {
             "OPTIONS": {"Public": self.public},
             "DESCRIBE": {"Content-Type": "application/sdp"},

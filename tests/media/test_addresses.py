@@ -1,4 +1,7 @@
+import asyncio
 import socket
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -6,6 +9,9 @@ import pytest
 from camserver.domain.leases import Fault
 from camserver.media.addresses import AddressPolicy, Place
 from camserver.media.packets import Miss
+from camserver.media.shots import JpegShot
+from camserver.media.sources import FileSource
+from tests.rig.polling import TIMEOUT_SEC, until
 
 STRICT = AddressPolicy()
 HERE = AddressPolicy(allow_loopback=True)
@@ -101,3 +107,32 @@ def test_one_refused_address_refuses_the_name(monkeypatch: pytest.MonkeyPatch) -
 def test_places_in_addresses() -> None:
     assert Place(socket.AF_INET, "192.0.2.7", 554).netloc == "192.0.2.7:554"
     assert Place(socket.AF_INET6, "2001:db8::7", 554).netloc == "[2001:db8::7]:554"
+
+
+async def test_an_address_waits_for_no_name_and_a_name_only_for_other_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    answering, asked = threading.Event(), []
+    resolve = socket.getaddrinfo
+
+    def hangs(host: str, *arguments: Any, **more: Any) -> Any:
+        if host.endswith(".example"):
+            asked.append(host)
+            answering.wait(TIMEOUT_SEC)
+            raise OSError("nobody there")
+        return resolve(host, *arguments, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", hangs)
+    # More than there are threads for anything.
+    waiting = [asyncio.ensure_future(STRICT.find(f"camera-{number}.example", 80)) for number in range(64)]
+    try:
+        await until(lambda: len(asked) > 0, "a name that is not answered")
+        assert await STRICT.find("192.0.2.7", 80) == Place(socket.AF_INET, "192.0.2.7", 80)
+        assert await STRICT.find("2001:db8::7", 80) == Place(socket.AF_INET6, "2001:db8::7", 80)
+        (tmp_path / "a.jpg").write_bytes(b"a picture")
+        shot = await asyncio.wait_for(FileSource(tmp_path / "a.jpg").grab(), TIMEOUT_SEC)
+        assert isinstance(shot, JpegShot)
+        await asyncio.wait_for(asyncio.to_thread(lambda: None), TIMEOUT_SEC)
+    finally:
+        answering.set()
+    assert {type(one) for one in await asyncio.gather(*waiting)} == {Miss}

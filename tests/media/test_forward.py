@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from av.video.frame import VideoFrame
 
@@ -10,7 +11,8 @@ from camserver.media.forward import ForwardDecoder, ForwardShot
 from camserver.media.keyframes import Keyframes
 from camserver.media.nal_units import kind_of_bytes
 from camserver.media.packets import Packet
-from tests.media.video import encoded, flat
+from camserver.media.video_picture import decode
+from tests.media.video import encoded, flat, refreshed
 
 
 def shades(first: int, count: int) -> list[Packet]:
@@ -99,3 +101,19 @@ async def test_intra_refresh_shows_whole_pictures_to_one_who_came_late() -> None
     picture = ForwardShot(got, ForwardDecoder()).decode(320).gray(320)
     assert abs(float(picture.mean()) - full_range(60 + 2 * 59)) < 3
     assert int(picture.max()) - int(picture.min()) < 10  # no stripe of it is old or gray
+
+
+async def test_h265_that_is_refreshed_piece_by_piece_is_seen_from_its_recovery_points() -> None:
+    made = refreshed(60)
+    kinds = [kind_of_bytes("hevc", one.data) for one in made]
+    assert [number for number, kind in enumerate(kinds) if kind.is_keyframe] == [0]
+    assert [number for number, kind in enumerate(kinds) if kind.is_recovery] == [20, 40]
+    looked = Keyframes(1000, lambda: made[-1].boot_ms)
+    looked.begin()
+    for one in made[5:]:  # too late for the only keyframe
+        looked.offer(one)
+    got = await looked.take()
+    assert isinstance(got, tuple)
+    assert (got[0], got[-1]) == (made[40], made[59])
+    picture = ForwardShot(got, ForwardDecoder()).decode(320).gray(320)
+    assert np.array_equal(picture, decode(made).gray(320))

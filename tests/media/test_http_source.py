@@ -36,7 +36,9 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @asynccontextmanager
-async def camera(answer: Answer, certificate: Certificate | None = None) -> AsyncIterator[str]:
+async def camera(
+    answer: Answer, certificate: Certificate | None = None, ciphers: str | None = None
+) -> AsyncIterator[str]:
     app = web.Application()
     app.router.add_get("/{path:.*}", answer)
     runner = web.AppRunner(app)
@@ -45,6 +47,9 @@ async def camera(answer: Answer, certificate: Certificate | None = None) -> Asyn
     if certificate is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate.path)
+        if ciphers is not None:
+            context.maximum_version = ssl.TLSVersion.TLSv1_2
+            context.set_ciphers(ciphers)
     with listening_socket() as sock:
         await web.SockSite(runner, sock, ssl_context=context).start()
         try:
@@ -265,6 +270,22 @@ async def test_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         for pin in (None, "0" * 64):
             answer = await miss(url, pin=pin)
             assert (answer.fault, answer.certificate_sha256) == (Fault.REFUSED, certificate.sha256)
+
+
+async def test_a_pinned_camera_may_be_as_old_as_its_ciphers(tmp_path: Path) -> None:
+    """As with RTSP; and what is not the pinned one gets nothing, however old."""
+    certificate = self_signed(tmp_path / "camera.pem", is_rsa=True)
+    asked: list[web.Request] = []
+
+    async def noted(request: web.Request) -> web.StreamResponse:
+        asked.append(request)
+        return await snapshot(request)
+
+    async with camera(noted, certificate, "AES128-SHA:@SECLEVEL=0") as url:
+        assert await grab(url, pin=certificate.sha256) == JpegShot(PICTURE)
+        assert len(asked) == 1
+        assert (await miss(url, pin="0" * 64)).fault is Fault.REFUSED
+        assert len(asked) == 1
 
 
 @pytest.mark.parametrize("url", ["ftp://host/", "http://", "http://a:b@host/", "http://host:99999/", "rtsp://host/"])

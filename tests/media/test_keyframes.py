@@ -4,7 +4,7 @@ import pytest
 
 from camserver.domain.leases import Fault
 from camserver.media import keyframes
-from camserver.media.keyframes import Keyframes
+from camserver.media.keyframes import Group, GroupMemory, Keyframes
 from camserver.media.packets import Miss, Packet
 from tests.media.video import packet, recovery_data
 from tests.rig.clock import settle
@@ -232,3 +232,19 @@ def test_packets_after_the_loop_is_gone_do_no_harm() -> None:
 def test_packets_are_as_small_as_they_can_be() -> None:
     assert not hasattr(packet(0), "__dict__")
     assert isinstance(packet(0), Packet)
+
+
+def test_the_groups_of_all_cameras_have_a_bound_together() -> None:
+    memory = GroupMemory(1_000)
+    first, second = (Group(packet(0, True, b"k" * 400), 0, memory) for _ in range(2))
+    assert [first.add(packet(number, data=b"x" * 300)) for number in range(3)] == [True, True, True]
+    assert memory.used_bytes == 900
+    assert not second.add(packet(1, data=b"x" * 300))
+    # Its keyframe stays, and what comes later does not follow on a hole.
+    assert len(second.packets) == 1
+    assert not second.add(packet(2, data=b"x"))
+    del first
+    assert memory.used_bytes == 0
+    third = Group(packet(0, True), 0, memory)
+    assert third.add(packet(1, data=b"x" * 300))
+    assert memory.used_bytes == 300

@@ -11,6 +11,8 @@ import pytest
 from camserver.base.errors import BadInput
 from camserver.media.mp4_clip import film
 from camserver.media.packets import Packet, Stream
+from camserver.media.video_picture import decode
+from tests.media.video import refreshed
 
 SIZE = (160, 96)
 FRAMES = 40
@@ -140,3 +142,17 @@ def test_nothing_is_no_film() -> None:
     broken = [replace(packet, data=b"\0\0\0\1nothing") for packet in recorded(tune="zerolatency")[:3]]
     with pytest.raises(BadInput, match="decoded"):
         film(broken)
+
+
+def test_intra_refresh_is_shown_from_the_first_whole_picture() -> None:
+    made = refreshed(60)
+    clip = film(made[20:])
+    assert (clip.codec, clip.begin_boot_ms, clip.end_boot_ms) == ("h264", made[39].boot_ms, made[59].boot_ms)
+    with av.open(io.BytesIO(clip.mp4)) as container:
+        shown = list(container.decode(video=0))
+    assert len(shown) == 21
+    assert [round((frame.time or 0) * 20) for frame in shown] == list(range(21))
+    whole = decode(made[:40]).gray(320)
+    assert abs(shown[0].to_ndarray(format="gray").astype(int) - whole).mean() < 6
+    with pytest.raises(BadInput):
+        film(made[20:30])

@@ -23,7 +23,7 @@ def test_a_unit_of_very_many_is_cut_short() -> None:
 def test_noise(noise: bytes, codec: str) -> None:
     kind_of_bytes(codec, noise)
     kind_of_bytes(codec, b"\0\0\1" + noise)
-    recovery_point(noise)
+    recovery_point(codec, noise)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,25 @@ def test_noise(noise: bytes, codec: str) -> None:
     ],
 )
 def test_recovery_points(sei: bytes, count: int) -> None:
-    assert recovery_point(sei) == count
+    assert recovery_point("h264", sei) == count
+
+
+@pytest.mark.parametrize(
+    ("sei", "count"),
+    [
+        (b"\x4e\x01\x06\x01\xd0\x80", 0),  # se(0) is 1
+        (b"\x4e\x01\x06\x01\x50\x80", 1),  # se(1) is 010
+        (b"\x4e\x01\x06\x01\x70\x80", 0),  # se(-1) is 011: whole before it
+        (b"\x4e\x01\x06\x02\x04\xd4\x80", 19),  # se(19) is 00000100110
+        (b"\x4e\x01\x05\x02ab\x06\x01\x50\x80", 1),  # after something else
+        (b"\x4e\x01\x05\x02ab\x80", -1),
+        (b"\x4e", -1),
+    ],
+)
+def test_recovery_points_of_hevc(sei: bytes, count: int) -> None:
+    assert recovery_point("hevc", sei) == count
+    kind = kind_of("hevc", [sei, b"\x02\x01\xd0"])
+    assert (kind.is_keyframe, kind.is_recovery) == (count == 0, count > 0)
 
 
 def test_kinds() -> None:

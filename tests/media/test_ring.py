@@ -77,6 +77,42 @@ def test_the_memory_is_shared() -> None:
     assert first.cut(0, 20_000)[0].is_keyframe
 
 
+def test_only_those_that_have_video_share_the_memory() -> None:
+    boot = Boot()
+    memory = rings(boot, seconds=60, max_bytes=20_000)
+    patrols = [memory.new() for _ in range(9)]
+    held = memory.new()
+    feed(held, boot, 0, 15_000)
+    assert memory.share_bytes == 20_000
+    assert times(held.cut(0, 15_000)) == (0, 14_900)
+    # One more has its share at once.
+    feed(patrols[0], boot, 15_000, 16_000)
+    assert memory.share_bytes == 10_000
+    assert held.size_bytes <= 10_000
+
+
+def test_a_group_that_does_not_fit_is_told_apart() -> None:
+    boot = Boot()
+    ring = rings(boot, seconds=60, max_bytes=2_500).new()
+    feed(ring, boot, 0, 2_000)
+    assert not ring.is_too_large
+    feed(ring, boot, 2_000, 6_000, keyframe_ms=4_000)
+    assert (ring.is_empty, ring.is_too_large) == (True, True)
+    feed(ring, boot, 6_000, 10_000)
+    assert not ring.is_too_large
+
+
+def test_without_keyframes_a_cut_begins_at_a_recovery_point() -> None:
+    boot = Boot()
+    ring = rings(boot).new()
+    for ms in range(0, 8_000, 100):
+        boot.ms = ms
+        ring.offer(packet(ms, is_recovery=ms % 1_000 == 0))
+    cut = ring.cut(3_500, 6_000)
+    assert times(cut) == (3_000, 6_000)
+    assert cut[0].is_recovery
+
+
 def test_one_camera_never_takes_all() -> None:
     assert rings(Boot(), max_bytes=10 * CAMERA_MAX_BYTES).share_bytes == CAMERA_MAX_BYTES
 

@@ -199,7 +199,7 @@ async def test_a_certificate_that_is_not_trusted(
     secured: str, certificate: Certificate, path: str, pin: str | None
 ) -> None:
     source = either(secured + path, pin)
-    source._suits_lean = path == "/h264"
+    source._ffmpeg_left = int(path == "/jpeg")
     answer = await miss(source)
     assert (answer.fault, answer.certificate_sha256) == (Fault.REFUSED, certificate.sha256)
     assert certificate.sha256 in answer.message
@@ -213,7 +213,7 @@ async def test_a_certificate_somebody_vouches_for(
     await read(either(secured + path), lambda packets: len(packets) > 2)
     # It is for this address and for no name.
     named = either((secured + path).replace("127.0.0.1", "localhost"))
-    named._suits_lean = path == "/h264"
+    named._ffmpeg_left = int(path == "/jpeg")
     assert (await miss(named)).fault is Fault.REFUSED
 
 

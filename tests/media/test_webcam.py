@@ -36,14 +36,33 @@ def failing(number: int) -> Any:
     return fails
 
 
-@pytest.mark.parametrize("url", ["webcam:///dev/video0", "webcam:///dev/video12"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "webcam:///dev/video0",
+        "webcam:///dev/video12",
+        "webcam:///dev/v4l/by-id/usb-046d_HD_Pro_Webcam_C920_1A2B-video-index0",
+        "webcam:///dev/v4l/by-path/pci-0000:00:14.0-usb-0:2:1.0-video-index0",
+    ],
+)
 def test_devices(url: str) -> None:
     assert device_of(url) == url.removeprefix("webcam://")
     open_source(SourceWanted("webcam", url))
 
 
 @pytest.mark.parametrize(
-    "url", ["webcam:0", "webcam:///dev/sda", "webcam:///dev/video0/../sda", "webcam://host/dev/video0", "/dev/video0"]
+    "url",
+    [
+        "webcam:0",
+        "webcam:///dev/sda",
+        "webcam:///dev/video0/../sda",
+        "webcam://host/dev/video0",
+        "/dev/video0",
+        "webcam:///dev/v4l/by-id/../../sda",
+        "webcam:///dev/v4l/by-id/..",
+        "webcam:///dev/v4l/by-id/",
+        "webcam:///dev/v4l/by-other/a",
+    ],
 )
 def test_what_is_no_device(url: str) -> None:
     with pytest.raises(BadInput):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 
@@ -17,9 +17,9 @@ class Certificate:
     sha256: str  # of the DER, in hex
 
 
-def self_signed(path: Path, host: str = "127.0.0.1") -> Certificate:
-    """As cameras make their own: nobody vouches for it."""
-    key = ec.generate_private_key(ec.SECP256R1())
+def self_signed(path: Path, host: str = "127.0.0.1", is_rsa: bool = False) -> Certificate:
+    """As cameras make their own: nobody vouches for it. Old ones have RSA."""
+    key = rsa.generate_private_key(65_537, 2048) if is_rsa else ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     begin = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
     made = (

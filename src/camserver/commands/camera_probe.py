@@ -19,10 +19,13 @@ from camserver.commands.camera_words import say, step_name
 from camserver.commands.picture_file import keep
 from camserver.commands.root import Chosen, json_option, pass_chosen
 from camserver.commands.shown import reader_language
+from camserver.domain.diagnosis import Cause
 
 if TYPE_CHECKING:
     from camserver.clients.local_server import LocalServer
 
+# What is wrong with one stream is wrong with the other; a wrong password is not tried twice.
+_OF_THE_CAMERA = frozenset({Cause.WRONG_PASSWORD.value, Cause.NEEDS_LOGIN.value, Cause.NO_ROUTE.value})
 _CODECS = {"h264": "H.264", "hevc": "H.265", "mjpeg": "MJPEG", "jpeg": "JPEG"}
 
 
@@ -113,7 +116,7 @@ async def _probe(server: "LocalServer", path: str, body: dict[str, Any]) -> list
 async def _probe_camera(
     server: "LocalServer", camera_id: str, seconds: float, renew: bool = False
 ) -> list[dict[str, Any]]:
-    """Each of its streams."""
+    """Each of its streams, as long as trying another one can tell more and does no harm."""
     camera = await server.camera(camera_id)
     probed: list[dict[str, Any]] = []
     for stream in ("main", "sub") if camera.get("sub") else ("main",):
@@ -121,6 +124,8 @@ async def _probe_camera(
         if renew:
             body["renew"] = True
         probed += await _probe(server, f"/api/cameras/{camera['camera_id']}/probe", body)
+        if (probed[-1].get("result") or {}).get("cause") in _OF_THE_CAMERA:
+            break
     return probed
 
 

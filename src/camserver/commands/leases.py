@@ -101,8 +101,8 @@ def _row(one: dict[str, Any]) -> tuple[str, ...]:
 def lease_reclaim(chosen: Chosen, camera_id: str, force: bool, as_json: bool) -> None:
     """Take a camera back from its worker.
 
-    It is given out anew. A worker that is connected is asked to stop first. From one that is away the camera is taken at once, without
-    waiting for its lease to run out; do that when you know that the worker is gone.
+    It is given out anew. A worker that is connected is asked to stop first. From one that is away the camera is taken
+    at once, without waiting for its lease to run out; do that when you know that the worker is gone.
 
     \b
     Examples:

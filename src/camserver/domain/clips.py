@@ -25,6 +25,7 @@ class NoClip(StrEnum):
     NO_VIDEO = "no_video"
     OFF = "off"
     NOT_CONNECTED = "not_connected"
+    TOO_LARGE = "too_large"
     NOT_HELD = "not_held"
     MOVED = "moved"
     BUSY = "busy"
@@ -39,6 +40,10 @@ _PHRASES: Mapping[NoClip, Phrase] = {
     NoClip.NOT_CONNECTED: Phrase(
         "そのときカメラに接続し続けていませんでした（クリップには短い間隔での撮影が必要です）",
         "The camera was not kept connected then (clips need looks every few seconds)",
+    ),
+    NoClip.TOO_LARGE: Phrase(
+        "動画がワーカーのメモリーに収まりませんでした（キーフレーム間隔を短く、または ring_max_bytes を大きく）",
+        "The video did not fit into the worker's memory (send keyframes more often, or raise ring_max_bytes)",
     ),
     NoClip.NOT_HELD: Phrase("そのとき見ているワーカーがありませんでした", "No worker looked at the camera then"),
     NoClip.MOVED: Phrase("カメラが別のワーカーに移りました", "The camera had moved to another worker"),

@@ -7,6 +7,7 @@ woken is the worker's. Workers do not know of each other's connections.
 """
 
 import ipaddress
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from dataclasses import dataclass
 from camserver.domain.looks import LookPolicy
 
 SUBNET_BITS = {4: 24, 6: 64}
+# The kernel's names go by the order of plugging in; the others stay with the device, or with the socket it is in.
+_WEBCAM = re.compile(r"/dev/video[0-9]{1,3}|/dev/v4l/by-(id|path)/[A-Za-z0-9][A-Za-z0-9._:+@-]{0,199}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +97,8 @@ def crowded(
         if traffic.open_streams.get(device, 0) >= streams_max.get(device, policy.device_streams_max)
     }
     return {device: count for device, count in missing.items() if count}
+
+
+def is_webcam(path: str) -> bool:
+    """Whether a path names a webcam of the machine, and nothing else that could be opened."""
+    return _WEBCAM.fullmatch(path) is not None

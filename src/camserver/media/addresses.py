@@ -4,12 +4,15 @@ The name is resolved once and the address that was checked is the one that is co
 somewhere else a moment later. Nothing here connects to a camera.
 """
 
+import ipaddress
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from camserver.base.addresses import Place, why_not
 from camserver.domain.leases import Fault
 from camserver.media.packets import Miss
+from camserver.media.waiting_threads import NAMES
 
 __all__ = ["AddressPolicy", "Place"]
 
@@ -20,10 +23,18 @@ class AddressPolicy:
 
     allow_loopback: bool = False  # and this machine's other addresses: simulated cameras, a restreamer beside us
     own: frozenset[str] = frozenset()
+    also_own: Callable[[], frozenset[str]] = frozenset  # the same, as far as it is known by now
 
     def why_not(self, address: str) -> str | None:
         """Why no camera may be at an address; None when it may."""
-        return why_not(address, allow_loopback=self.allow_loopback, own=self.own, setting="[worker] allow_loopback")
+        own = self.own | self.also_own()
+        return why_not(address, allow_loopback=self.allow_loopback, own=own, setting="[worker] allow_loopback")
+
+    async def find(self, host: str, port: int) -> Place | Miss:
+        """The address to connect to, without blocking the loop. An address that is given as such waits for nobody."""
+        if is_literal(host):
+            return self.resolve(host, port)
+        return await NAMES.run(self.resolve, host, port)
 
     def resolve(self, host: str, port: int) -> Place | Miss:
         """The address to connect to. Blocks on the name service."""
@@ -41,3 +52,12 @@ class AddressPolicy:
                         return Miss(Fault.REFUSED, f"{host} is at {address}, {reason}")
                     return Place(family, address, port)
         return Miss(Fault.NO_ROUTE, f"{host} has no address that can be reached")
+
+
+def is_literal(host: str) -> bool:
+    """Whether it is an address and no name."""
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True

@@ -26,6 +26,13 @@ class Login:
     password: Secret
 
 
+def login_refused(status: int, login: Login | None) -> str:
+    """What a 401 or 403 means, for whoever reads it."""
+    if status == 401 and login is None:
+        return "the camera needs a user and password"
+    return "the camera refused user or password"
+
+
 @dataclass(slots=True)
 class Challenge:
     """One that can be answered, for as many requests as its nonce is good for."""
@@ -39,6 +46,10 @@ class Challenge:
     def is_stale(self) -> bool:
         """Whether only the nonce is too old: the password was right."""
         return self.fields.get("stale", "").lower() == "true"
+
+    def is_new(self, before: "Challenge") -> bool:
+        """Whether it has another nonce, as cameras do whose nonces are good for a short time or once."""
+        return self.fields.get("nonce") != before.fields.get("nonce")
 
     def authorization(self, login: Login, method: str, uri: str) -> str:
         """The value of the Authorization header of one request."""

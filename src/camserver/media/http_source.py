@@ -19,11 +19,12 @@ from camserver.base.errors import BadInput
 from camserver.domain.leases import Fault
 from camserver.media import tls
 from camserver.media.addresses import AddressPolicy, Place
-from camserver.media.digest import Challenge, Login, strongest
+from camserver.media.digest import Challenge, Login, login_refused, strongest
 from camserver.media.http_parts import first_picture
 from camserver.media.packets import Miss
 from camserver.media.rtsp_lean.reader import explain
 from camserver.media.shots import JpegShot
+from camserver.media.waiting_threads import PROBES
 
 PICTURE_MAX_BYTES = 15_000_000
 READ_TIMEOUT_SEC = 5.0
@@ -66,10 +67,11 @@ class HttpSource:
         self._challenge: Challenge | None = None
         self._session: aiohttp.ClientSession | None = None
         self._place: Place | None = None
+        self._context: ssl.SSLContext | None = None
 
     async def grab(self) -> JpegShot | Miss:
         what = f"{self._shown} can't be opened"
-        place = await asyncio.to_thread(self._policy.resolve, self._host, self._port)
+        place = await self._policy.find(self._host, self._port)
         if isinstance(place, Miss):
             return place
         try:
@@ -78,7 +80,7 @@ class HttpSource:
             return self._untrusted("the camera shows another certificate than the pinned one", error.got.hex())
         except aiohttp.ClientConnectorCertificateError as error:
             reason = getattr(error.certificate_error, "verify_message", "") or "unknown reason"
-            sha256 = await asyncio.to_thread(self._look_at_certificate, place)
+            sha256 = await PROBES.run(self._look_at_certificate, place)
             return self._untrusted(f"the camera's certificate is not trusted: {reason}", sha256)
         except TimeoutError:
             return explain(TimeoutError(), what)
@@ -101,7 +103,9 @@ class HttpSource:
             await self.close()
             self._place = place
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(resolver=_Pinned(place), limit=2, use_dns_cache=False),
+                connector=aiohttp.TCPConnector(
+                    resolver=_Pinned(place), limit=2, use_dns_cache=False, ssl=self._fingerprint()
+                ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 # Small compressed answers can be huge ones: neither asked for nor unpacked.
                 headers={"Accept-Encoding": "identity", "User-Agent": "camserver"},
@@ -134,8 +138,15 @@ class HttpSource:
             return {}
         return {"Authorization": self._challenge.authorization(self._login, "GET", self._uri)}
 
-    def _ssl(self) -> ssl.SSLContext | aiohttp.Fingerprint | bool:
+    def _fingerprint(self) -> aiohttp.Fingerprint | bool:
+        """What is compared before anything is sent, whichever way the connection is secured."""
         return True if self._pin is None else aiohttp.Fingerprint(bytes.fromhex(self._pin))
+
+    def _ssl(self) -> ssl.SSLContext | bool:
+        """A pinned camera may be as old as its ciphers, as with RTSP."""
+        if self._pin is not None and self._context is None:
+            self._context = tls.context_for(self._pin)
+        return self._context or True
 
     async def _answer(self, response: aiohttp.ClientResponse) -> JpegShot | Miss:
         if response.status != 200:
@@ -161,7 +172,7 @@ class HttpSource:
         what = f"{self._shown} can't be opened"
         if status in (401, 403):
             self._challenge = None
-            return Miss(Fault.UNAUTHORIZED, f"{what}: the camera refused user or password")
+            return Miss(Fault.UNAUTHORIZED, f"{what}: {login_refused(status, self._login)}")
         if status in (404, 410):
             return Miss(Fault.NOT_FOUND, f"{what}: the camera has no such path")
         if 300 <= status < 400:

@@ -12,13 +12,15 @@ import threading
 from collections.abc import Callable
 
 from camserver.base.log import get_logger
-from camserver.media.nal_units import AVC_SEI, avc_type, recovery_point, split
+from camserver.media.nal_units import recovery_points, split
 from camserver.media.packets import Miss, Packet
 
 log = get_logger(__name__)
 
 # Some 15 s of a 4 Mbit/s camera; a group beyond it is left, and looks wait for the next keyframe.
 GROUP_MAX_BYTES = 8_000_000
+# The same over all cameras of the process: beyond it, looks at those whose groups grow wait for keyframes.
+GROUPS_MAX_BYTES = 512_000_000
 # Below this many intervals between keyframes a look rather waits for the next: decoding a group costs its length.
 FORWARD_FROM_INTERVALS = 1.5
 # A keyframe not older than this is new enough for somebody who wants the newest picture.
@@ -33,16 +35,41 @@ def whole_after(packet: Packet) -> int | None:
         return 0
     if not packet.is_recovery:
         return None
-    counts = [recovery_point(nal) for nal in split(packet.data) if avc_type(nal[0]) == AVC_SEI]
+    counts = recovery_points(packet.stream.codec, split(packet.data))
     return min(max(counts, default=0), RECOVERY_MAX)
+
+
+class GroupMemory:
+    """What the groups of all cameras may take together, beside their first packets."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.used_bytes = 0
+        self._lock = threading.RLock()
+
+    def take(self, size_bytes: int) -> bool:
+        with self._lock:
+            if self.used_bytes + size_bytes > self.max_bytes:
+                return False
+            self.used_bytes += size_bytes
+            return True
+
+    def give_back(self, size_bytes: int) -> None:
+        with self._lock:
+            self.used_bytes -= size_bytes
+
+
+GROUP_MEMORY = GroupMemory(GROUPS_MAX_BYTES)
 
 
 class Group:
     """Packets from a place where decoding may begin."""
 
-    def __init__(self, first: Packet, whole_after: int) -> None:
+    def __init__(self, first: Packet, whole_after: int, memory: GroupMemory = GROUP_MEMORY) -> None:
         self.packets = [first]
         self.size_bytes = len(first.data)
+        self._memory = memory
+        self._taken_bytes = 0
         self.whole_from = whole_after + 1  # so many packets show a picture
         self.taken = 0  # how many of them the last look saw
 
@@ -55,15 +82,25 @@ class Group:
         return self.whole_from == 1
 
     def add(self, packet: Packet) -> bool:
-        """False when it would grow too large; then it keeps only what is good without the rest."""
+        """False when it, or all of them, would grow too large; then it keeps only what is good without the rest."""
         self.size_bytes += len(packet.data)
-        if self.size_bytes > GROUP_MAX_BYTES:
-            # A group with a hole in it shows wrong pictures; its keyframe alone stays good.
+        if self.size_bytes > GROUP_MAX_BYTES or not self._memory.take(len(packet.data)):
+            # A group with a hole in it shows wrong pictures; its keyframe alone stays good, and nothing follows it.
+            self.size_bytes = GROUP_MAX_BYTES
             del self.packets[1:]
             self.taken = min(self.taken, 1)
+            self._give_back()
             return False
+        self._taken_bytes += len(packet.data)
         self.packets.append(packet)
         return True
+
+    def __del__(self) -> None:
+        self._give_back()
+
+    def _give_back(self) -> None:
+        self._memory.give_back(self._taken_bytes)
+        self._taken_bytes = 0
 
 
 class Keyframes:
@@ -211,7 +248,11 @@ class Keyframes:
             return True
         if not self._told_too_large:
             self._told_too_large = True
-            log.warning("groups of pictures are too large to be kept: looks wait for keyframes", max=GROUP_MAX_BYTES)
+            log.warning(
+                "groups of pictures are too large to be kept: looks wait for keyframes",
+                max=GROUP_MAX_BYTES,
+                used_by_all=GROUP_MEMORY.used_bytes,
+            )
         if group is self._group and not group.begins_with_keyframe:
             self._group = None
         return False

@@ -1,7 +1,8 @@
 """A short film out of packets: an MP4 file that browsers play, without encoding anew wherever that is allowed.
 
 Cameras' timestamps are not trusted: where they disagree with the times of arrival, those are used. A camera whose
-pictures are turned or masked has its clip encoded, because what was sent is not what may be seen (decision 9).
+pictures are turned or masked has its clip encoded, because what was sent is not what may be seen (decision 9); so has
+one that never sends a whole picture (intra refresh), because players begin with those.
 Work for a thread.
 """
 
@@ -16,6 +17,7 @@ from av.video.frame import VideoFrame
 
 from camserver.base.errors import BadInput
 from camserver.domain.polygons import Polygon
+from camserver.media.keyframes import whole_after
 from camserver.media.masks import blacken_frame
 from camserver.media.packets import Packet
 from camserver.media.video_picture import new_decoder, turned
@@ -41,18 +43,27 @@ class FilmedClip:
 
 
 def film(packets: Sequence[Packet], rotation: int = 0, masks: tuple[Polygon, ...] = ()) -> FilmedClip:
-    """The packets as a film; the first one is a keyframe and all are of one stream. BadInput when it can't be."""
+    """The packets as a film; decoding may begin with the first one and all are of one stream; else BadInput.
+
+    Where the first one is a recovery point, the film begins with the first picture that is whole.
+    """
     if not packets:
         raise BadInput("there is no video of that time")
     stream = packets[0].stream
     times = _times(packets)
-    if rotation or masks or stream.codec not in PLAYABLE:
-        codec, (mp4, (width, height)) = "h264", _encode(packets, times, rotation, masks)
+    hidden = whole_after(packets[0]) or 0
+    if hidden >= len(packets):
+        raise BadInput("the video of that time is too short: no picture of it is whole")
+    if rotation or masks or hidden or stream.codec not in PLAYABLE:
+        codec, (mp4, (width, height)) = (
+            "h264",
+            _encode(packets, sorted(times.pts)[hidden:], times.end, rotation, masks),
+        )
     else:
         codec, (mp4, (width, height)) = stream.codec, _copy(packets, times)
     if len(mp4) > CLIP_MAX_BYTES:
         raise BadInput(f"the clip would have {len(mp4)} bytes, more than {CLIP_MAX_BYTES}")
-    return FilmedClip(mp4, packets[0].boot_ms, packets[-1].boot_ms, codec, width, height)
+    return FilmedClip(mp4, packets[hidden].boot_ms, packets[-1].boot_ms, codec, width, height)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +149,11 @@ def _packet(packet: Packet, track: Any, times: _Times, number: int) -> "av.Packe
 
 
 def _encode(
-    packets: Sequence[Packet], times: _Times, rotation: int, masks: tuple[Polygon, ...]
+    packets: Sequence[Packet], shown: Sequence[int], end: int, rotation: int, masks: tuple[Polygon, ...]
 ) -> tuple[bytes, tuple[int, int]]:
+    """`shown`: when each picture is, in order, where the first of them may not be that of the first packet."""
     file = io.BytesIO()
-    order = iter(sorted(times.pts))
+    order = iter([tick - shown[0] for tick in shown])
     size = (0, 0)
     try:
         with av.open(file, "w", format="mp4", options=_moov_first(packets)) as out:
@@ -155,7 +167,7 @@ def _encode(
                     track.width, track.height, track.pix_fmt = *size, "yuv420p"
                     track.codec_context.time_base = _TICK
                     track.codec_context.thread_count = 1
-                frame.pts, frame.time_base = next(order, times.end), _TICK
+                frame.pts, frame.time_base = next(order, end - shown[0]), _TICK
                 out.mux(track.encode(frame))
             if track is None:
                 raise BadInput("the video of that time can't be decoded")

@@ -16,14 +16,15 @@ NALS_MAX = 64
 AVC_IDR, AVC_SEI, AVC_SPS, AVC_PPS, AVC_DELIMITER = 5, 6, 7, 8, 9
 AVC_PICTURE = frozenset(range(1, 6))
 AVC_SETS = frozenset({AVC_SPS, AVC_PPS})
+AVC_KEY = frozenset({AVC_IDR})
 # What says whether a unit is a keyframe or a recovery point, or holds parameter sets.
 AVC_TELLING = AVC_SETS | {AVC_IDR, AVC_SEI}
 # H.265 (ITU-T H.265 table 7-1)
-HEVC_VPS, HEVC_SPS, HEVC_PPS = 32, 33, 34
+HEVC_VPS, HEVC_SPS, HEVC_PPS, HEVC_SEI = 32, 33, 34, 39
 HEVC_PICTURE = frozenset(range(32))
 HEVC_KEY = frozenset(range(16, 22))
 HEVC_SETS = frozenset({HEVC_VPS, HEVC_SPS, HEVC_PPS})
-HEVC_TELLING = HEVC_SETS | HEVC_KEY
+HEVC_TELLING = HEVC_SETS | HEVC_KEY | {HEVC_SEI}
 RECOVERY_POINT = 6  # a kind of SEI
 
 
@@ -51,17 +52,14 @@ def hevc_type(nal_first: int) -> int:
 
 def kind_of(codec: str, nals: Sequence[bytes]) -> UnitKind:
     """What the unit of these NAL units (without start codes) is."""
-    if codec == "hevc":
-        types = [hevc_type(nal[0]) for nal in nals if nal]
-        has_picture = not HEVC_PICTURE.isdisjoint(types)
-        return UnitKind(not HEVC_KEY.isdisjoint(types), False, _sets(nals, types, HEVC_SETS), has_picture)
-    types = [avc_type(nal[0]) for nal in nals if nal]
-    sets = _sets(nals, types, AVC_SETS)
-    has_picture = not AVC_PICTURE.isdisjoint(types)
-    if AVC_IDR in types:
+    is_hevc = codec == "hevc"
+    type_of = hevc_type if is_hevc else avc_type
+    types = [type_of(nal[0]) for nal in nals if nal]
+    sets = _sets(nals, types, HEVC_SETS if is_hevc else AVC_SETS)
+    has_picture = not (HEVC_PICTURE if is_hevc else AVC_PICTURE).isdisjoint(types)
+    if not (HEVC_KEY if is_hevc else AVC_KEY).isdisjoint(types):
         return UnitKind(True, False, sets)
-    points = [recovery_point(nal) for nal in nals if nal and avc_type(nal[0]) == AVC_SEI]
-    pictures_left = min((left for left in points if left >= 0), default=-1)
+    pictures_left = min((left for left in recovery_points(codec, nals) if left >= 0), default=-1)
     # An open group begins with a whole picture that says so by a recovery point at once.
     return UnitKind(has_picture and pictures_left == 0, has_picture and pictures_left > 0, sets, has_picture)
 
@@ -92,16 +90,24 @@ def joined(nals: Iterable[bytes]) -> bytes:
     return b"".join(START_CODE + nal for nal in nals)
 
 
-def recovery_point(sei: bytes) -> int:
+def recovery_points(codec: str, nals: Iterable[bytes]) -> list[int]:
+    """What each SEI among these NAL units says about it."""
+    kind, type_of = (HEVC_SEI, hevc_type) if codec == "hevc" else (AVC_SEI, avc_type)
+    return [recovery_point(codec, nal) for nal in nals if nal and type_of(nal[0]) == kind]
+
+
+def recovery_point(codec: str, sei: bytes) -> int:
     """How many pictures after an SEI's picture all is new; -1 when it says nothing about that."""
     # Three bytes 0 0 3 stand for 0 0: the 3 keeps start codes out.
-    payload = sei[1:].replace(b"\x00\x00\x03", b"\x00\x00")
+    payload = sei[2 if codec == "hevc" else 1 :].replace(b"\x00\x00\x03", b"\x00\x00")
     at = 0
     while at + 2 <= len(payload):
         kind, at = _count(payload, at)
         size, at = _count(payload, at)
         if kind == RECOVERY_POINT and at < len(payload):
-            return _exp_golomb(payload[at : at + 8])
+            count = _exp_golomb(payload[at : at + 8])
+            # H.265 has a signed number there, 1, -1, 2, -2 …; what is new in pictures before it is new in it as well.
+            return count if codec != "hevc" or count < 0 else (count + 1) // 2 if count % 2 else 0
         at += size
         if payload[at : at + 1] == b"\x80":
             break

@@ -26,6 +26,7 @@ from camserver.media.rtsp import RtspPackets
 from camserver.media.rtsp_address import Login, RtspAddress
 from camserver.media.shots import JpegShot, Shot, VideoShot
 from camserver.media.sources import SourceWanted, open_source
+from camserver.media.waiting_threads import PROBES
 
 # How long a camera may take until its first keyframe, as for a look (decision 6).
 KEYFRAME_SEC = 25.0
@@ -110,7 +111,7 @@ def _place_facts(url: str) -> dict[str, str]:
 
 async def _rtsp(wanted: ProbeWanted, steps: Steps, facts: dict[str, str]) -> Probed:
     address = RtspAddress(wanted.url, wanted.login, wanted.addresses)
-    described = await asyncio.to_thread(_first_words, wanted, address, steps)
+    described = await PROBES.run(_first_words, wanted, address, steps)
     facts |= {"said": described.server, "transport": wanted.transport, "codec": described.codec}
     seen = await _watch(wanted, address)
     steps.taken += seen.steps
@@ -151,7 +152,7 @@ async def _watch(wanted: ProbeWanted, address: RtspAddress) -> "_Seen":
         seen.miss = packets.read(seen.take, lambda: not left.is_set() and seen.goes_on)
 
     try:
-        await asyncio.to_thread(read)
+        await PROBES.run(read)
     finally:
         left.set()
     return seen
@@ -253,7 +254,7 @@ class _Seen:
 async def _other(wanted: ProbeWanted, steps: Steps, facts: dict[str, str]) -> Probed:
     """Snapshots, MJPEG, webcams, files and the test source: one picture by the source that looks would use."""
     if wanted.kind == "http":
-        await asyncio.to_thread(_reach, wanted, steps)
+        await PROBES.run(_reach, wanted, steps)
     source = open_source(
         SourceWanted(
             wanted.kind,

@@ -1,8 +1,9 @@
 """The last seconds of a camera's video, compressed, in memory: what an event's clip is cut from.
 
 A `Ring` is a consumer of the camera's hub while its connection is held. It keeps whole groups of pictures, so that
-every cut begins with a keyframe, as many as its time and its share of the worker's memory allow. `Rings` is that
-memory: the more cameras there are, the less each of them keeps. Nothing here touches a disk.
+every cut begins where decoding may begin: with a keyframe, or where there are none (intra refresh) with a recovery
+point. It keeps as many as its time and its share of the worker's memory allow. `Rings` is that memory: the more
+cameras have video in it, the less each of them keeps. Nothing here touches a disk.
 """
 
 import threading
@@ -23,7 +24,7 @@ PRUNE_EVERY_MS = 1_000
 
 @dataclass(slots=True)
 class _Group:
-    """A keyframe and what follows until the next one."""
+    """A keyframe, or a recovery point, and what follows until the next one."""
 
     packets: list[Packet]
     size_bytes: int
@@ -51,8 +52,9 @@ class Rings:
 
     @property
     def share_bytes(self) -> int:
-        """What one ring may keep."""
-        return min(CAMERA_MAX_BYTES, self.max_bytes // max(len(self._rings), 1))
+        """What one ring may keep: cameras that are not held have one too, but nothing in it."""
+        filled = sum(not ring.is_empty for ring in tuple(self._rings))
+        return min(CAMERA_MAX_BYTES, self.max_bytes // max(filled, 1))
 
     @property
     def used_bytes(self) -> int:
@@ -63,12 +65,15 @@ class Rings:
 
         Every camera's keyframes ask for it, so with many cameras it is done now and then only.
         """
-        now_boot_ms = self.boot_ms()
-        if now_boot_ms - self._pruned_boot_ms < PRUNE_EVERY_MS:
-            return
-        self._pruned_boot_ms = now_boot_ms
+        if self.boot_ms() - self._pruned_boot_ms >= PRUNE_EVERY_MS:
+            self.prune_now()
+
+    def prune_now(self) -> None:
+        """The same at once: there is one more that wants its share."""
+        self._pruned_boot_ms = self.boot_ms()
+        share_bytes = self.share_bytes
         for ring in tuple(self._rings):
-            ring.prune()
+            ring.prune(share_bytes)
 
 
 class Ring:
@@ -83,6 +88,8 @@ class Ring:
         self._keep_ms = round(rings.seconds * 1000)
         self._share_bytes = 0  # as of the last time there was made room
         self.size_bytes = 0
+        # The last group of pictures was larger than all there is for this camera, so none of it was kept.
+        self.is_too_large = False
 
     @property
     def is_empty(self) -> bool:
@@ -94,8 +101,12 @@ class Ring:
         return self._rings.seconds
 
     def offer(self, packet: Packet) -> None:
+        begins = packet.is_keyframe or packet.is_recovery
+        was_empty = not self._groups
         with self._lock:
-            if packet.is_keyframe:
+            if begins:
+                if not self._is_broken:
+                    self.is_too_large = False
                 follows = not self._is_broken and self._groups[-1].packets[0].stream == packet.stream
                 self._groups.append(_Group([packet], len(packet.data), follows))
                 self._is_broken = False
@@ -106,8 +117,10 @@ class Ring:
                 self._groups[-1].size_bytes += len(packet.data)
             self.size_bytes += len(packet.data)
             if self.size_bytes > self._share_bytes or self._groups[0].end_boot_ms < packet.boot_ms - self._keep_ms:
-                self._make_room()
-        if packet.is_keyframe:
+                self._make_room(self._rings.share_bytes)
+        if was_empty and self._groups:
+            self._rings.prune_now()
+        elif begins:
             self._rings.prune()
 
     def ended(self, miss: Miss) -> None:
@@ -115,8 +128,8 @@ class Ring:
             self._is_broken = True
 
     def cut(self, from_boot_ms: int, to_boot_ms: int) -> tuple[Packet, ...]:
-        """The video of that time as far as it is there, from the keyframe before; of one piece, and if the time has
-        several, of the one that shows most of it."""
+        """The video of that time as far as it is there, from where decoding may begin before it; of one piece, and if
+        the time has several, of the one that shows most of it."""
         best: tuple[Packet, ...] = ()
         for piece in self._pieces():
             first = max((n for n, group in enumerate(piece) if group.packets[0].boot_ms <= from_boot_ms), default=0)
@@ -126,9 +139,9 @@ class Ring:
                 best = wanted
         return best
 
-    def prune(self) -> None:
+    def prune(self, share_bytes: int) -> None:
         with self._lock:
-            self._make_room()
+            self._make_room(share_bytes)
 
     def clear(self) -> None:
         with self._lock:
@@ -146,15 +159,16 @@ class Ring:
                 pieces[-1].append(group)
         return pieces
 
-    def _make_room(self) -> None:
+    def _make_room(self, share_bytes: int) -> None:
         oldest_boot_ms = self._rings.boot_ms() - self._keep_ms
         while self._groups and self._groups[0].end_boot_ms < oldest_boot_ms:
             self._drop_oldest()
-        self._share_bytes = share_bytes = self._rings.share_bytes
+        self._share_bytes = share_bytes
         while self._groups and self.size_bytes > share_bytes:
             if not self._is_small:
                 log.warning("the ring buffer is full: clips of this camera are shorter", max_bytes=share_bytes)
                 self._is_small = True
+            self.is_too_large = len(self._groups) == 1
             self._drop_oldest()
 
     def _drop_oldest(self) -> None:

@@ -111,16 +111,17 @@ class FfmpegPackets:
 
 
 def judged(packet: Packet) -> Packet:
-    """The packet as it is: FFmpeg calls also that a keyframe from which decoding only begins (intra refresh)."""
+    """The packet as it is. With intra refresh FFmpeg calls also that a keyframe from which decoding only begins, of
+    H.264; of H.265 it does not say where that is."""
     stream = packet.stream
-    if not packet.is_keyframe or stream.codec not in ("h264", "hevc"):
+    if stream.codec != "hevc" and not (packet.is_keyframe and stream.codec == "h264"):
         return packet
     kind = nal_units.kind_of_bytes(stream.codec, packet.data)
     if kind.sets and kind.sets != stream.extradata:
         # In the video itself they are newer than in the camera's description: another size, perhaps.
         stream = Stream(stream.codec, kind.sets, stream.time_base)
     # It also takes parameter sets alone for one.
-    is_keyframe = kind.has_picture and (kind.is_keyframe or not kind.is_recovery)
+    is_keyframe = kind.has_picture and (kind.is_keyframe or (packet.is_keyframe and not kind.is_recovery))
     return Packet(stream, packet.pts, packet.dts, is_keyframe, packet.data, packet.boot_ms, kind.is_recovery)
 
 

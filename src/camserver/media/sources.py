@@ -29,6 +29,7 @@ from camserver.media.rtsp_address import Login, RtspAddress
 from camserver.media.rtsp_source import RtspSource
 from camserver.media.shots import JpegShot, Shot
 from camserver.media.tls import clean_pin
+from camserver.media.waiting_threads import FILES
 from camserver.media.webcam import WebcamPackets, device_of
 
 PICTURE_MAX_BYTES = 15_000_000
@@ -152,7 +153,7 @@ class FileSource:
     async def grab(self) -> JpegShot | Miss:
         if self._reading is not None:
             await asyncio.wait({self._reading})
-        self._reading = asyncio.get_running_loop().run_in_executor(None, self._read, self._turn)
+        self._reading = asyncio.ensure_future(FILES.run(self._read, self._turn))
         answer = await asyncio.shield(self._reading)
         self._turn += 1
         return answer

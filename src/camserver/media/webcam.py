@@ -5,7 +5,6 @@ for first, because plain ones are large; whoever has none gives plain ones.
 """
 
 import errno
-import re
 import threading
 from collections.abc import Callable
 from fractions import Fraction
@@ -18,13 +17,13 @@ from av.container import InputContainer
 
 from camserver.base.errors import BadInput
 from camserver.base.log import get_logger
+from camserver.domain.devices import is_webcam
 from camserver.domain.leases import Fault
 from camserver.media.packets import Miss, Packet, RawShape, Stream
 from camserver.media.rtsp_ffmpeg import PACKET_MAX_BYTES, judged
 
 log = get_logger(__name__)
 
-_DEVICE = re.compile(r"/dev/video\d{1,3}")
 # The largest size that most have; a device that has not takes the nearest.
 SIZE = "1920x1080"
 FORMATS = ("mjpeg", "")  # the second: whatever it gives
@@ -37,8 +36,8 @@ _opening = threading.Lock()
 def device_of(url: str) -> str:
     """The device of webcam:///dev/video0; other files are none. BadInput when it is none."""
     parts = urlsplit(url)
-    if parts.scheme != "webcam" or parts.netloc or parts.query or not _DEVICE.fullmatch(parts.path):
-        raise BadInput("a webcam's address is of the form webcam:///dev/video0")
+    if parts.scheme != "webcam" or parts.netloc or parts.query or not is_webcam(parts.path):
+        raise BadInput("a webcam's address is of the form webcam:///dev/video0 or webcam:///dev/v4l/by-id/…")
     return parts.path
 
 

@@ -60,13 +60,13 @@ def gstreamer_camera(clip: Clip, fps: int, user: str, password: str, folder: Pat
 
 
 @contextmanager
-def faulty_camera(clip: Clip, fps: int, user: str, password: str, folder: Path) -> Iterator[FaultyCamera]:
-    """A camera that plays the clip for ever, until it is told otherwise."""
+def faulty_camera(clip: Clip, fps: int, user: str, password: str, folder: Path, *how: str) -> Iterator[FaultyCamera]:
+    """A camera that plays the clip for ever, until it is told otherwise; server.py says how it may."""
     _require()
     folder.mkdir(exist_ok=True)
     units = folder / "units"
     _write_units(clip, units)
-    command = [PYTHON, str(Path(__file__).with_name("server.py")), str(units), str(fps), user, password]
+    command = [PYTHON, str(Path(__file__).with_name("server.py")), str(units), str(fps), user, password, *how]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         try:
             yield FaultyCamera(server, folder)

@@ -1,6 +1,8 @@
 """An RTSP camera made of GStreamer's own server. Run by the system's Python; imports nothing of camserver.
 
-    python3 server.py UNITS FPS USER PASSWORD
+    python3 server.py UNITS FPS USER PASSWORD [described]
+
+With "described" only the description holds parameter sets and never the video, as some cameras have it.
 
 UNITS is a file of H.264 access units (Annex B), each after its length in 4 bytes. They are pushed again and again
 with growing timestamps. Prints the port it listens on, then serves /cam until its input ends. Each line of its input
@@ -30,6 +32,8 @@ PIPELINE = (
     "( appsrc name=src is-live=true format=time caps=video/x-h264,stream-format=byte-stream,alignment=au "
     "! h264parse ! rtph264pay name=pay0 pt=96 )"
 )
+DESCRIBED = "( appsrc name=src is-live=true format=time ! rtph264pay name=pay0 pt=96 config-interval=0 )"
+SETS = (7, 8)
 
 
 def read_units(path: str) -> list[bytes]:
@@ -43,13 +47,34 @@ def read_units(path: str) -> list[bytes]:
     return units
 
 
+def nals_of(unit: bytes) -> list[bytes]:
+    return [nal for nal in unit.replace(b"\0\0\0\1", b"\0\0\1").split(b"\0\0\1") if nal]
+
+
+def described(units: list[bytes]) -> tuple[str, list[bytes]]:
+    """The film with its parameter sets apart: caps that hold them, and each unit's NAL units after their sizes."""
+    nals = [nals_of(unit) for unit in units]
+    sps, pps = (next(nal for unit in nals for nal in unit if nal[0] & 31 == kind) for kind in SETS)
+    head = b"\1" + sps[1:4] + b"\xff\xe1" + struct.pack("!H", len(sps)) + sps
+    sets = (head + b"\1" + struct.pack("!H", len(pps)) + pps).hex()
+    bare = [b"".join(struct.pack("!I", len(nal)) + nal for nal in unit if nal[0] & 31 not in SETS) for unit in nals]
+    return f"video/x-h264,stream-format=avc,alignment=au,codec_data=(buffer){sets}", bare
+
+
 class Film:
     """What is shown, and how it fails; the same for all who watch."""
 
-    def __init__(self, units: list[bytes]) -> None:
-        self.units = units
+    def __init__(self, units: list[bytes], is_described: bool) -> None:
+        self.is_described = is_described
+        self.caps = ""
+        self.show(units)
         self.is_stalled = False
         self.slow_sec = 0.0
+
+    def show(self, units: list[bytes]) -> None:
+        self.units = units
+        if self.is_described:
+            self.caps, self.units = described(units)
 
 
 class Pusher:
@@ -59,6 +84,7 @@ class Pusher:
         self.film = film
         self.step = Gst.SECOND // fps
         self.number = 0
+        self.caps = ""
         self.source = media.get_element().get_child_by_name("src")
         self.timer = GLib.timeout_add(1000 // fps, self.push)
         media.connect("unprepared", self.stop)
@@ -67,6 +93,9 @@ class Pusher:
         units = self.film.units
         if self.film.is_stalled:
             return True
+        if self.film.caps != self.caps:
+            self.caps = self.film.caps
+            self.source.set_property("caps", Gst.Caps.from_string(self.caps))
         buffer = Gst.Buffer.new_wrapped(units[self.number % len(units)])
         buffer.pts = buffer.dts = self.number * self.step
         buffer.duration = self.step
@@ -121,7 +150,7 @@ class Faults:
             case ["slow", sec]:
                 self.film.slow_sec = float(sec)
             case ["show", path]:
-                self.film.units = read_units(path)
+                self.film.show(read_units(path))
             case _:
                 raise ValueError(words)
         print("ok", flush=True)
@@ -137,13 +166,13 @@ class Faults:
 def main() -> None:
     path, fps, user, password = sys.argv[1:5]
     Gst.init(None)
-    film = Film(read_units(path))
+    film = Film(read_units(path), "described" in sys.argv[5:])
     server = GstRtspServer.RTSPServer()
     server.set_address("127.0.0.1")
     server.set_service("0")
     server.set_auth(only_for(user, password))
     factory = GstRtspServer.RTSPMediaFactory()
-    factory.set_launch(PIPELINE)
+    factory.set_launch(DESCRIBED if film.is_described else PIPELINE)
     factory.set_shared(True)
     factory.add_role_from_structure(
         Gst.Structure.from_string("viewer,media.factory.access=(bool)true,media.factory.construct=(bool)true")[0]

@@ -2,18 +2,24 @@
 
 import asyncio
 import base64
+import re
+import socket
+import struct
+from collections.abc import Callable
 
 import pytest
 
 from camserver.base.secrets import Secret
 from camserver.domain.leases import Fault
 from camserver.media.addresses import AddressPolicy
-from camserver.media.packets import Miss, Packet
+from camserver.media.packets import Miss, Packet, PacketSource
+from camserver.media.rtsp import RtspPackets
 from camserver.media.rtsp_address import Login, RtspAddress
 from camserver.media.rtsp_ffmpeg import FfmpegPackets
 from camserver.media.rtsp_lean.messages import Unfit
 from camserver.media.rtsp_lean.reader import LeanPackets
 from camserver.media.video_picture import decode
+from camserver.services.simulator.messages import Request
 from camserver.services.simulator.rtp import Packer, interleave
 from tests.fakes.rtsp_script import SDP, Script, scripted
 from tests.media.rtsp_lean.test_units import PPS, SPS, annex_b, hevc_packets, key, other
@@ -35,7 +41,7 @@ def lean(
 class Read:
     """A reading in a thread of its own, until there are so many packets."""
 
-    def __init__(self, source: LeanPackets, count: int) -> None:
+    def __init__(self, source: PacketSource, count: int) -> None:
         self.packets: list[Packet] = []
         self.wanted = True
         self._count = count
@@ -92,12 +98,44 @@ async def test_digest(algorithm: str) -> None:
     assert script.methods == ["OPTIONS", "DESCRIBE", "DESCRIBE"]  # a wrong password is tried once
 
 
+async def test_nonces_that_are_good_for_one_request() -> None:
+    """The camera only refuses: that the password is right was shown before."""
+    script = Script(
+        packets=video([key()]), login=(USER, PASSWORD, "MD5"), is_nonce_for_once=True, session="abc;timeout=2"
+    )
+    async with scripted(script) as url:
+        read = Read(lean(url), 2)
+        await until(lambda: script.methods.count("GET_PARAMETER") >= 4, "signs of life")
+        read.wanted = False
+        assert await read.end() is None
+    asked = [method for method in script.methods if method not in ("GET_PARAMETER", "TEARDOWN")]
+    assert asked == ["OPTIONS", "DESCRIBE", "DESCRIBE", "SETUP", "SETUP", "PLAY", "PLAY"]
+    # Each sign of life is repeated at once, with the new nonce, and then taken.
+    alive = [request for request in script.asked if request.method == "GET_PARAMETER"]
+    assert ["nonce-" in request.headers.get("authorization", "") for request in alive[:2]] == [True, True]
+    assert alive[0].headers["authorization"] != alive[1].headers["authorization"]
+
+
+class ChangingNonces(Script):
+    """A new one with every reply."""
+
+    def reply(self, request: Request) -> bytes:
+        self.nonce = f"nonce-{len(self.asked)}"
+        return Script.reply(self, request)
+
+
+async def test_a_wrong_password_is_tried_once_also_with_new_nonces() -> None:
+    script = ChangingNonces(login=(USER, "another", "MD5"))
+    assert (await miss_of(script)).fault is Fault.UNAUTHORIZED
+    assert script.methods == ["OPTIONS", "DESCRIBE", "DESCRIBE"]
+
+
 async def test_no_login_is_given_but_one_is_wanted() -> None:
     script = Script(login=(USER, PASSWORD, "MD5"))
     async with scripted(script) as url:
         miss = await Read(lean(url, login=False), 1).end()
     assert miss is not None
-    assert miss.fault is Fault.UNAUTHORIZED
+    assert (miss.fault, "needs a user and password" in miss.message) == (Fault.UNAUTHORIZED, True)
 
 
 async def test_a_login_of_an_unknown_kind() -> None:
@@ -188,6 +226,65 @@ async def test_another_codec_with_a_login_that_no_other_reader_knows() -> None:
     assert (miss.fault, "SHA-256" in miss.message) == (Fault.NO_VIDEO, True)
     with pytest.raises(Unfit):
         await miss_of(Script(sdp=jpeg, login=(USER, PASSWORD, "MD5")))
+
+
+ODD = struct.pack("!BBHII", 0x80, 96, 1, 0, 7) + bytes([25, 0, 0, 0])
+
+
+async def test_packets_for_another_reader_that_could_not_log_in() -> None:
+    miss = await miss_of(Script(packets=[ODD], login=(USER, PASSWORD, "SHA-256")))
+    assert (miss.fault, "kind 25" in miss.message) == (Fault.NO_VIDEO, True)
+    with pytest.raises(Unfit):
+        await miss_of(Script(packets=[ODD], login=(USER, PASSWORD, "MD5")))
+
+
+class OddOverUdp(Script):
+    """Sends the odd packet to the port that was asked for."""
+
+    port = 0
+
+    def reply(self, request: Request) -> bytes:
+        if asked := re.search(r"client_port=(\d+)", request.headers.get("transport", "")):
+            self.port = int(asked[1])
+        if request.method == "PLAY":
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+                sock.sendto(ODD, ("127.0.0.1", self.port))
+        return Script.reply(self, request)
+
+
+async def test_packets_for_another_reader_that_does_not_read_over_udp() -> None:
+    script = OddOverUdp(headers={"SETUP": {"Transport": "RTP/AVP;unicast;server_port=4000-4001"}})
+    async with scripted(script) as url:
+        source = LeanPackets(RtspAddress(url, None, HERE), TIMEOUT_SEC, TIMEOUT_SEC, lambda: 7, transport="udp")
+        miss = await Read(source, 1).end()
+    assert miss is not None
+    assert (miss.fault, "kind 25" in miss.message) == (Fault.NO_VIDEO, True)
+
+
+class Noted:
+    """A reader that only notes that it was asked."""
+
+    def __init__(self, asked: list[str]) -> None:
+        self._asked = asked
+
+    def read(self, sink: Callable[[Packet], None], wanted: Callable[[], bool]) -> Miss | None:
+        self._asked.append("ffmpeg")
+        return None
+
+
+async def test_one_odd_connection_is_not_ffmpeg_s_for_ever() -> None:
+    script, asked = Script(packets=[ODD]), list[str]()
+    async with scripted(script) as url:
+        source = RtspPackets(RtspAddress(url, None, HERE), TIMEOUT_SEC, lambda: 7)
+        source._ffmpeg = Noted(asked)  # type: ignore[assignment]
+        for _ in range(7):
+            await asyncio.to_thread(source.read, lambda packet: None, always)
+        # Asked again at the second, the fourth and then the eighth: ever more rarely while it does not suit.
+        assert (len(asked), script.connections) == (7, 3)
+        script.packets = video([key()])
+        read = Read(source, 1)
+        assert await read.end() is None
+        assert (len(read.packets), len(asked)) == (1, 7)
 
 
 @pytest.mark.parametrize("sdp", [b"", b"v=0\n", b"m=audio 0 RTP/AVP 0\n", b"m=video\n", b"\xff\xfe" * 100])

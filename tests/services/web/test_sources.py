@@ -19,6 +19,8 @@ from camserver.wire.api import SourceAsked
         ({"url": "http://u@h/x.jpg"}, "http", "http://h/x.jpg", "u", ""),
         ({"url": "https://[fd00::1]:81/x", "user": "u", "password": "p"}, "http", "https://[fd00::1]:81/x", "u", "p"),
         ({"type": "file", "url": "file:///srv/a.jpg"}, "file", "file:///srv/a.jpg", None, None),
+        ({"url": "webcam:///dev/v4l/by-id/usb-C920-video-index0"}, "webcam",
+         "webcam:/dev/v4l/by-id/usb-C920-video-index0", None, None),
         ({"url": "test://moving?period=10"}, "test", "test://moving?period=10", None, None),
     ],
 )  # fmt: skip
@@ -47,6 +49,8 @@ def test_credentials_are_taken_out_of_the_address(
         ({"url": "rtsp://[h/1"}, "url_form"),
         ({"url": "file://host/x"}, "url_form"),
         ({"url": "file:///srv/../etc/shadow"}, "url_form"),
+        ({"url": "webcam:///dev/sda"}, "url_form"),
+        ({"url": "webcam:///dev/v4l/by-id/../../sda"}, "url_form"),
         ({"type": "rtsp", "url": "http://h/x"}, "url_type"),
         ({"url": "rtsp://u:p@h/1", "password": "p"}, "url_two_credentials"),
     ],

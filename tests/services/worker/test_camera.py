@@ -16,7 +16,7 @@ from camserver.services.worker.spool import Spool
 from camserver.services.worker.waiting import end
 from camserver.wire.looks import LookUpload
 from camserver.wire.worker import Start, parse_fault
-from tests.rig.polling import until
+from tests.rig.polling import TIMEOUT_SEC, until
 from tests.services.worker.build import (
     FollowingClock,
     ToldSource,
@@ -327,6 +327,35 @@ async def test_crash_beyond_the_source_ends_no_camera(stage: Staging, monkeypatc
     await on.clock.advance(5000)
     await on.looked(1)
     assert on.kinds() == ["camera_fault", "pipeline_ready"]
+
+
+async def test_a_look_that_crashed_leaves_a_frame(stage: Staging, monkeypatch: pytest.MonkeyPatch) -> None:
+    on = stage(start_message(interval_sec=60))
+
+    async def broken(*_: object) -> None:
+        raise ZeroDivisionError("nobody thought of that")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(on.camera._darkroom, "develop", broken)
+        on.begin()
+        await on.looked(1)
+    assert await on.statuses() == [("error", "crash")]
+    assert on.kinds() == ["camera_fault"]
+
+
+async def test_whoever_asked_is_told_when_the_camera_is_let_go_in_the_middle_of_the_look(stage: Staging) -> None:
+    on = stage(start_message(interval_sec=3600))
+    on.begin()
+    await on.looked(1)
+    on.source.going_on.clear()
+    asking = asyncio.ensure_future(on.camera.look_now())
+    await until(lambda: len(on.source.asked_at) == 2, "the look under way")
+    assert on.task is not None
+    await end(on.task)
+    looked = await asyncio.wait_for(asking, TIMEOUT_SEC)
+    assert (looked.jpeg, "let go" in looked.message) == (b"", True)
+    # And nobody waits for one that is over.
+    assert await asyncio.wait_for(on.camera.look_now(), TIMEOUT_SEC) == looked
 
 
 async def test_five_failures_report_the_error_once_and_recovery_reports_ready(stage: Staging) -> None:

@@ -165,3 +165,37 @@ async def test_without_its_main_stream_a_camera_keeps_the_small_picture_and_says
     assert (looks[0].header.full_w, looks[0].header.full_h) == (320, 180)
     assert on.kinds().count("stream_fault") == 1
     assert on.camera.is_going
+
+
+async def test_video_that_can_t_be_decoded_is_connected_anew(stage: Staging) -> None:
+    on = stage(1)
+    on.main.show()
+    await on.looked(1)
+    for count in (2, 3):
+        on.main.garble()
+        await on.clock.advance(2000)
+        await on.looked(count)
+    await on.main.closed()
+    await on.clock.advance(4000)
+    await on.main.connected(2)
+    on.main.show(110)
+    await on.looked(4)
+    assert [(one.status, one.error_code) for one in await on.headers()] == [
+        ("ok", None),
+        ("error", "no_video"),
+        ("error", "no_video"),
+        ("ok", None),
+    ]
+
+
+async def test_a_sub_stream_that_can_t_be_decoded_fails_no_look(stage: Staging) -> None:
+    on = stage(1, sub_url="test://sub")
+    assert on.sub is not None
+    for count in (1, 2, 3):
+        on.sub.garble()
+        on.main.show(100 + count)
+        await on.looked(count)
+        await on.clock.advance(1000)
+    assert {(one.status, one.full_w) for one in await on.headers()} == {("ok", 640)}
+    assert on.kinds().count("stream_fault") == 1
+    assert on.camera.is_going

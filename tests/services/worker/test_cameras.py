@@ -1,5 +1,6 @@
 """The table of cameras, without a server: what a START changes about a camera that is held already."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 
@@ -13,7 +14,8 @@ from camserver.media.sources import SourceWanted
 from camserver.services.worker.camera import Surroundings
 from camserver.services.worker.cameras import Cameras
 from camserver.wire.worker import Held, Start
-from tests.rig.polling import until
+from tests.rig.clock import settle
+from tests.rig.polling import TIMEOUT_SEC, until
 from tests.services.worker.build import FollowingClock, ToldSource, gray_jpeg, reported, start_message
 
 
@@ -125,3 +127,71 @@ async def test_cameras_of_one_recorder_share_its_door(on: Stage) -> None:
         await on.start(changed(start, device="recorder", streams_max=1))
     await on.looked(2)
     assert len({door.place.device for door in on.cameras.doors._doors}) == 1
+
+
+async def test_a_camera_whose_task_crashed_is_begun_anew_after_a_pause(
+    on: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await on.start(start_message(interval_sec=60))
+    await on.looked(1)
+    before = on.cameras.camera("cam_1", 1)
+    assert before is not None
+
+    def broken() -> int:
+        raise ZeroDivisionError("nobody thought of that")
+
+    monkeypatch.setattr(before, "_next_due_ms", broken)
+    await on.clock.advance(60_000)
+    await until(lambda: on.cameras.camera("cam_1", 1) is not before, "the camera begun anew")
+    after = on.cameras.camera("cam_1", 1)
+    assert after is not None
+    looks = on.given.spool.looks
+    assert on.sources[0].closed == 1
+    reports = reported(on.given.reports)
+    assert [report.event_type for report in reports] == ["pipeline_ready", "camera_fault"]
+    assert reports[-1].payload["fault"] == "crash"
+    assert after.start.next_seq == looks + 1
+    await on.clock.until_sleeping(1)
+    assert on.given.spool.looks == looks
+    await on.clock.advance(1000)
+    await on.looked(looks + 1)
+    assert [report.event_type for report in reported(on.given.reports)] == ["pipeline_ready"]
+
+
+async def test_lost_cameras_are_not_waited_for_but_their_next_start_is(
+    on: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await on.start(start_message(interval_sec=60))
+    await on.looked(1)
+    going_on = asyncio.Event()
+
+    async def hanging() -> None:
+        await going_on.wait()
+
+    monkeypatch.setattr(on.sources[0], "close", hanging)
+    on.cameras.lost(Held(camera_id="cam_1", generation=1), "taken")
+    assert on.cameras.camera("cam_1", 1) is None
+    again = asyncio.ensure_future(on.start(start_message(generation=2)))
+    await on.start(start_message("cam_2"))
+    await on.looked(2)
+    assert not again.done()
+    going_on.set()
+    await asyncio.wait_for(again, TIMEOUT_SEC)
+    await on.looked(3)
+
+
+async def test_cameras_that_are_being_begun_have_their_slots(on: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    on.cameras._slots = 1
+    await on.start(start_message(interval_sec=60))
+    await on.looked(1)
+    going_on = asyncio.Event()
+
+    async def hanging() -> None:
+        await going_on.wait()
+
+    monkeypatch.setattr(on.sources[0], "close", hanging)
+    again = asyncio.ensure_future(on.start(start_message(generation=2)))
+    await settle()
+    assert "slots" in (await on.cameras.start(start_message("cam_2")) or "")
+    going_on.set()
+    await asyncio.wait_for(again, TIMEOUT_SEC)

@@ -235,7 +235,7 @@ async def test_a_camera_that_is_let_go_meanwhile_has_none(stage: Staging) -> Non
     await on.connected(start_with())
     await on.play(1)
     asked = await on.ask_and_wait(on.clock.now_ms() - 1_000, on.clock.now_ms() + 1_000)
-    await on.cameras.lost(Held(camera_id="cam_1", generation=1), "moved")
+    on.cameras.lost(Held(camera_id="cam_1", generation=1), "moved")
     await on.clock.advance(2_000)
     assert reason_of(await asyncio.wait_for(asked, TIMEOUT_SEC)) == NoClip.MOVED
 
@@ -246,6 +246,16 @@ async def test_what_is_not_in_the_ring_any_more(stage: Staging) -> None:
     await on.play(1)
     long_ago = on.clock.now_ms() - 100_000
     assert reason_of(await on.answer(long_ago, long_ago + 10_000)) == NoClip.NOT_CONNECTED
+
+
+async def test_video_that_does_not_fit_into_its_memory_is_told_apart(stage: Staging) -> None:
+    on = stage()
+    await on.connected(start_with())
+    ring = on.ring
+    ring._rings.max_bytes = 10
+    on.video.show()
+    await until(lambda: ring.is_too_large, "a picture that does not fit")
+    assert reason_of(await on.answer(on.clock.now_ms() - 1_000, on.clock.now_ms())) == NoClip.TOO_LARGE
 
 
 async def test_why_there_is_none_is_said_at_once(stage: Staging, moved: FollowingClock) -> None:

@@ -1,6 +1,7 @@
 """Errands in the worker: done once, bounded, within their time, and answered until the server has the answer."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -305,3 +306,12 @@ def test_files_are_bounded_and_the_oldest_go_first(tmp_path: Path, bounds: dict[
     for name in names:
         files.write(name, body(name.errand_id))
     assert files.open() == tuple(names[1:])
+
+
+def test_answers_leave_the_disk_s_floor_free(tmp_path: Path) -> None:
+    free = os.statvfs(tmp_path)
+    files = ErrandFiles(tmp_path / "errands", free_floor_bytes=2 * free.f_bavail * free.f_frsize)
+    files.open()
+    with pytest.raises(OSError, match="less would be free"):
+        files.write(AnswerName(1, "a"), b"body")
+    assert list((tmp_path / "errands").iterdir()) == []

@@ -80,6 +80,36 @@ def test_looks_since_the_last_analyzed_one_travel_too() -> None:
 
 
 QUIET_IN_CONTRAST = Measured(0.0, 0.0, z_max=0.0, learned=100)
+MOVED_IN_CONTRAST = Measured(0.1, 0.0, z_max=1000.0, learned=100)
+
+
+def test_what_a_gate_counts_and_whether_it_is_awake_travels_too() -> None:
+    params = start_message(every_nth=3).params
+    policy = replace(GatePolicy(), learn_looks=0, z_pass=100.0)
+    first = Gate(policy, params)
+    looked(first, 2)
+    first.judge(MOVED_IN_CONTRAST, first.reference, 5_000)
+    first.hear(5_000, detected=True)
+    state = first.state()
+    assert state is not None
+    moved = Gate(policy, params, base64.b64encode(state).decode())
+    assert moved._memory == first._memory
+    assert (moved._memory.passing, moved._memory.sticky_left, moved._memory.heard_until) == (
+        first._memory.passing, first._memory.sticky_left, 5_000,
+    )  # fmt: skip
+    assert first._memory.sticky_left > 0
+    assert first._memory.passing > 0
+
+
+def test_a_state_of_the_version_before_is_understood() -> None:
+    first = Gate(GatePolicy(), start_message().params)
+    looked(first, 3)
+    scene = first.reference.scene
+    assert scene is not None
+    old = b"\x02" + (7).to_bytes(4, "little") + scene.to_bytes()
+    moved = Gate(GatePolicy(), start_message().params, base64.b64encode(old).decode())
+    assert moved._memory.since_analyzed == 7
+    assert moved.reference.scene is not None
 
 
 @pytest.mark.parametrize("state", ["", "!!", "AAAA", base64.b64encode(b"\x01" + bytes(100)).decode(), "A" * 22_000])

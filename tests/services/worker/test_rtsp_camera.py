@@ -11,6 +11,7 @@ import pytest
 
 from camserver.base.clock import StoreClock
 from camserver.domain.gate import GatePolicy
+from camserver.media.clips import read_clip
 from camserver.media.clock_mask import none_yet
 from camserver.media.contrast import Noise, Scene
 from camserver.services.simulator.cameras import CameraAsked
@@ -22,6 +23,7 @@ from camserver.services.worker.reports import Reports
 from camserver.services.worker.spool import Spool
 from camserver.wire.looks import LookUpload
 from camserver.wire.worker import CameraVerdict, Held, Start, parse_fault
+from tests.fakes.gstreamer.camera import faulty_camera
 from tests.rig.polling import poll_async, until
 from tests.rig.simulated import PASSWORD, USER, simulated
 from tests.rig.video_files import video_file
@@ -128,7 +130,7 @@ async def test_a_gate_s_state_comes_with_start_and_verdicts_reach_it(stage: Stag
     grid = (23, 40)
     noise = Noise(np.full(grid, 1, np.float32), np.full(grid, 1, np.float32), 500, 500)
     learned = Scene(noise, none_yet(grid)).to_bytes()
-    state = base64.b64encode(bytes([gating._VERSION]) + (0).to_bytes(4, "little") + learned).decode()
+    state = base64.b64encode(gating._HEAD.pack(gating._VERSION, 0, 0, 0, 0, 0) + learned).decode()
     stage.cameras = Cameras(replace(stage.given, gate=GatePolicy()), 4)
     await stage.start(rtsp(simulator, gate_state=state))
     await stage.until_look("ok")
@@ -140,3 +142,23 @@ async def test_a_gate_s_state_comes_with_start_and_verdicts_reach_it(stage: Stag
     stage.cameras.hear([CameraVerdict(camera_id="cam_other", captured_at=2**40, detected=True)])
     assert gate._memory.sticky_left > 0
     assert gate._memory.heard_until == 2**40
+
+
+async def test_another_size_that_only_a_new_description_tells(stage: Stage, tmp_path: Path) -> None:
+    """GStreamer's server, with parameter sets in the description only: those of a connection that stays are wrong."""
+    small, wide = (
+        read_clip(video_file(tmp_path / f"{size[0]}.mp4", fps=10, seconds=1, keyframes_apart=5, bf="0", size=size))
+        for size in ((320, 180), (640, 360))
+    )
+    with faulty_camera(small, 10, "viewer", "word", tmp_path / "camera", "described") as camera:
+        login = ("viewer", "word")
+        await stage.start(start_message(kind="rtsp", url=camera.url, interval_sec=1, login=login, force_every=1))
+        assert (await stage.until_look("ok")).header.full_w == 320
+        camera.show(wide)
+        failed = await stage.until_look("error")
+        assert failed.header.error_code == "no_video"
+
+        async def is_wide() -> bool:
+            return any(one.header.full_w == 640 for one in await spooled(stage.given.spool))
+
+        await poll_async(is_wide, "a look of the new size")

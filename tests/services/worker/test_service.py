@@ -17,6 +17,7 @@ from camserver.domain.workers import WorkerState
 from camserver.services.worker import identity_file, service
 from camserver.services.worker.link import CONNECT_SEC
 from camserver.services.worker.spool_files import LookName
+from camserver.services.worker.streams import Streams
 from camserver.services.worker.waiting import end
 from camserver.wire.looks import LookUpload
 from camserver.wire.worker import (
@@ -604,3 +605,32 @@ def test_no_more_slots_can_be_set_than_fit_into_a_heartbeat(tmp_path: Path) -> N
     assert service.identify(most, None).slots == CAMERAS_MAX
     with pytest.raises(BadSettings, match=r"worker\.slots"):
         settings_for(tmp_path, "http://127.0.0.1:1", CAMSERVER_WORKER_SLOTS=str(CAMERAS_MAX + 1))
+
+
+async def test_a_camera_that_hangs_while_it_is_let_go_delays_nothing_else(
+    worker: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await worker.going()
+    going_on, close = asyncio.Event(), Streams.close
+
+    async def hanging(self: Streams) -> None:
+        await going_on.wait()
+        await close(self)
+
+    monkeypatch.setattr(Streams, "close", hanging)
+    # Begun anew with another interval, and taken away again: in that order, after the old one is gone.
+    anew = start_message(intent_id="anew", generation=2, interval_sec=5)
+    await worker.control.send(anew)
+    await worker.control.send(Stop(intent_id="stop", camera_id="cam_1", generation=2, reason="moved"))
+    assert (await worker.start(start_message("cam_2", intent_id="other"))).status == "ok"
+    await worker.control.until_report("pipeline_ready", 2)
+    beats = len(worker.heartbeats())
+    await worker.pass_until(lambda: len(worker.heartbeats()) >= beats + 2, "heartbeats")
+    acks = [one.intent_id for one in worker.control.received if isinstance(one, Ack)]
+    assert acks == ["intent-1", "other"]
+    going_on.set()
+    assert (await worker.ack("anew")).status == "ok"
+    assert (await worker.ack("stop")).status == "ok"
+    acks = [one.intent_id for one in worker.control.received if isinstance(one, Ack)]
+    assert acks == ["intent-1", "other", "anew", "stop"]
+    await worker.pass_until(lambda: len(worker.reports("pipeline_stopped")) == 1, "the camera is let go")

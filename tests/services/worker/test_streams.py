@@ -21,6 +21,7 @@ HELD = Wanted(hold=True)
 PATROL = Wanted()
 NO_PASSWORD = Miss(Fault.UNAUTHORIZED, "wrong")
 NO_ROUTE = Miss(Fault.NO_ROUTE, "far away")
+NO_PICTURE = Miss(Fault.NO_VIDEO, "can't be decoded")
 
 
 @dataclass
@@ -54,11 +55,21 @@ class Stage:
         """Which stream the picture of a look came from."""
         caught = await self.look(wanted)
         assert isinstance(caught, Caught), caught
+        self.streams.decoded(caught.stream, wanted)
         return caught.stream
+
+    async def unseen(self, wanted: Wanted = HELD) -> Caught | Miss:
+        """What is there instead of a look's picture that can't be decoded."""
+        caught = await self.look(wanted)
+        assert isinstance(caught, Caught), caught
+        return await asyncio.wait_for(self.streams.undecodable(caught.stream, NO_PICTURE, wanted), TIMEOUT_SEC)
 
     async def full(self, wanted: Wanted = HELD) -> tuple[int, int] | None:
         shot = await asyncio.wait_for(self.streams.full(wanted), TIMEOUT_SEC)
-        return None if shot is None else shot.decode(320).size
+        if shot is None:
+            return None
+        self.streams.full_decoded(None)
+        return shot.decode(320).size
 
 
 @pytest.fixture
@@ -280,3 +291,50 @@ async def test_a_connection_that_ended_between_looks_is_opened_by_the_next(on: S
     on.sub.show(130)
     assert await on.seen() == "sub"
     assert on.reports == []
+
+
+async def test_the_main_stream_shows_what_the_sub_stream_does_not(on: Stage) -> None:
+    for shade in (100, 110):
+        on.sub.show(shade)
+        on.main.show(shade)
+        caught = await on.unseen()
+        assert isinstance(caught, Caught)
+        assert caught.stream == "main"
+        on.streams.decoded("main", HELD)
+        # One alone may be a damaged packet.
+        assert on.reports == ([] if shade == 100 else [("sub", Fault.NO_VIDEO)])
+    await on.sub.closed()
+    assert on.main.is_connected
+    on.main.show(120)
+    assert await on.seen() == "main"  # the other one rests
+    # Its pauses grow though it is opened well each time.
+    for pause_ms, opened in ((1000, 2), (2000, 3)):
+        await on.clock.advance(pause_ms)
+        on.sub.show(130)
+        on.main.show(130)
+        assert isinstance(await on.unseen(), Caught)
+        assert on.sub.packets.opened == opened
+        on.main.show(140)
+        assert await on.seen() == "main"
+    await on.clock.advance(4000)
+    on.sub.show(150)
+    assert await on.seen() == "sub"
+    assert on.reports == [("sub", Fault.NO_VIDEO), ("sub", None)]
+
+
+async def test_a_main_stream_that_shows_nothing_either_is_the_camera_s_trouble(on: Stage) -> None:
+    on.sub.show()
+    on.main.fail(MISSING)
+    assert await on.unseen() == MISSING
+
+
+async def test_a_full_picture_that_can_t_be_decoded_rests_the_main_stream(on: Stage) -> None:
+    on.sub.show()
+    await on.seen()
+    for shade in (100, 110):
+        on.main.show(shade)
+        assert await on.streams.full(HELD) is not None
+        on.streams.full_decoded(NO_PICTURE)
+    await on.main.closed()
+    assert on.reports == [("main", Fault.NO_VIDEO)]
+    assert await on.full() is None

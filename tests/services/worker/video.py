@@ -35,6 +35,10 @@ class ToldVideo:
     def show(self, shade: int = 100) -> None:
         self.packets.tell(self.picture(shade))
 
+    def garble(self) -> None:
+        """Sends a keyframe that no decoder understands."""
+        self.packets.tell(replace(self.picture(0), data=b"\0\0\0\1\x65" + b"garbled" * 50))
+
     def fail(self, miss: Miss = MISSING) -> None:
         self.packets.tell(miss)
 

@@ -6,5 +6,5 @@
     udp        ports and order of packets    pump      reads all cameras in one thread
 
 It takes a fraction of the work of FFmpeg's reader, knows digest with SHA-256 and checks certificates. What it does
-not know (another codec, another way of packing) it says by `Unfit`, and FFmpeg reads that camera.
+not know (another codec, another way of packing) it says by `Unfit`, and FFmpeg reads that camera for a while.
 """

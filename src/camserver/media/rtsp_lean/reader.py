@@ -17,7 +17,7 @@ from camserver.media.addresses import Place
 from camserver.media.packets import Miss, Packet, Stream
 from camserver.media.rtsp_address import RtspAddress
 from camserver.media.rtsp_lean.describe import Track
-from camserver.media.rtsp_lean.messages import BrokenTalk
+from camserver.media.rtsp_lean.messages import BrokenTalk, Unfit
 from camserver.media.rtsp_lean.pump import Ended, shared_pump
 from camserver.media.rtsp_lean.session import Refused, Session
 from camserver.media.rtsp_lean.units import Unit
@@ -62,6 +62,10 @@ class LeanPackets:
             what = "the camera's video ended"
             try:
                 return shared_pump().carry(Reading(session, track, sink, wanted, self._stall_sec, self._boot_ms))
+            except Unfit as reason:
+                if session.suits_ffmpeg:
+                    raise
+                return Miss(Fault.NO_VIDEO, f"the camera's video can't be read: {reason}")
             finally:
                 say_goodbye(session)
         except Refused as refused:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 
 from camserver.domain.leases import Fault
-from camserver.media.digest import SHA256_STRENGTH, Challenge, Login, challenges, strongest
+from camserver.media.digest import SHA256_STRENGTH, Challenge, Login, challenges, login_refused, strongest
 from camserver.media.packets import Miss
 from camserver.media.rtsp_lean.describe import Track, parse_description
 from camserver.media.rtsp_lean.messages import BrokenTalk, Reply, Unfit, request
@@ -52,11 +52,13 @@ class Session:
         self._wire = Wire()
         self._cseq = 0
         self._challenge: Challenge | None = None
+        self._is_proven = False  # the camera took the login once
         self._wants_sha256 = False  # and knows no other login: FFmpeg can't read it
         self._session = ""
         self._alive_every_sec = SESSION_TIMEOUT_SEC / 2
         self._alive_at_sec = 0.0
         self._alive_method = "OPTIONS"
+        self._may_repeat_alive = False
         self._channel = 0
         self._track: Track | None = None
         self._units: Units | None = None
@@ -100,6 +102,11 @@ class Session:
     def is_over_udp(self) -> bool:
         return self._udp is not None
 
+    @property
+    def suits_ffmpeg(self) -> bool:
+        """Whether another reader may try it: FFmpeg knows no login with SHA-256 and reads over TCP only."""
+        return not self._wants_sha256 and not self.is_over_udp
+
     def filenos(self) -> tuple[int, ...]:
         return (self._sock.fileno(), *(self._udp.filenos() if self._udp else ()))
 
@@ -135,11 +142,16 @@ class Session:
         if time.monotonic() < self._alive_at_sec or self._track is None:
             return
         self._alive_at_sec = time.monotonic() + self._alive_every_sec
+        self._may_repeat_alive = True
         report = bytes((0x24, self._channel + 1, 0, len(_RECEIVER_REPORT))) + _RECEIVER_REPORT
         if self._udp is not None:
             self._udp.report(_RECEIVER_REPORT)
             report = b""
-        self._send(self._alive_method, self._track.aggregate, self._with_session({}), before=report)
+        self._send_alive(report)
+
+    def _send_alive(self, before: bytes = b"") -> None:
+        assert self._track is not None
+        self._send(self._alive_method, self._track.aggregate, self._with_session({}), before=before)
 
     def end(self) -> None:
         """Tells the camera, without waiting for what it says."""
@@ -173,6 +185,10 @@ class Session:
         """A reply to a sign of life."""
         if reply.status == 401:
             self._challenge = strongest(reply.headers.get("www-authenticate", ())) or self._challenge
+            if self._may_repeat_alive and self._login is not None:
+                # Its nonce was too old. The next sign of life would come too late where the session is short.
+                self._may_repeat_alive = False
+                self._send_alive()
         elif reply.status == 454:
             raise Refused(Miss(Fault.NO_VIDEO, "the camera forgot the session"))
         elif reply.status in (405, 501) and self._alive_method != "OPTIONS":
@@ -190,10 +206,13 @@ class Session:
             before, self._challenge = self._challenge, max(offered, key=lambda one: one.strength, default=None)
             if self._challenge is None:
                 raise Refused(Miss(Fault.UNAUTHORIZED, f"{self._shown} wants a kind of login that is not known here"))
-            # A right password is asked for again only because its nonce is over.
-            if before is None or self._challenge.is_stale:
+            # A right password is asked for again only because its nonce is over; not all cameras say so.
+            is_renewed = before is not None and self._is_proven and self._challenge.is_new(before)
+            if before is None or self._challenge.is_stale or is_renewed:
                 self._send(method, uri, headers)
                 reply = self._reply(deadline_sec)
+        if reply.status == 200 and self._challenge is not None and method != "OPTIONS":
+            self._is_proven = True
         if reply.status == 200 or (accepts_any and reply.status != 401):
             return reply
         raise Refused(self._explain(method, reply.status))
@@ -250,7 +269,7 @@ class Session:
     def _explain(self, method: str, status: int) -> Miss:
         what = f"{self._shown} can't be opened"
         if status in (401, 403):
-            return Miss(Fault.UNAUTHORIZED, f"{what}: the camera refused user or password")
+            return Miss(Fault.UNAUTHORIZED, f"{what}: {login_refused(status, self._login)}")
         if status == 404:
             return Miss(Fault.NOT_FOUND, f"{what}: the camera has no such path")
         if status in (301, 302, 303, 305, 307, 308):

@@ -56,6 +56,7 @@ class Units:
         self.done: deque[Unit] = deque()
         self.holes = 0
         self._picture_types = nal_units.HEVC_PICTURE if self._is_hevc else nal_units.AVC_PICTURE
+        self._sei_type = nal_units.HEVC_SEI if self._is_hevc else nal_units.AVC_SEI
         self._telling_types = nal_units.HEVC_TELLING if self._is_hevc else nal_units.AVC_TELLING
         self._more = _MORE_HEVC if self._is_hevc else _MORE_AVC
         # Where a packet says that it is a piece of a NAL unit.
@@ -86,7 +87,8 @@ class Units:
         self._is_reordered = False
 
     def push(self, buffer: bytearray, start: int, stop: int) -> None:
-        """An RTP packet, which stays as it is until `detach`. Unfit when it can't be for this reader."""
+        """An RTP packet, which stays as it is until `detach`. Unfit when the camera can't be for this reader: as long
+        as there was no picture. Afterwards a packet that makes no sense is a damaged one."""
         if stop - start < 13:
             return
         first, second, seq, timestamp, _ = _HEADER.unpack_from(buffer, start)
@@ -191,7 +193,7 @@ class Units:
         elif kind == 24:
             self._push_together(buffer, at + 1, stop)
         else:
-            raise Unfit(f"its packets are of kind {kind}")
+            self._doubt_packet(kind)
 
     def _push_hevc(self, buffer: bytearray, at: int, stop: int) -> None:
         if stop - at < 3:
@@ -212,7 +214,14 @@ class Units:
         elif kind == 48:
             self._push_together(buffer, at + 2, stop)
         else:
+            self._doubt_packet(kind)
+
+    def _doubt_packet(self, kind: int) -> None:
+        """One of a kind that this reader does not know: another way of packing, or damage."""
+        if self._first is None:
             raise Unfit(f"its packets are of kind {kind}")
+        log.debug("a packet of the camera makes no sense", kind=kind)
+        self._is_damaged = self._waits = True
 
     def _push_together(self, buffer: bytearray, at: int, stop: int) -> None:
         """Several small NAL units, each after its size."""
@@ -231,7 +240,7 @@ class Units:
             if not self._heads and self._timestamp == self._marked_timestamp and self._trusts_marks:
                 self._doubt_marks(head, buffer, at)
             self._has_picture = True
-        if kind in self._telling_types and (head or kind != nal_units.AVC_SEI or not says_nothing(buffer, at, stop)):
+        if kind in self._telling_types and (head or kind != self._sei_type or not says_nothing(buffer, at, stop)):
             self._is_telling = True
         if self._in_pieces:
             self._is_damaged = True  # the one before has no end
@@ -264,18 +273,21 @@ class Units:
     def _finish(self) -> None:
         """The picture is complete, or as complete as it gets."""
         if self._has_picture:
-            damaged = self._is_damaged or self._in_pieces
-            if damaged:
+            if self._is_cut_short:
                 self._waits = True
             else:
                 self._give()
-        elif self._heads and self._timestamp is not None and not self._is_damaged and self._size_bytes < 65_536:
+        elif self._heads and self._timestamp is not None and not self._is_cut_short and self._size_bytes < 65_536:
             # Parameter sets with a time of their own: they stay in front of the next picture.
             return
         self._parts = []
         self._detached = self._size_bytes = 0
         self._heads = []
         self._has_picture = self._is_telling = self._is_damaged = self._in_pieces = False
+
+    @property
+    def _is_cut_short(self) -> bool:
+        return self._is_damaged or self._in_pieces
 
     def _give(self) -> None:
         data = b"".join(self._parts)

@@ -4,12 +4,12 @@ No message made here holds any part of an address: a mistyped one may show its p
 """
 
 import json
-import re
 from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from camserver.base.errors import BadInput
 from camserver.base.secrets import Secret
+from camserver.domain.devices import is_webcam
 from camserver.wire.api import SourceAsked
 
 # Type → its schemes.
@@ -108,9 +108,10 @@ def _check_place(parts: SplitResult, kind: str) -> None:
             )
         return
     if kind == "webcam":
-        if parts.netloc or not re.fullmatch(r"/dev/video[0-9]{1,3}", parts.path):
+        if parts.netloc or not is_webcam(parts.path):
             raise BadInput(
-                "the address of a webcam must look like webcam:///dev/video0; change it", reason="url_form"
+                "the address of a webcam must look like webcam:///dev/video0 or webcam:///dev/v4l/by-id/…; change it",
+                reason="url_form",
             )
         return
     if not parts.hostname:

@@ -31,6 +31,14 @@ class BackOff:
     def worked(self) -> None:
         self._failures = self._auth_failures = self.next_attempt_at = 0
 
+    def carried(self) -> dict[str, int | None]:
+        """What whoever goes on with the camera must know, as START has it."""
+        return {
+            "failures": self._failures,
+            "auth_failures": self._auth_failures,
+            "next_attempt_at": self.next_attempt_at or None,
+        }
+
     def failed(self, miss: Miss) -> None:
         """Counts a failure, settles when the next try is, and reports both."""
         now_ms = self._given.clock.now_ms()

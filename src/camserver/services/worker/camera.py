@@ -39,6 +39,9 @@ GATE_STATE_EVERY = 20
 WATCH_CHECK_MS = 5_000
 
 
+LET_GO = "the camera was let go before it was looked at"
+
+
 @dataclass(frozen=True, slots=True)
 class Looked:
     """What came of a look that somebody asked for."""
@@ -70,6 +73,7 @@ class Camera:
         self._reported_ready = False
         self._looks_ok = 0
         self._asked: list[asyncio.Future[Looked]] = []
+        self._is_over = False
         self._watched_until_boot_ms = 0
         self._check_boot_ms = 0
         self.ring = self._new_ring()
@@ -115,7 +119,8 @@ class Camera:
                     log.warning("lease ran out: no look until it is renewed")
                     await self._streams.rest()
         finally:
-            self._answer(self._take_asked(), Looked("the camera was let go before it was looked at"))
+            self._is_over = True
+            self._answer(self._take_asked(), Looked(LET_GO))
             await self._streams.close()
 
     def report_ready(self) -> None:
@@ -125,6 +130,14 @@ class Camera:
         ids = {"camera_id": start.camera_id, "generation": start.generation, "intent_id": start.intent_id}
         log.info("pipeline_ready", **ids)
         self._given.reports.add(Kinds.PIPELINE_READY, start.camera_id, start.generation, intent_id=start.intent_id)
+
+    def crashed(self) -> Start:
+        """Reports that its task crashed; the START by which it is begun anew, after a pause."""
+        self._back_off.failed(
+            Miss(Fault.CRASH, "the worker's task for the camera crashed; the worker's log says where")
+        )
+        update = {**self._back_off.carried(), "next_seq": self._headers.next_seq}
+        return self.start.model_copy(update=update)
 
     def hear(self, captured_at: int, detected: bool) -> None:
         """What the analyzer said about an earlier look."""
@@ -147,6 +160,8 @@ class Camera:
         """A look outside the grid, as soon as one under way is over. May be cancelled."""
         if self._params.do_not_process:
             return Looked("the camera is not to be processed, so it is not looked at")
+        if self._is_over:
+            return Looked(LET_GO)
         if self._back_off.is_locked_out:
             return Looked("the camera refused user or password; it is not tried again so soon, lest it lock them out")
         asked: asyncio.Future[Looked] = asyncio.get_running_loop().create_future()
@@ -182,7 +197,11 @@ class Camera:
             self._streams.watch(False)
         is_due = now_boot_ms >= self._due_boot_ms
         if asked or is_due or self._is_missed_by_watcher:
-            self._answer(asked, await self._guarded(self._look(is_asked=bool(asked))))
+            try:
+                self._answer(asked, await self._guarded(self._look(is_asked=bool(asked))))
+            finally:
+                # Cancelled in the middle of it: nobody is left waiting.
+                self._answer(asked, Looked(LET_GO))
             if is_due:
                 self._due_ms = self._next_due_ms()
             self._plan()
@@ -260,28 +279,38 @@ class Camera:
         except Exception:
             # One camera's trouble must not take the others down; it is counted against this worker.
             log.exception("look crashed")
-            miss = Miss(Fault.CRASH, "the look crashed; the worker's log says where")
-            self._back_off.failed(miss)
-            self._reported_ready = False
-            return Looked(miss.message)
+        miss = Miss(Fault.CRASH, "the look crashed; the worker's log says where")
+        now_boot_ms = self._clock.boot_ms()
+        if self._hold.covers(now_boot_ms):
+            try:
+                return await self._fail(miss, now_boot_ms)
+            except Exception:
+                log.exception("a look that crashed could not be kept either")
+        self._back_off.failed(miss)
+        self._reported_ready = False
+        return Looked(miss.message)
 
     async def _look(self, is_asked: bool) -> Looked:
         wanted = Wanted(self._holds, is_asked, is_asked, lambda: self._hold.is_covered)
         caught = await self._streams.look(wanted)
-        now_boot_ms = self._clock.boot_ms()
-        if not self._hold.covers(now_boot_ms):
-            # The process or its machine stood still, or the camera took its time. Somebody else may hold the
-            # camera by now, so this is nobody's look.
-            self._given.counts.given_up += 1
-            log.warning("look given up: the lease ran out while it was made")
-            return Looked("the worker lost the camera while it was looking; try again")
-        if isinstance(caught, Miss):
-            return await self._fail(caught, now_boot_ms)
-        boot_ms = now_boot_ms if caught.shot.boot_ms is None else caught.shot.boot_ms
-        try:
-            made = await self._darkroom.develop(caught.shot, self._headers.now_ms_at(boot_ms))
-        except BadInput as error:
-            return await self._fail(Miss(Fault.NO_VIDEO, error.message), boot_ms)
+        while True:
+            now_boot_ms = self._clock.boot_ms()
+            if not self._hold.covers(now_boot_ms):
+                # The process or its machine stood still, or the camera took its time. Somebody else may hold the
+                # camera by now, so this is nobody's look.
+                self._given.counts.given_up += 1
+                log.warning("look given up: the lease ran out while it was made")
+                return Looked("the worker lost the camera while it was looking; try again")
+            if isinstance(caught, Miss):
+                return await self._fail(caught, now_boot_ms)
+            boot_ms = now_boot_ms if caught.shot.boot_ms is None else caught.shot.boot_ms
+            try:
+                made = await self._darkroom.develop(caught.shot, self._headers.now_ms_at(boot_ms))
+                break
+            except BadInput as error:
+                # The other stream may show it, once.
+                caught = await self._streams.undecodable(caught.stream, _unreadable(error), wanted)
+        self._streams.decoded(caught.stream, wanted)
         full = None
         if made.verdict is not Verdict.SKIP or is_asked:
             full = await self._full(caught, made, wanted)
@@ -294,9 +323,12 @@ class Camera:
             # What was taken after the lease ran out is not ours.
             if shot is not None and self._hold.is_covered:
                 try:
-                    return await self._darkroom.full_from(shot)
+                    full = await self._darkroom.full_from(shot)
+                    self._streams.full_decoded(None)
+                    return full
                 except BadInput as error:
                     log.warning("the main stream's picture is unreadable; the other one is kept", cause=error.message)
+                    self._streams.full_decoded(_unreadable(error))
         return await self._darkroom.full_of(made.picture)
 
     async def _succeed(self, made: Print, full: Full | None, boot_ms: int) -> Looked:
@@ -341,3 +373,7 @@ class Camera:
             fault=miss.fault.value,
             message=miss.message[:255],
         )
+
+
+def _unreadable(error: BadInput) -> Miss:
+    return Miss(Fault.NO_VIDEO, error.message)

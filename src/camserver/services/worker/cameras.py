@@ -8,6 +8,7 @@ that gives the lease back (decision 38).
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from camserver.base.log import bind_ids, get_logger
 from camserver.base.secrets import Secret
@@ -47,6 +48,9 @@ class Cameras:
         self._slots = slots
         self._open_camera = open_camera
         self._held: dict[str, HeldCamera] = {}
+        self._starting: set[str] = set()
+        # Cameras that are not ours any more and take their time to let go.
+        self._ending: dict[str, asyncio.Future[Any]] = {}
         self.doors = Doors(given.clock, given.looks)
 
     def __len__(self) -> int:
@@ -76,12 +80,15 @@ class Cameras:
             if held.camera.is_going and held.releasing is None:
                 held.camera.report_ready()
 
-    async def lost(self, lease: Held, reason: str) -> None:
-        """The lease is not ours: no more looks. What was captured under it stays in the spool."""
+    def lost(self, lease: Held, reason: str) -> None:
+        """The lease is not ours: no more looks. What was captured under it stays in the spool.
+
+        It is not waited for: a camera that hangs must not delay the renewal of the others.
+        """
         held = self._held.get(lease.camera_id)
         if held is not None and held.hold.generation == lease.generation:
             log.warning("lease lost", camera_id=lease.camera_id, generation=lease.generation, reason=reason)
-            await self._drop(held)
+            self._end(held)
 
     async def start(self, start: Start) -> str | None:
         """Begins a camera; None, or why it is refused. A START that was followed already changes nothing.
@@ -97,15 +104,23 @@ class Cameras:
             if held.camera.is_going:
                 held.camera.report_ready()
             return None
-        if held is None and len(self._held) >= self._slots:
+        if held is None and len(self._starting | self._held.keys()) >= self._slots:
             return f"all {self._slots} slots are in use"
         streams = self._streams(start)
-        if held is not None:
-            start = _going_on(held.camera, start)
         hold = Hold(start.camera_id, start.generation, self._given.clock)
         if held is not None:
-            await self._drop(held)
+            start = _going_on(held.camera, start)
+            self._end(held)
             hold = held.hold if same else hold
+        self._starting.add(start.camera_id)
+        try:
+            if (ending := self._ending.get(start.camera_id)) is not None:
+                await asyncio.wait({ending})
+        except asyncio.CancelledError:
+            await streams.close()
+            raise
+        finally:
+            self._starting.discard(start.camera_id)
         self._begin(start, streams, hold)
         return None
 
@@ -127,7 +142,9 @@ class Cameras:
     async def close(self) -> None:
         """Ends every task at once; leases are left to run out."""
         # Together: a camera that hangs takes its time, and there may be many.
-        await asyncio.gather(*(self._drop(held) for held in list(self._held.values())))
+        for held in list(self._held.values()):
+            self._end(held)
+        await asyncio.gather(*self._ending.values(), return_exceptions=True)
 
     def camera(self, camera_id: str, generation: int | None) -> Camera | None:
         """The camera, when it is held and not being let go."""
@@ -166,8 +183,8 @@ class Cameras:
         camera = Camera(start, streams, hold, self._given)
         with bind_ids(camera_id=start.camera_id, generation=start.generation, intent_id=start.intent_id):
             running = asyncio.ensure_future(camera.run())
-        self._held[start.camera_id] = HeldCamera(hold, camera, running)
-        running.add_done_callback(self._report_crash)
+        held = self._held[start.camera_id] = HeldCamera(hold, camera, running)
+        running.add_done_callback(lambda task: self._ended(held, task))
 
     async def _release(self, held: HeldCamera, reason: str) -> None:
         camera_id, generation = held.hold.camera_id, held.hold.generation
@@ -181,10 +198,21 @@ class Cameras:
             del self._held[camera_id]
         self._report_stopped(camera_id, generation, reason, held.camera.gate_state())
 
-    async def _drop(self, held: HeldCamera) -> None:
-        if self._held.get(held.hold.camera_id) is held:
-            del self._held[held.hold.camera_id]
-        await end(*(task for task in (held.releasing, held.running) if task is not None))
+    def _end(self, held: HeldCamera) -> None:
+        """No more looks from now on; it is gone when what is in `_ending` is done."""
+        camera_id = held.hold.camera_id
+        if self._held.get(camera_id) is held:
+            del self._held[camera_id]
+        tasks = [task for task in (held.releasing, held.running) if task is not None]
+        for task in tasks:
+            task.cancel()
+        earlier = [self._ending[camera_id]] if camera_id in self._ending else []
+        ending = self._ending[camera_id] = asyncio.gather(*tasks, *earlier, return_exceptions=True)
+        ending.add_done_callback(lambda done: self._has_ended(camera_id, done))
+
+    def _has_ended(self, camera_id: str, ending: "asyncio.Future[Any]") -> None:
+        if self._ending.get(camera_id) is ending:
+            del self._ending[camera_id]
 
     def _report_stopped(self, camera_id: str, generation: int, reason: str, gate_state: str | None = None) -> None:
         """What the gate learned goes along, so that the camera's next holder need not learn it again."""
@@ -193,10 +221,18 @@ class Cameras:
         learned = {} if gate_state is None else {"gate_state": gate_state}
         self._given.reports.add(Kinds.PIPELINE_STOPPED, camera_id, generation, left=left, reason=reason, **learned)
 
-    @staticmethod
-    def _report_crash(running: "asyncio.Task[None]") -> None:
-        if not running.cancelled() and (error := running.exception()) is not None:
-            log.error("camera task crashed; its lease runs out", exc_info=error)
+    def _ended(self, held: HeldCamera, running: "asyncio.Task[None]") -> None:
+        """A camera whose task crashed is begun anew, after the pause of a failure: its lease is renewed meanwhile."""
+        if running.cancelled() or (error := running.exception()) is None:
+            return
+        camera_id = held.hold.camera_id
+        log.error("camera task crashed", exc_info=error, camera_id=camera_id, generation=held.hold.generation)
+        if self._held.get(camera_id) is not held or held.releasing is not None:
+            return
+        # Should that go wrong as well, its lease runs out.
+        del self._held[camera_id]
+        start = _going_on(held.camera, held.camera.crashed())
+        self._begin(start, self._streams(start), held.hold)
 
 
 def _wanted(source: wire.Source, params: LookParams, addresses: AddressPolicy) -> SourceWanted:

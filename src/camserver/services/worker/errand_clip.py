@@ -17,6 +17,7 @@ from camserver.base.log import get_logger
 from camserver.domain.clips import NoClip, Span
 from camserver.media.mp4_clip import FilmedClip, film
 from camserver.media.packets import Packet
+from camserver.media.ring import Ring
 from camserver.services.worker.camera import Camera
 from camserver.services.worker.cameras import Cameras
 from camserver.services.worker.errands import ErrandDone, Handler
@@ -29,6 +30,9 @@ LENGTH_MAX_MS = 120_000
 # Packets of a moment are there a little after it.
 ARRIVAL_MS = 500
 _MOVED = "the camera has moved to another worker since"
+_TOO_LARGE = (
+    "a group of pictures is larger than the memory for it: more frequent keyframes or a larger ring would help"
+)
 _NOT_CONNECTED = "the camera was not connected then: clips need looks every few seconds"
 
 
@@ -53,7 +57,7 @@ def clip_handler(cameras: Cameras, clock: Clock, threads: Executor) -> Handler:
         ahead_ms = clock.now_ms() - clock.boot_ms()
         packets = camera.ring.cut(asked.from_ms - ahead_ms, to_ms - ahead_ms)
         if not packets:
-            return _none(NoClip.NOT_CONNECTED, _NOT_CONNECTED)
+            return _not_there(camera.ring)
         try:
             async with filming:
                 clip = await _filmed(threads, packets, camera)
@@ -71,11 +75,18 @@ def _held(cameras: Cameras, errand: Errand) -> Camera | None:
 
 def _without_ring(camera: Camera) -> ErrandDone:
     if camera.ring is not None:
-        return _none(NoClip.NOT_CONNECTED, _NOT_CONNECTED)
+        return _not_there(camera.ring)
     params = camera.start.params
     if params.do_not_process or not params.clip_sec:
         return _none(NoClip.OFF, "clips of this camera are switched off")
     return _none(NoClip.NO_VIDEO, "the camera sends no video")
+
+
+def _not_there(ring: Ring) -> ErrandDone:
+    """Why a ring has nothing of that time."""
+    if ring.is_too_large:
+        return _none(NoClip.TOO_LARGE, _TOO_LARGE)
+    return _none(NoClip.NOT_CONNECTED, _NOT_CONNECTED)
 
 
 def _shows_the_same(before: Camera, now: Camera) -> bool:

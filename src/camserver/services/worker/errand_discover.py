@@ -4,7 +4,6 @@ Looking around sends no login to anybody. The streams of a device are asked for 
 exactly that device.
 """
 
-import asyncio
 import ipaddress
 import json
 from collections.abc import Sequence
@@ -94,7 +93,7 @@ async def _streams(source: Source, addresses: AddressPolicy, clock: Clock) -> Er
     """Who a device is and what it offers."""
     given = urlsplit(service_url(source.url))
     port = given.port or (443 if given.scheme == "https" else 80)
-    place = await asyncio.to_thread(addresses.resolve, given.hostname or "", port)
+    place = await addresses.find(given.hostname or "", port)
     facts = {"host": given.hostname or ""}
     if isinstance(place, Miss):
         return refusal(Cause.NOT_ALLOWED if place.fault is Fault.REFUSED else Cause.UNKNOWN_HOST, facts)

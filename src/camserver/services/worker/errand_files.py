@@ -1,10 +1,11 @@
 """Answers to errands on disk, until the server has them: what can't be made a second time survives kill -9.
 
 One file an answer in {spool}/errands, named {expires_at}_{errand_id}.errand, an upload's body (wire.errands) followed
-by its CRC-32. Written under another name, made durable, renamed. Bounded in files and bytes: the oldest go first. It
-blocks, so it is used from a thread.
+by its CRC-32. Written under another name, made durable, renamed. Bounded in files and bytes: the oldest go first; and
+by the floor of free space that looks leave as well. It blocks, so it is used from a thread.
 """
 
+import errno
 import os
 import zlib
 from dataclasses import dataclass
@@ -45,8 +46,11 @@ class AnswerName:
 
 
 class ErrandFiles:
-    def __init__(self, folder: Path, files_max: int = FILES_MAX, bytes_max: int = BYTES_MAX) -> None:
+    def __init__(
+        self, folder: Path, files_max: int = FILES_MAX, bytes_max: int = BYTES_MAX, free_floor_bytes: int = 0
+    ) -> None:
         self._folder = folder
+        self._free_floor_bytes = free_floor_bytes
         self._files_max = files_max
         self._bytes_max = bytes_max
 
@@ -61,6 +65,8 @@ class ErrandFiles:
     def write(self, name: AnswerName, body: bytes) -> None:
         """Makes an answer durable. OSError when there is no room for it."""
         self._make_room(len(body))
+        if self._free_bytes() - len(body) < self._free_floor_bytes:
+            raise OSError(errno.ENOSPC, "less would be free on the disk than is left for others")
         path = self._folder / name.file_name
         draft = path.with_name(path.name + DRAFT_SUFFIX)
         try:
@@ -106,6 +112,11 @@ class ErrandFiles:
             return (self._folder / name.file_name).stat().st_size
         except FileNotFoundError:
             return 0
+
+    def _free_bytes(self) -> int:
+        """For an ordinary user."""
+        room = os.statvfs(self._folder)
+        return room.f_bavail * room.f_frsize
 
     def _make_room(self, size_bytes: int) -> None:
         names = list(self._names())

@@ -218,7 +218,7 @@ async def _who_is_at(url: str, addresses: AddressPolicy, port: int) -> Found | N
     parts = urlsplit(url)
     if not parts.hostname:
         return None
-    place = await asyncio.to_thread(addresses.resolve, parts.hostname, 80)
+    place = await addresses.find(parts.hostname, 80)
     return None if isinstance(place, Miss) or ":" in place.address else await _reference_at(place.address, port)
 
 

@@ -8,7 +8,7 @@ import base64
 import binascii
 import struct
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 from camserver.base.errors import BadInput
 from camserver.base.log import get_logger
@@ -23,9 +23,11 @@ log = get_logger(__name__)
 STATE_MAX_BYTES = 16_000
 # Looks that are remembered for explaining.
 REMEMBERED_LOOKS = 20
-# Version, looks since the last analyzed one; the scene follows.
-_HEAD = struct.Struct("<BI")
-_VERSION = 2
+# Version and the memory in the order of its fields; the scene follows.
+_HEAD = struct.Struct("<BIIIqq")
+_VERSION = 3
+# As it was before: version, looks since the last analyzed one.
+_HEAD_2 = struct.Struct("<BI")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +105,15 @@ class Gate:
         """What is worth keeping beyond this process; None as long as nothing was learned."""
         if self.reference.scene is None:
             return None
-        return _HEAD.pack(_VERSION, self._memory.since_analyzed) + self.reference.scene.to_bytes()
+        return _HEAD.pack(_VERSION, *astuple(self._memory)) + self.reference.scene.to_bytes()
 
     def _restore(self, data: bytes) -> None:
-        if not _HEAD.size < len(data) <= STATE_MAX_BYTES or data[0] != _VERSION:
+        head = _HEAD_2 if data[:1] == b"\x02" else _HEAD
+        if not head.size < len(data) <= STATE_MAX_BYTES or data[0] not in (2, _VERSION):
             raise BadInput(f"a state of {len(data)} bytes is not one of this version")
-        _, since_analyzed = _HEAD.unpack_from(data)
-        self.reference = Reference(scene=Scene.from_bytes(data[_HEAD.size :]), watch=self.watch)
-        self._memory = GateMemory(since_analyzed=since_analyzed)
+        _, *memory = head.unpack_from(data)
+        self.reference = Reference(scene=Scene.from_bytes(data[head.size :]), watch=self.watch)
+        self._memory = GateMemory(*memory)
 
     def _remember(self, passage: Passage, reference: Reference) -> None:
         self.passages.append(passage)

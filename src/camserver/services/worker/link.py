@@ -22,6 +22,7 @@ from camserver.base.secrets import Secret
 from camserver.domain.jobs import backoff_ms
 from camserver.domain.leases import deadline_boot_ms
 from camserver.services.worker.cameras import Cameras
+from camserver.services.worker.following import Following
 from camserver.services.worker.intents import Intents
 from camserver.services.worker.reports import Reports
 from camserver.services.worker.states import States
@@ -32,6 +33,7 @@ from camserver.wire.worker import (
     MESSAGE_MAX_BYTES,
     PROTOCOL,
     SOCKET_PATH,
+    Ack,
     Capacity,
     Errand,
     FromServer,
@@ -184,12 +186,19 @@ class Link:
     async def _converse(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         """Registers, then talks until something ends it."""
         who = await self._register(socket)
+
+        async def answer(ack: Ack) -> None:
+            await self._send(socket, ack)
+            # A new camera looks only once a heartbeat that names it was answered.
+            self._beat_now.set()
+
+        following = Following(self._intents, answer)
         # On every line of what follows from this connection, the cameras that it starts included.
         with bind_ids(tenant_id=who.tenant_id, site_id=who.site_id):
             jobs = [
                 asyncio.ensure_future(job)
                 for job in (
-                    self._receive_all(socket),
+                    self._receive_all(socket, following),
                     self._send_heartbeats(socket),
                     self._send_reports(socket),
                     self._until_drained(),
@@ -199,6 +208,7 @@ class Link:
             done, _ = await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await end(*jobs)
+            await following.close()
         for job in done:
             job.result()
 
@@ -226,7 +236,7 @@ class Link:
         self._learn_time(answer.server_time, sent_boot_ms)
         self._heartbeat_sec = answer.heartbeat_sec
         self._pending.clear()
-        await self._apply(answer.kept, answer.lost, answer.ttl_ms, sent_boot_ms)
+        self._apply(answer.kept, answer.lost, answer.ttl_ms, sent_boot_ms)
         self._states.registered(len(self._cameras))
         self._failures = 0
         self._ready.set(READY_NAME)
@@ -236,13 +246,13 @@ class Link:
         self._hooks.registered()
         return answer
 
-    async def _receive_all(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+    async def _receive_all(self, socket: aiohttp.ClientWebSocketResponse, following: Following) -> None:
         while True:
             message = await self._receive(socket, SILENT_HEARTBEATS * self._heartbeat_sec)
             if message is None:
                 continue
             if isinstance(message, Renewed):
-                await self._renewed(message)
+                self._renewed(message)
             elif isinstance(message, Refused):
                 log.warning("the server refused a message", error_code=message.error_code, cause=message.message)
                 # It may have been a report that came while the store was away.
@@ -252,17 +262,15 @@ class Link:
             elif isinstance(message, Errand):
                 self._hooks.errand(message)
             else:
-                await self._send(socket, await self._intents.follow(message))
-                # A new camera looks only once a heartbeat that names it was answered.
-                self._beat_now.set()
+                await following.take(message)
 
-    async def _renewed(self, renewed: Renewed) -> None:
+    def _renewed(self, renewed: Renewed) -> None:
         sent_boot_ms = self._pending.pop(renewed.heartbeat_seq, None)
         if sent_boot_ms is None:
             log.warning("answer to an unknown heartbeat", heartbeat_seq=renewed.heartbeat_seq)
             return
         self._learn_time(renewed.server_time, sent_boot_ms)
-        await self._apply(renewed.renewed, renewed.lost, renewed.ttl_ms, sent_boot_ms)
+        self._apply(renewed.renewed, renewed.lost, renewed.ttl_ms, sent_boot_ms)
         self._cameras.hear(renewed.verdicts)
         self._states.follow(len(self._cameras))
         log.info(
@@ -273,14 +281,12 @@ class Link:
             rtt_ms=self.renew_rtt_ms,
         )
 
-    async def _apply(
-        self, kept: tuple[HeldLease, ...], lost: tuple[Lost, ...], ttl_ms: int, sent_boot_ms: int
-    ) -> None:
+    def _apply(self, kept: tuple[HeldLease, ...], lost: tuple[Lost, ...], ttl_ms: int, sent_boot_ms: int) -> None:
         deadline = deadline_boot_ms(sent_boot_ms, ttl_ms, self._identity.margin_ms)
         for lease in kept:
             self._cameras.renewed(lease, deadline)
         for gone in lost:
-            await self._cameras.lost(gone, gone.reason)
+            self._cameras.lost(gone, gone.reason)
 
     def _learn_time(self, server_time: int, sent_boot_ms: int) -> None:
         received_boot_ms = self._clock.boot_ms()

@@ -12,7 +12,6 @@ It reaches the server by socket and HTTP only; it never touches a database.
 
 import asyncio
 import ipaddress
-import socket
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -33,6 +32,7 @@ from camserver.domain.workers import WorkerState
 from camserver.media.addresses import AddressPolicy
 from camserver.media.ring import Rings
 from camserver.services.worker import identity_file
+from camserver.media.waiting_threads import NAMES
 from camserver.services.worker.camera import LookCounts, Surroundings
 from camserver.services.worker.cameras import Cameras
 from camserver.services.worker.enrolling import WORKER_ID
@@ -47,11 +47,13 @@ from camserver.services.worker.identity_file import Enrolled
 from camserver.services.worker.intents import Intents
 from camserver.services.worker.link import READY_NAME, Hooks, Identity, Link, ServerClock
 from camserver.services.worker.renewing import Renewing
+from camserver.services.worker.own_addresses import OwnAddresses
 from camserver.services.worker.reports import Reports
-from camserver.services.worker.spool import Spool
+from camserver.services.worker.spool import FREE_FLOOR_BYTES, Spool
 from camserver.services.worker.states import States
 from camserver.services.worker.upload_client import UploadClient
 from camserver.services.worker.uploads import Uploader
+from camserver.services.worker.waiting import end
 from camserver.wire.worker import Kinds
 
 log = get_logger(__name__)
@@ -128,17 +130,6 @@ def identify(settings: Settings, enrolled: Enrolled | None) -> Identity:
     )
 
 
-def address_policy(settings: Settings) -> AddressPolicy:
-    """Where cameras may be: not at the server's own addresses, as the name service has them."""
-    host = urlsplit(settings.worker.server_url).hostname or ""
-    own: set[str] = set()
-    try:
-        own = {str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
-    except (OSError, UnicodeError):
-        log.warning("the server's name is not known yet, so its addresses can't be refused to cameras", host=host)
-    return AddressPolicy(settings.worker.allow_loopback, frozenset(own))
-
-
 def _is_loopback(host: str) -> bool:
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -196,6 +187,8 @@ async def _parts(
     counts = LookCounts()
     spool = Spool(settings.worker.spool_dir, settings.worker.spool_max_bytes)
     await spool.open()
+    own = OwnAddresses(settings.worker.server_url)
+    await NAMES.run(own.find)
     pictures = ThreadPoolExecutor(PICTURE_THREADS, thread_name_prefix="pictures")
     given = Surroundings(
         clock,
@@ -206,13 +199,14 @@ async def _parts(
         settings.gate,
         settings.leases,
         counts,
-        await asyncio.to_thread(address_policy, settings),
+        AddressPolicy(settings.worker.allow_loopback, also_own=own),
         looks=settings.looks,
         rings=Rings(settings.worker.ring_max_bytes, settings.worker.ring_sec, clock.boot_ms),
     )
     cameras = Cameras(given, identity.slots)
     intents = Intents(cameras, spool, states, clock)
     registered = asyncio.Event()
+    finding = asyncio.ensure_future(asyncio.sleep(0))
     try:
         context = None if enrolled is None else tls.client_context(enrolled.ca_pem, enrolled.chain_pem)
         connector = aiohttp.TCPConnector(ssl=True if context is None else context)
@@ -221,8 +215,11 @@ async def _parts(
             uploader = Uploader(spool, client, clock, reports, identity.boot_id, settings.worker.uploads_in_flight)
 
             def on_registered() -> None:
+                nonlocal finding
                 registered.set()
                 uploader.try_now()
+                if finding.done():
+                    finding = asyncio.ensure_future(NAMES.run(own.find))
 
             def metrics() -> Mapping[str, float]:
                 return {
@@ -232,6 +229,7 @@ async def _parts(
                     "looks_given_up": counts.given_up,
                     "streams_waiting": cameras.doors.waiting,
                     "streams_waited_long": cameras.doors.long_waits,
+                    "ring_bytes": 0 if given.rings is None else given.rings.used_bytes,
                     "spool_looks": spool.looks,
                     "spool_bytes": spool.disk_bytes,
                     "spool_in_memory": spool.memory_looks,
@@ -246,7 +244,7 @@ async def _parts(
                     "lease_renew_rtt_ms": link.renew_rtt_ms,
                 }
 
-            files = ErrandFiles(settings.worker.spool_dir / ERRANDS_FOLDER)
+            files = ErrandFiles(settings.worker.spool_dir / ERRANDS_FOLDER, free_floor_bytes=FREE_FLOOR_BYTES)
             errands = Errands(errand_handlers(cameras, clock, given), client, files, clock)
             renewing = None
             if enrolled is not None and context is not None:
@@ -263,6 +261,7 @@ async def _parts(
             try:
                 yield Parts(link, uploader, cameras, reports, states, errands, registered, renewing)
             finally:
+                await end(finding)
                 await errands.close()
                 await intents.close()
                 await cameras.close()

@@ -1,9 +1,9 @@
 """The streams of one camera: the main one, and the small one (sub) where the camera has it.
 
 The sub stream is for the gate and the infer picture, the main stream for the full picture of a look that passed.
-When one of them fails the other does the work of both, which is reported once, and the one that failed is tried
-again after growing pauses. Each stream goes through its door (doors.py), so that a device is never asked for more
-than it bears. Whether a whole look failed, and what follows, is the camera's affair.
+When one of them fails, or sends what nobody can decode, the other does the work of both, which is reported once, and
+the one that failed is tried again after growing pauses. Each stream goes through its door (doors.py), so that a
+device is never asked for more than it bears. Whether a whole look failed, and what follows, is the camera's affair.
 """
 
 import asyncio
@@ -29,6 +29,9 @@ StreamName: TypeAlias = Literal["main", "sub"]
 CLOSING_SEC = 60.0
 # So long after a look that passed, the main stream stays connected: the next look is likely to pass too.
 MAIN_KEPT_MS = 30_000
+# So many pictures in a row that can't be decoded, and the connection is begun anew: the camera may have changed what
+# it sends without saying so, and says it when it is asked again. One alone may be a damaged packet.
+UNDECODABLE_MAX = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,7 @@ class Stream:
         self.auth_failures = 0
         self.retry_boot_ms = 0
         self.is_reported = False
+        self.undecodable = 0  # pictures in a row
 
     @property
     def is_open(self) -> bool:
@@ -221,13 +225,14 @@ class Streams:
         return None
 
     async def look(self, wanted: Wanted) -> Caught | Miss:
-        """The picture for gate and analyzer: of the sub stream, else of the main one."""
+        """The picture for gate and analyzer: of the sub stream, else of the main one.
+
+        Whoever decodes it says whether it is one: `decoded` or `undecodable`.
+        """
         trouble: Miss | None = None
         if self.sub is not None and self.sub.may_try:
             caught = await self.sub.grab(wanted)
             if not isinstance(caught, Miss):
-                self._worked(self.sub)
-                self._tend_main(wanted)
                 return Caught(caught, "sub")
             trouble = caught
             if self._is_of_the_camera(caught):
@@ -235,10 +240,27 @@ class Streams:
         caught = await self.main.grab(wanted)
         if isinstance(caught, Miss):
             return caught
-        self._worked(self.main)
         if self.sub is not None and trouble is not None:
             self._failed(self.sub, trouble)
         return Caught(caught, "main")
+
+    def decoded(self, name: StreamName, wanted: Wanted) -> None:
+        """There was a picture in what this stream gave for a look."""
+        if name == "main" or self.sub is None:
+            self._worked(self.main)
+            return
+        self._worked(self.sub)
+        self._tend_main(wanted)
+
+    async def undecodable(self, name: StreamName, miss: Miss, wanted: Wanted) -> Caught | Miss:
+        """There was none: the main stream's instead of the sub stream's, if that can be had, else the miss."""
+        if name == "main" or self.sub is None:
+            self._spoiled(self.main)
+            return miss
+        if self._spoiled(self.sub):
+            self._failed(self.sub, miss)
+        caught = await self.main.grab(wanted)
+        return caught if isinstance(caught, Miss) else Caught(caught, "main")
 
     async def full(self, wanted: Wanted) -> Shot | None:
         """The picture to keep: of the main stream. None when it can't be had; then the sub stream's must do."""
@@ -249,8 +271,14 @@ class Streams:
         if isinstance(caught, Miss):
             self._failed(self.main, caught)
             return None
-        self._worked(self.main)
         return caught
+
+    def full_decoded(self, miss: Miss | None) -> None:
+        """Whether there was a picture in what `full` gave: None, or why not."""
+        if miss is None:
+            self._worked(self.main)
+        elif self._spoiled(self.main):
+            self._failed(self.main, miss)
 
     def watch(self, is_watched: bool) -> None:
         for stream in (self.main, self.sub):
@@ -289,7 +317,18 @@ class Streams:
             stream.is_reported = True
             self.report(stream.name, miss)
 
+    def _spoiled(self, stream: Stream) -> bool:
+        """Counts what can't be decoded; True, and its connection is begun anew, when that is no single one."""
+        stream.undecodable += 1
+        if stream.undecodable < UNDECODABLE_MAX:
+            return False
+        if stream.is_open:
+            log.warning("video can't be decoded: its connection is begun anew", stream=stream.name)
+            stream.let_go()
+        return True
+
     def _worked(self, stream: Stream) -> None:
+        stream.undecodable = 0
         stream.failures = stream.auth_failures = stream.retry_boot_ms = 0
         if stream.is_reported:
             stream.is_reported = False
