@@ -193,6 +193,7 @@ class Camera(Answer):
     enabled: bool
     state: str  # PENDING, ACTIVE, PAUSED, ORPHANED, TERMINATED
     state_reason: str
+    worker_id: str | None  # who holds it; only for those who may manage cameras
     polling_interval_sec: float
     source: Source | None  # only for those who may manage cameras, as are `sub` and `own`
     sub: Source | None
