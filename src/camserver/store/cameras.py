@@ -129,8 +129,8 @@ _IN_REACH = "c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND (:all_sites =
 _SUMMARY = f"""
 SELECT c.camera_key, c.camera_id, c.name, c.enabled, c.created_at, s.name AS site, st.source_type, st.url,
   su.source_type AS sub_type, su.url AS sub_url, a.key_id, c.do_not_process, c.network_zone, c.caps, c.last_probe_at,
-  {overrides.COLUMNS}, cs.state, cs.reason, w.worker_id, f.frame_uuid, f.captured_at, f.received_at, f.collector_status,
-  f.error_code, f.detected, f.primary_event, f.severity, f.infer_bytes, e.event_uuid,
+  {overrides.COLUMNS}, cs.state, cs.reason, w.worker_id, f.frame_uuid, f.captured_at, f.received_at,
+  f.collector_status, f.error_code, f.detected, f.primary_event, f.severity, f.infer_bytes, e.event_uuid,
   e.primary_event AS event_primary, e.severity_max AS event_severity, e.start_at AS event_start_at,
   h.health, h.health_cause, h.health_since, h.issues
 FROM cameras c
