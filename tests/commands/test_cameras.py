@@ -209,7 +209,7 @@ SHOWN = {
     "camera_id": "yard", "name": "庭", "site": "main", "enabled": True, "state": "ACTIVE", "state_reason": "",
     "worker_id": "w-1", "polling_interval_sec": 5.0, "do_not_process": False, "sub": None,
     "source": {"type": "rtsp", "url": "rtsp://h/1", "has_credentials": True},
-    "caps": {"codec": "h264", "res": "1920x1080", "fps": 25.0, "sub": {"codec": "h264", "res": "640x360"}},
+    "caps": {"codec": "h264", "res": "1920x1080", "fps": 25.0, "sub": {"codec": "h264", "width": 640, "height": 360}},
     "last_probe_at": NOW_MS - 7_200_000,
     "latest": {"captured_at": NOW_MS - 12_000, "status": "ok"},
     "latest_picture": {"frame_uuid": "f", "captured_at": NOW_MS - 12_000},
@@ -260,13 +260,15 @@ def test_the_list_shows_state_age_codec_and_interval(api: Api, monkeypatch: pyte
     monkeypatch.setattr("time.time", lambda: NOW_MS / 1000)
     good = {
         "camera_id": "a", "name": "入口カメラ", "enabled": True, "state": "ACTIVE", "state_reason": "",
-        "polling_interval_sec": 5.0, "caps": {"codec": "h264", "res": "1920x1080"},
+        "polling_interval_sec": 5.0, "caps": {"codec": "h264", "res": "1920x1080", "fps": 25.0},
+        "last_probe_at": NOW_MS - 7_200_000,
         "latest": {"captured_at": NOW_MS - 12_000, "status": "ok"},
         "own": {"hints": {"preset": "shop", "thresholds": {"person": 0.5}, "shelf_roi": None}},
         "health": {"state": "up", "since": 1, "cause": None, "issues": []},
     }  # fmt: skip
     bad = good | {
-        "camera_id": "b", "name": "yard", "state": "PAUSED", "state_reason": "unauthorized", "caps": None,
+        "camera_id": "b", "name": "yard", "state": "PAUSED", "state_reason": "unauthorized",
+        "caps": {"error": "wrong_password"},
         "own": None,
         "latest": {"captured_at": NOW_MS - 7_300_000, "status": "error", "error_code": "unauthorized"},
         "health": {"state": "down", "since": 1, "cause": {"label_en": "wrong password", "label_ja": "認証エラー"},
@@ -275,7 +277,7 @@ def test_the_list_shows_state_age_codec_and_interval(api: Api, monkeypatch: pyte
     off = good | {"camera_id": "c", "enabled": False, "latest": None, "own": {"hints": {"preset": "road"}}}
     api.answers["GET /api/cameras"] = {"cameras": [good, bad, off]}
     lines = run("list").output.splitlines()
-    assert lines[0].split() == ["ID", "NAME", "STATE", "HEALTH", "LAST", "LOOK", "CODEC", "SIZE", "EVERY", "PRESET"]
+    assert " ".join(lines[0].split()) == "ID NAME STATE HEALTH LAST LOOK CODEC SIZE FPS PROBED EVERY PRESET"
     assert lines[1].split() == [
         "a",
         "入口カメラ",
@@ -285,6 +287,9 @@ def test_the_list_shows_state_age_codec_and_interval(api: Api, monkeypatch: pyte
         "s",
         "h264",
         "1920x1080",
+        "25",
+        "2",
+        "h",
         "5",
         "s",
         "shop",
@@ -293,6 +298,7 @@ def test_the_list_shows_state_age_codec_and_interval(api: Api, monkeypatch: pyte
     assert "PAUSED (unauthorized)" in lines[2]
     assert "down (wrong password)" in lines[2]
     assert "2 h unauthorized" in lines[2]
+    assert "2 h wrong_password" in lines[2]
     assert " OFF " in lines[3]
     assert [line.split()[-1] for line in lines[2:]] == ["-", "road"]
     # Columns line up although one name is twice as wide as it is long.

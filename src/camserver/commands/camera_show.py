@@ -122,7 +122,7 @@ def _rows(camera: dict[str, Any], now_ms: int) -> Iterator[tuple[str, str]]:
     fault = f" {latest.get('error_code') or latest['status']}" if latest and latest["status"] != "ok" else ""
     yield label("looked"), f"{age(latest.get('captured_at'), now_ms)}{fault}"
     yield label("caps"), caps_shown(camera.get("caps") or {})
-    yield label("probed"), age(camera.get("last_probe_at"), now_ms)
+    yield label("probed"), probed_shown(camera, now_ms)
     yield label("interval"), f"{camera['polling_interval_sec']:g} s"
     yield label("do_not_process"), label("yes" if camera["do_not_process"] else "no")
     # These keep the names that the API, the import and `camera change` know them by.
@@ -137,9 +137,17 @@ def _rows(camera: dict[str, Any], now_ms: int) -> Iterator[tuple[str, str]]:
     yield label("preset"), preset_shown(own)
 
 
+def probed_shown(camera: dict[str, Any], now_ms: int) -> str:
+    """When it was probed, and what was wrong then."""
+    error = (camera.get("caps") or {}).get("error")
+    return age(camera.get("last_probe_at"), now_ms) + (f" {error}" if error else "")
+
+
 def caps_shown(caps: dict[str, Any]) -> str:
     """What its last probe found, in one line."""
     words = [str(caps[name]) for name in ("codec", "res") if caps.get(name)]
+    if caps.get("width") and caps.get("height"):
+        words.append(f"{caps['width']}x{caps['height']}")
     if caps.get("fps"):
         words.append(f"{caps['fps']:g} fps")
     if sub := caps.get("sub"):

@@ -123,8 +123,8 @@ STEPS: Mapping[str, Phrase] = {
 }
 _HEADS: Mapping[str, Phrase] = {
     "list": Phrase(
-        "ID|名前|状態|健全性|最終画像|コーデック|サイズ|間隔|プリセット",
-        "ID|NAME|STATE|HEALTH|LAST LOOK|CODEC|SIZE|EVERY|PRESET",
+        "ID|名前|状態|健全性|最終画像|コーデック|サイズ|FPS|プローブ|間隔|プリセット",
+        "ID|NAME|STATE|HEALTH|LAST LOOK|CODEC|SIZE|FPS|PROBED|EVERY|PRESET",
     ),
     "presets": Phrase(
         "プリセット|場所|いつもある物|昼はいつもある物|ないはずの物", "PRESET|PLACE|EXPECTED|BY DAY|EXCLUDED"

@@ -13,7 +13,7 @@ from camserver.commands.camera_hints import PRESET_NAMES, camera_hints, camera_p
 from camserver.commands.camera_import import camera_import
 from camserver.commands.camera_options import camera_fields, camera_options
 from camserver.commands.camera_probe import camera_probe, camera_test
-from camserver.commands.camera_show import camera_picture, camera_show, health_shown, preset_shown
+from camserver.commands.camera_show import camera_picture, camera_show, health_shown, preset_shown, probed_shown
 from camserver.commands.camera_words import head, say
 from camserver.commands.root import Chosen, json_option, pass_chosen
 from camserver.commands.shown import age, table
@@ -123,6 +123,8 @@ def _row(one: dict[str, Any], now_ms: int) -> tuple[str, ...]:
         looked,
         str(caps.get("codec") or "-"),
         str(caps.get("res") or "-"),
+        f"{caps['fps']:g}" if caps.get("fps") else "-",
+        probed_shown(one, now_ms),
         "-" if every is None else f"{every:g} s",
         preset_shown(one.get("own") or {}),
     )

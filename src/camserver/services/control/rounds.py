@@ -14,7 +14,7 @@ from camserver.domain.leases import LeasePolicy, reclaimable
 from camserver.services.control.assigning import Assigner
 from camserver.services.control.connections import CLOSE_SILENT, Connection, Connections, Sent
 from camserver.services.control.orders import Orders, stop
-from camserver.store import Store
+from camserver.store import Store, first_probes
 from camserver.store.camera_sessions import ensure_session, follow_cameras, without_session
 from camserver.store.intents import Intent, StartIntent, pending, starts_sent
 from camserver.store.leases import Claim, reclaim
@@ -25,6 +25,8 @@ log = get_logger(__name__)
 
 ASSIGN_EVERY_SEC = 1.0
 UPKEEP_EVERY_SEC = 5.0
+# In one round of upkeep: each is one more connection to a camera for some seconds.
+FIRST_PROBES_MAX = 2
 UNSTARTABLE_RETRY_MS = 60_000
 
 
@@ -84,6 +86,7 @@ class Rounds:
             await _tried("watching starts", self._fail_late_starts)
             await _tried("reclaiming leases", self._reclaim)
             await _tried("watching workers", self._watch_workers)
+            await _tried("probing new cameras", self._probe_new)
             await _tried("rebalancing workers", self._assigner.rebalance)
             await self._clock.sleep(UPKEEP_EVERY_SEC)
 
@@ -182,6 +185,10 @@ class Rounds:
             self._outage_ended_at = now_ms
         # Of a lease that ran out just now; the store looks at each one's own time.
         return reclaimable(now_ms - 1, now_ms, self._started_at, self._outage_ended_at, self._policy)
+
+    async def _probe_new(self) -> None:
+        if self._connections.keys():
+            await self._store.write(first_probes.ask, FIRST_PROBES_MAX, self._clock.now_ms())
 
     async def _watch_workers(self) -> None:
         for worker_id in await self._store.write(mark_unhealthy, self._clock.now_ms() - self._missed_ms):

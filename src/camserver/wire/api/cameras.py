@@ -145,7 +145,7 @@ class OpenEvent(Answer):
 
 
 class CameraIssue(Label):
-    """Something that is wrong with a camera itself: offline, covered, moved or frozen."""
+    """Something that is wrong with a camera itself: offline, unattended, covered, moved or frozen."""
 
     since: int
     event_uuid: str
@@ -199,7 +199,7 @@ class Camera(Answer):
     sub: Source | None
     own: CameraOwn | None
     do_not_process: bool
-    caps: dict[str, JsonValue] | None  # what the last probe found: codec, res, fps
+    caps: dict[str, JsonValue] | None  # what the last probe found: codec, res, fps; error: why it failed
     last_probe_at: int | None
     created_at: int
     latest: Look | None
