@@ -600,6 +600,8 @@ def test_frigate_gets_only_the_variables_it_names(api: Api, tmp_path: Path, monk
     api.answers["POST /api/imports"] = imported("add")
     assert "would add cam_1" in run("import", "config.yml", "--dry-run").output
     assert api.asked[0][1]["environment"] == {"FRIGATE_RTSP_PASSWORD": "pw"}
+    run("import", "config.yml", "--dry-run", "--zones")
+    assert [body["zones"] for _, body in api.asked] == [False, True]
 
 
 def test_what_is_wrong_with_a_file_is_shown_by_place(api: Api, tmp_path: Path) -> None:
