@@ -183,6 +183,12 @@ def test_looks_that_came_while_the_server_was_away_are_not_missed() -> None:
     assert state_of(pass_time(memory, CAMERA, POLICIES, T0 + 63 * MIN)) == (State.DOWN, "no_looks")
 
 
+def test_a_memory_of_the_version_before_is_read() -> None:
+    memory = after(looks_of("refused", "refused"))
+    plain = to_plain(memory) | {"configured_at": T0}
+    assert from_plain(plain) == memory
+
+
 def test_a_camera_that_people_switch_off_has_no_issues() -> None:
     off = replace(CAMERA, standing=Standing.OFF)
     memory = pass_time(after(looks_of("refused", "refused", "refused")), CAMERA, POLICIES, T0 + 5 * MIN)
@@ -204,13 +210,13 @@ def test_a_camera_that_people_changed_learns_its_view_anew() -> None:
     def seen(number: int, at: int, view: str) -> Look:
         return Look(number, at, has_picture=True, hash_hex=f"{number:016x}", structure=0.5, view_hex=view)
 
-    memory = follow_change(Memory(), T0)
+    memory = follow_change(Memory(), "here", T0)
     memory = after([seen(number, T0 + number * MIN, "00ff" * 9) for number in range(20)], memory)
     moved = after([seen(20 + number, T0 + (20 + number) * MIN, "3c3c" * 9) for number in range(10)], memory)
     assert told(moved).keys() == {Issue.MOVED}
-    assert follow_change(moved, T0) == moved
+    assert follow_change(moved, "here", T0 + 30 * MIN) == moved
     # The address is another one: that is no move, also when a look of the old one still comes.
-    changed = follow_change(moved, T0 + 30 * MIN)
+    changed = follow_change(moved, "there", T0 + 30 * MIN)
     assert told(changed) == {}
     late = [seen(40, T0 + 30 * MIN + SEC, "00ff" * 9)]
     later = [seen(41 + number, T0 + (31 + number) * MIN, "0ff0" * 9) for number in range(20)]

@@ -224,6 +224,51 @@ async def test_a_camera_that_is_held_and_never_looked_at_is_offline(fresh_store:
     assert (event["state"], event["end_at"]) == ("closed", at_ms + INTERVAL_MS)
 
 
+@pytest.mark.parametrize(
+    ("change", "is_over"),
+    [
+        ("UPDATE cameras SET name = 'another', updated_at = updated_at + 1", False),
+        ("UPDATE camera_overrides SET hints = '{}', polling_interval_sec = 4", False),
+        ("UPDATE camera_overrides SET rotation = 90", True),
+        ("UPDATE camera_overrides SET ignore_masks = '[[[0,0],[1,0],[1,1]]]'", True),
+        ("UPDATE camera_streams SET url = 'rtsp://elsewhere/'", True),
+    ],
+)
+async def test_only_another_view_ends_what_was_wrong_with_it(fresh_store: Store, change: str, is_over: bool) -> None:
+    scene = await attended(fresh_store)
+    await fresh_store.write(with_values)
+    views = ["00ff" * 9] * 20 + ["3c3c" * 9] * 10
+    seen = [
+        look(scene, 0, number + 1, NOW_MS + number * MIN, verdict="skip", structure=0.5, view_hex=view,
+             infer_hash64_hex=f"{number:016x}")
+        for number, view in enumerate(views)
+    ]  # fmt: skip
+    await recorded(fresh_store, *seen)
+    await swept(fresh_store, NOW_MS + 29 * MIN)
+    (event,) = await fresh_store.read(rows, "events", "event_id")
+    assert (event["subject"], event["state"]) == ("moved", "open")
+    await fresh_store.write(changed_by, change)
+    at_ms = NOW_MS + 29 * MIN + 30 * SEC
+    await recorded(fresh_store, look(scene, 0, 40, at_ms, verdict="skip", structure=0.5, view_hex="3c3c" * 9))
+    await swept(fresh_store, at_ms)
+    (event,) = await fresh_store.read(rows, "events", "event_id")
+    assert event["state"] == ("closed" if is_over else "open")
+
+
+async def with_values(tx: Tx) -> None:
+    await tx.run(
+        "INSERT INTO camera_overrides (camera_key, tenant_id, updated_at) SELECT camera_key, tenant_id, 1 FROM cameras"
+    )
+    await tx.run(
+        "INSERT INTO camera_streams (camera_key, tenant_id, kind, source_type, url) "
+        "SELECT camera_key, tenant_id, 'main', 'rtsp', 'rtsp://here/' FROM cameras"
+    )
+
+
+async def changed_by(tx: Tx, change: str) -> None:
+    assert await tx.run(change)
+
+
 async def switched_off(tx: Tx) -> None:
     await tx.run("UPDATE cameras SET enabled = 0")
 

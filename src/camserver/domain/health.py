@@ -97,7 +97,7 @@ class Memory:
     attended_at: int | None = None  # since when a worker has it, or when waiting for looks began anew
     unattended: Suspicion | None = None
     sight: Sight = field(default_factory=Sight)
-    configured_at: int | None = None  # when people last changed the camera
+    view_key: str | None = None  # names where it stands: its address, masks and rotation
     sight_from: int = 0  # pictures from before say nothing
 
 
@@ -151,15 +151,14 @@ def _seen(memory: Memory, look: Look, camera: CameraFacts, policies: Policies) -
     return look_at(memory.sight, picture, camera.is_live, camera.interval_ms, over_after_looks, policies.health)
 
 
-def follow_change(memory: Memory, configured_at: int) -> Memory:
-    """After people changed a camera: its address, its masks or its rotation may be others, so its view is learned
-    anew, and what was wrong with the old one is over."""
-    if memory.configured_at == configured_at:
+def follow_change(memory: Memory, view_key: str, now_ms: int) -> Memory:
+    """After people changed a camera's address, masks or rotation: its view is learned anew, and what was wrong with
+    the old one is over. Another name or interval changes nothing of what it shows."""
+    if memory.view_key == view_key:
         return memory
-    if memory.configured_at is None:
-        return replace(memory, configured_at=configured_at)
-    sight_from = configured_at + CHANGE_SETTLES_MS
-    return replace(memory, configured_at=configured_at, sight=Sight(), sight_from=sight_from)
+    if memory.view_key is None:
+        return replace(memory, view_key=view_key)
+    return replace(memory, view_key=view_key, sight=Sight(), sight_from=now_ms + CHANGE_SETTLES_MS)
 
 
 def pass_time(memory: Memory, camera: CameraFacts, policies: Policies, now_ms: int) -> Memory:
@@ -266,6 +265,7 @@ def from_plain(plain: Mapping[str, Any] | None) -> Memory:
     """What `to_plain` gave. A memory of another version that does not fit is begun anew."""
     try:
         values = dict(plain or {})
+        values.pop("configured_at", None)  # of the version before
         sight = dict(values.pop("sight", {}))
         for name in ("covered", "moved", "frozen"):
             sight[name] = _suspicion(sight.get(name))

@@ -249,7 +249,7 @@ def _shapes(file: _File, where: str, section: Mapping[str, object]) -> Iterator[
     if drawn and not file.with_zones:
         _note(
             file, f"{where}.zones",
-            "ゾーンは取り込みません。camserverではゾーンの外を見なくなるためです。取り込むには --zones を付けてください。",
+            "ゾーンは取り込みません（ゾーンの外を見なくなるため）。取り込むには --zones を付けてください。",
             "Zones are left out: here a camera does not look outside of them. Take them over with --zones.",
         )  # fmt: skip
     elif drawn:
