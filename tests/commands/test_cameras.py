@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from PIL import Image
 
 from camserver import cli
 from camserver.base.exits import Exit
@@ -15,6 +16,7 @@ from camserver.clients.local_server import LocalServer
 from camserver.commands import camera_words
 from camserver.commands.shown import age, columns_of, reader_language, table
 from camserver.domain.presets import Preset
+from camserver.wire.api import CameraChange
 from tests.rig.pictures import jpeg
 
 NOW_MS = 1_700_000_000_000
@@ -25,6 +27,9 @@ STREAM = {
 STEPS = [{"name": "resolve", "took_ms": 1}, {"name": "connect", "took_ms": 9}]
 GOOD = {"cause": "", "said_ja": "", "said_en": "", "steps": STEPS, "stream": STREAM, "stream_kind": "main"}
 BAD = {"cause": "wrong_password", "said_ja": "パスワードが違います。", "said_en": "Wrong password.", "steps": STEPS}
+
+
+PATH = "/api/cameras/yard"
 
 
 class Api:
@@ -102,17 +107,168 @@ def test_everything_a_camera_can_be_added_with(api: Api) -> None:
     }
 
 
+DRAWN = "0,0 1,0 1,0.25"
+CORNERS = [[0.0, 0.0], [1.0, 0.0], [1.0, 0.25]]
+# Option, its value, and what the API is asked for.
+VALUES = [
+    (["--interval-sec", "5"], {"polling_interval_sec": 5.0}),
+    (["--connect-timeout-sec", "4.5"], {"connect_timeout_sec": 4.5}),
+    (["--transport", "udp"], {"transport": "udp"}),
+    (["--tls-pin", "AB:" * 31 + "CD"], {"tls_pin": "ab" * 31 + "cd"}),
+    (["--rotation", "270"], {"rotation": 270}),
+    (["--infer-width", "960"], {"infer_width": 960}),
+    (["--diff-width", "160"], {"diff_width": 160}),
+    (["--force-every", "10"], {"force_infer_every_n": 10}),
+    (["--detect-every", "3"], {"detect_every_n_frames": 3}),
+    (["--job-priority", "0"], {"job_priority": 0}),
+    (["--device", "nvr"], {"device": "nvr"}),
+    (["--streams-max", "2"], {"streams_max": 2}),
+    (["--clip-sec", "0"], {"clip_sec": 0.0}),
+    (["--network-zone", "vpn"], {"network_zone": "vpn"}),
+    (["--no-mask-clock"], {"mask_clock": False}),
+    (["--mask-clock"], {"mask_clock": True}),
+    (["--do-not-process"], {"do_not_process": True}),
+    (["--process"], {"do_not_process": False}),
+    (["--sub", "rtsp://h/2"], {"sub": {"url": "rtsp://h/2"}}),
+    (["--mask", DRAWN, "--mask", "0,0 1,1 0,1"], {"ignore_masks": [CORNERS, [[0, 0], [1, 1], [0, 1]]]}),
+    (["--privacy-mask", DRAWN], {"privacy_masks": [CORNERS]}),
+    (["--zone", f"the door={DRAWN}"], {"zones": [{"name": "the door", "points": CORNERS}]}),
+]
+OF_A_CHANGE = [
+    (["--name", "庭"], {"name": "庭"}),
+    (["--site", "north"], {"site": "north"}),
+    (["--url", "rtsp://h/3"], {"source": {"url": "rtsp://h/3"}}),
+    (["--on"], {"enabled": True}),
+    (["--off"], {"enabled": False}),
+    (["--no-sub"], {"sub": None}),
+    (["--no-login"], {"credentials": None}),
+    (["--no-masks"], {"ignore_masks": None}),
+    (["--no-privacy-masks", "--no-zones"], {"privacy_masks": None, "zones": None}),
+    (["--default", "interval-sec", "--default", "tls-pin"], {"polling_interval_sec": None, "tls_pin": None}),
+    (["--default", "mask-clock"], {"mask_clock": None}),
+]
+
+
+@pytest.mark.parametrize(("options", "asked"), [*VALUES, *OF_A_CHANGE], ids=lambda one: str(one)[:40])
+def test_a_camera_is_changed_in_what_is_given_and_in_nothing_else(
+    api: Api, options: list[str], asked: dict[str, Any]
+) -> None:
+    api.answers[f"PATCH {PATH}"] = {"camera_id": "yard"}
+    result = run("change", "yard", *options)
+    assert result.output == "Changed yard.\n"
+    assert api.asked == [(f"PATCH {PATH}", asked)]
+    # It is what the API takes.
+    CameraChange.model_validate(asked)
+
+
+@pytest.mark.parametrize(("options", "asked"), VALUES, ids=lambda one: str(one)[:40])
+def test_a_camera_is_added_with_all_that_it_can_be_changed_in(
+    api: Api, options: list[str], asked: dict[str, Any]
+) -> None:
+    api.answers["POST /api/cameras"] = {"camera_id": "yard"}
+    assert run("add", "yard", "rtsp://h/1", *options).output == "Added yard.\n"
+    [(_, body)] = api.asked
+    assert asked.items() <= body.items()
+    assert len(body) == len(asked) + 4  # id, name, site and source
+
+
+def test_every_value_of_the_api_has_its_option() -> None:
+    reached = {name for _, asked in [*VALUES, *OF_A_CHANGE] for name in asked}
+    assert reached == CameraChange.model_fields.keys() - {"hints"}  # which have a command of their own
+
+
+def test_a_mistyped_password_is_corrected_without_showing_it(api: Api) -> None:
+    api.answers[f"PATCH {PATH}"] = {"camera_id": "yard"}
+    result = run("change", "yard", "--user", "viewer", "--password-stdin", stdin="pass word\n")
+    assert api.asked == [(f"PATCH {PATH}", {"credentials": {"user": "viewer", "password": "pass word"}})]
+    assert "pass word" not in result.output
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--user", "viewer"],
+        ["--password-stdin"],
+        ["--no-login", "--user", "viewer"],
+        ["--no-masks", "--mask", DRAWN],
+        ["--default", "interval-sec", "--interval-sec", "5"],
+        ["--no-sub", "--sub", "rtsp://h/2"],
+        ["--mask", "0.1;0.2"],
+        ["--zone", DRAWN],
+        ["--zone", f"={DRAWN}"],
+    ],
+    ids=" ".join,
+)
+def test_what_contradicts_itself_is_refused_before_anything_is_asked(api: Api, options: list[str]) -> None:
+    assert run("change", "yard", *options, stdin="x\n").exit_code == Exit.REFUSED.value
+    assert run("change", "yard").exit_code == Exit.USAGE.value
+    assert api.asked == []
+
+
+SHOWN = {
+    "camera_id": "yard", "name": "庭", "site": "main", "enabled": True, "state": "ACTIVE", "state_reason": "",
+    "worker_id": "w-1", "polling_interval_sec": 5.0, "do_not_process": False, "sub": None,
+    "source": {"type": "rtsp", "url": "rtsp://h/1", "has_credentials": True},
+    "caps": {"codec": "h264", "res": "1920x1080", "fps": 25.0, "sub": {"codec": "h264", "width": 640, "height": 360}},
+    "last_probe_at": NOW_MS - 7_200_000,
+    "latest": {"captured_at": NOW_MS - 12_000, "status": "ok"},
+    "latest_picture": {"frame_uuid": "f", "captured_at": NOW_MS - 12_000},
+    "own": {"transport": "udp", "mask_clock": False, "tls_pin": None, "ignore_masks": [CORNERS],
+            "privacy_masks": None, "zones": [{"name": "door", "points": CORNERS}], "hints": {"preset": "shop"}},
+    "health": {"state": "down", "since": NOW_MS - 90_000, "cause": {"label_en": "no route", "label_ja": "到達不能"},
+               "issues": []},
+}  # fmt: skip
+
+
+def test_everything_about_a_camera_is_shown(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: NOW_MS / 1000)
+    api.answers[f"GET {PATH}"] = SHOWN
+    lines = run("show", "yard").output.splitlines()
+    for line in (
+        "address: rtsp://h/1 (with a login)",
+        "worker: w-1",
+        "health: down (no route), 90 s",
+        "last look: 12 s",
+        "sends: h264 1920x1080 25 fps (sub: h264 640x360)",
+        "probed: 2 h",
+        "transport: udp",
+        "mask_clock: false",
+        f"ignore_masks: {DRAWN}",
+        f"zone: door={DRAWN}",
+        "preset: shop",
+    ):
+        assert line in lines
+    assert not [line for line in lines if line.startswith("tls_pin")]
+    assert json.loads(run("show", "yard", "--json").output) == SHOWN
+
+
+@pytest.mark.parametrize("grid", [False, True])
+def test_the_newest_picture_is_saved_and_a_grid_leaves_its_proportions(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grid: bool
+) -> None:
+    monkeypatch.setattr("time.time", lambda: NOW_MS / 1000)
+    api.answers[f"GET {PATH}"] = SHOWN
+    result = run("picture", "yard", "-o", "yard.jpg", *(["--grid"] if grid else []))
+    assert result.output == "Saved as yard.jpg; the picture is 12 s old.\n"
+    assert api.asked[-1][0] == f"GET {PATH}/latest.jpg"
+    with Image.open(tmp_path / "yard.jpg") as picture:
+        assert picture.width * 48 == picture.height * 64
+        assert (picture.width > 64) is grid
+
+
 def test_the_list_shows_state_age_codec_and_interval(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.time", lambda: NOW_MS / 1000)
     good = {
         "camera_id": "a", "name": "入口カメラ", "enabled": True, "state": "ACTIVE", "state_reason": "",
-        "polling_interval_sec": 5.0, "caps": {"codec": "h264", "res": "1920x1080"},
+        "polling_interval_sec": 5.0, "caps": {"codec": "h264", "res": "1920x1080", "fps": 25.0},
+        "last_probe_at": NOW_MS - 7_200_000,
         "latest": {"captured_at": NOW_MS - 12_000, "status": "ok"},
         "own": {"hints": {"preset": "shop", "thresholds": {"person": 0.5}, "shelf_roi": None}},
         "health": {"state": "up", "since": 1, "cause": None, "issues": []},
     }  # fmt: skip
     bad = good | {
-        "camera_id": "b", "name": "yard", "state": "PAUSED", "state_reason": "unauthorized", "caps": None,
+        "camera_id": "b", "name": "yard", "state": "PAUSED", "state_reason": "unauthorized",
+        "caps": {"error": "wrong_password"},
         "own": None,
         "latest": {"captured_at": NOW_MS - 7_300_000, "status": "error", "error_code": "unauthorized"},
         "health": {"state": "down", "since": 1, "cause": {"label_en": "wrong password", "label_ja": "認証エラー"},
@@ -121,7 +277,7 @@ def test_the_list_shows_state_age_codec_and_interval(api: Api, monkeypatch: pyte
     off = good | {"camera_id": "c", "enabled": False, "latest": None, "own": {"hints": {"preset": "road"}}}
     api.answers["GET /api/cameras"] = {"cameras": [good, bad, off]}
     lines = run("list").output.splitlines()
-    assert lines[0].split() == ["ID", "NAME", "STATE", "HEALTH", "LAST", "LOOK", "CODEC", "SIZE", "EVERY", "PRESET"]
+    assert " ".join(lines[0].split()) == "ID NAME STATE HEALTH LAST LOOK CODEC SIZE FPS PROBED EVERY PRESET"
     assert lines[1].split() == [
         "a",
         "入口カメラ",
@@ -131,6 +287,9 @@ def test_the_list_shows_state_age_codec_and_interval(api: Api, monkeypatch: pyte
         "s",
         "h264",
         "1920x1080",
+        "25",
+        "2",
+        "h",
         "5",
         "s",
         "shop",
@@ -139,13 +298,11 @@ def test_the_list_shows_state_age_codec_and_interval(api: Api, monkeypatch: pyte
     assert "PAUSED (unauthorized)" in lines[2]
     assert "down (wrong password)" in lines[2]
     assert "2 h unauthorized" in lines[2]
+    assert "2 h wrong_password" in lines[2]
     assert " OFF " in lines[3]
     assert [line.split()[-1] for line in lines[2:]] == ["-", "road"]
     # Columns line up although one name is twice as wide as it is long.
     assert len({columns_of(line[: line.index("5 s")]) for line in lines[1:]}) == 1
-
-
-PATH = "/api/cameras/yard"
 
 
 def test_hints_are_changed_by_what_is_given_and_kept_otherwise(api: Api) -> None:
@@ -455,6 +612,8 @@ def test_frigate_gets_only_the_variables_it_names(api: Api, tmp_path: Path, monk
     api.answers["POST /api/imports"] = imported("add")
     assert "would add cam_1" in run("import", "config.yml", "--dry-run").output
     assert api.asked[0][1]["environment"] == {"FRIGATE_RTSP_PASSWORD": "pw"}
+    run("import", "config.yml", "--dry-run", "--zones")
+    assert [body["zones"] for _, body in api.asked] == [False, True]
 
 
 def test_what_is_wrong_with_a_file_is_shown_by_place(api: Api, tmp_path: Path) -> None:

@@ -119,12 +119,74 @@ def test_a_camera_without_a_worker_is_unattended_and_not_offline() -> None:
     nobody = replace(CAMERA, standing=Standing.UNATTENDED)
     down = after(looks_of("refused", "refused", "refused"))
     assert state_of(down, nobody) == (State.UNKNOWN, "unattended")
-    # Nothing is known, so nothing begins …
+    # Nothing is known of what it shows, so nothing of that begins …
     later = pass_time(down, nobody, POLICIES, T0 + 60 * MIN)
-    assert (later, due_at(later, nobody, POLICIES)) == (down, None)
+    assert (later.offline, later.sight, told(later)) == (down.offline, down.sight, {})
     # … and nothing ends.
     told_before = pass_time(down, CAMERA, POLICIES, T0 + 5 * MIN)
     assert told(pass_time(told_before, nobody, POLICIES, T0 + 60 * MIN)) == told(told_before)
+
+
+def test_that_nobody_looks_is_told_when_it_lasts_and_over_as_soon_as_a_worker_has_the_camera() -> None:
+    nobody = replace(CAMERA, standing=Standing.UNATTENDED)
+    memory = pass_time(after(looks_of("", "")), nobody, POLICIES, T0 + MIN)
+    assert told(memory) == {}
+    assert due_at(memory, nobody, POLICIES) == T0 + 6 * MIN
+    assert told(pass_time(memory, nobody, POLICIES, T0 + 6 * MIN - 1)) == {}
+    memory = pass_time(memory, nobody, POLICIES, T0 + 6 * MIN)
+    issue = told(memory)[Issue.UNATTENDED]
+    assert (issue.since, issue.frame_id) == (T0 + MIN, 2)
+    assert due_at(memory, nobody, POLICIES) is None
+    assert from_plain(json.loads(json.dumps(to_plain(memory)))) == memory
+    memory = pass_time(memory, CAMERA, POLICIES, T0 + 90 * MIN)
+    assert told(memory) == {}
+    assert state_of(memory) == (State.UP, "")
+    # The next time counts from anew.
+    memory = pass_time(memory, nobody, POLICIES, T0 + 91 * MIN)
+    assert due_at(memory, nobody, POLICIES) == T0 + 96 * MIN
+
+
+def test_a_camera_that_people_know_to_be_offline_is_not_told_as_unattended_too() -> None:
+    nobody = replace(CAMERA, standing=Standing.UNATTENDED)
+    memory = pass_time(after(looks_of("refused", "refused", "refused")), CAMERA, POLICIES, T0 + 5 * MIN)
+    memory = pass_time(memory, nobody, POLICIES, T0 + 6 * MIN)
+    assert told(pass_time(memory, nobody, POLICIES, T0 + 60 * MIN)).keys() == {Issue.OFFLINE}
+
+
+@pytest.mark.parametrize(("interval_ms", "limit_ms"), [(5 * SEC, 180 * SEC), (10 * MIN, 30 * MIN)])
+def test_a_camera_whose_looks_stop_coming_is_down_although_a_worker_has_it(interval_ms: int, limit_ms: int) -> None:
+    camera = replace(CAMERA, interval_ms=interval_ms)
+    memory = after(looks_of("", ""), camera=camera)
+    last_at = T0 + 5 * SEC
+    silent_at = last_at + limit_ms
+    assert due_at(memory, camera, POLICIES) == silent_at
+    assert state_of(pass_time(memory, camera, POLICIES, silent_at - 1)) == (State.UP, "")
+    memory = pass_time(memory, camera, POLICIES, silent_at)
+    assert state_of(memory) == (State.DOWN, "no_looks")
+    assert due_at(memory, camera, POLICIES) == silent_at + MIN
+    memory = pass_time(memory, camera, POLICIES, silent_at + MIN)
+    assert told(memory)[Issue.OFFLINE].since == last_at
+    memory = after(looks_of("", "", begin=silent_at + 2 * MIN), memory, camera)
+    assert (told(memory), state_of(memory)) == ({}, (State.UP, ""))
+
+
+def test_a_camera_that_never_sent_a_look_is_missed_from_when_a_worker_had_it() -> None:
+    memory = pass_time(Memory(), CAMERA, POLICIES, T0)
+    assert (state_of(memory), due_at(memory, CAMERA, POLICIES)) == ((State.UNKNOWN, ""), T0 + 3 * MIN)
+    assert state_of(pass_time(memory, CAMERA, POLICIES, T0 + 3 * MIN)) == (State.DOWN, "no_looks")
+
+
+def test_looks_that_came_while_the_server_was_away_are_not_missed() -> None:
+    memory = pass_time(after(looks_of("", "")), CAMERA, POLICIES, T0 + 60 * MIN)
+    assert (told(memory), state_of(memory)) == ({}, (State.UP, ""))
+    assert due_at(memory, CAMERA, POLICIES) == T0 + 63 * MIN
+    assert state_of(pass_time(memory, CAMERA, POLICIES, T0 + 63 * MIN)) == (State.DOWN, "no_looks")
+
+
+def test_a_memory_of_the_version_before_is_read() -> None:
+    memory = after(looks_of("refused", "refused"))
+    plain = to_plain(memory) | {"configured_at": T0}
+    assert from_plain(plain) == memory
 
 
 def test_a_camera_that_people_switch_off_has_no_issues() -> None:
@@ -148,13 +210,13 @@ def test_a_camera_that_people_changed_learns_its_view_anew() -> None:
     def seen(number: int, at: int, view: str) -> Look:
         return Look(number, at, has_picture=True, hash_hex=f"{number:016x}", structure=0.5, view_hex=view)
 
-    memory = follow_change(Memory(), T0)
+    memory = follow_change(Memory(), "here", T0)
     memory = after([seen(number, T0 + number * MIN, "00ff" * 9) for number in range(20)], memory)
     moved = after([seen(20 + number, T0 + (20 + number) * MIN, "3c3c" * 9) for number in range(10)], memory)
     assert told(moved).keys() == {Issue.MOVED}
-    assert follow_change(moved, T0) == moved
+    assert follow_change(moved, "here", T0 + 30 * MIN) == moved
     # The address is another one: that is no move, also when a look of the old one still comes.
-    changed = follow_change(moved, T0 + 30 * MIN)
+    changed = follow_change(moved, "there", T0 + 30 * MIN)
     assert told(changed) == {}
     late = [seen(40, T0 + 30 * MIN + SEC, "00ff" * 9)]
     later = [seen(41 + number, T0 + (31 + number) * MIN, "0ff0" * 9) for number in range(20)]

@@ -69,7 +69,9 @@ def test_a_configuration_is_taken_over() -> None:
         [[0, 0], [0.5, 0], [0.5, 0.1], [0, 0.1]],
         [[0.5, 0.5], [1, 0.5], [1, 1]],
     ]
-    assert back.values["zones"] == [{"name": "yard", "points": [[0.1, 0.2], [0.3, 0.2], [0.3, 0.4]]}]
+    assert "zones" not in back.values, "they would make the camera blind outside of them"
+    [with_zones, *_] = read_frigate(yaml.safe_load(CONFIG), ENVIRONMENT, with_zones=True).cameras
+    assert with_zones.values["zones"] == [{"name": "yard", "points": [[0.1, 0.2], [0.3, 0.2], [0.3, 0.4]]}]
     assert (side.url, side.sub_url, side.user, side.password) == ("rtsp://10.0.10.11/live", None, "user", "raw@/?#pw")
     assert side.values == {"transport": "udp"}
     assert porch.url == "rtsps://10.0.10.12:7441/token"
@@ -140,7 +142,7 @@ def one_input(path: object) -> dict[str, Any]:
 )
 def test_what_can_not_be_taken_over_is_named(camera: dict[str, Any], where: str) -> None:
     streams = {"ring": ["rtsp://127.0.0.1:8554/ring"], "exec": ["exec:ffmpeg -i x"]}
-    imported = read_frigate({"cameras": {"a": camera}, "go2rtc": {"streams": streams}}, {})
+    imported = read_frigate({"cameras": {"a": camera}, "go2rtc": {"streams": streams}}, {}, with_zones=True)
     assert [problem.where for problem in imported.problems] == [where]
     assert not imported.cameras
     assert imported.problems[0].said.ja

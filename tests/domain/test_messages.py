@@ -219,6 +219,7 @@ def test_there_is_no_place_for_a_models_words() -> None:
     assert set(Facts.__slots__) == {
         "reason", "site", "camera_id", "camera", "zone", "primary_event", "severity", "tags", "start_at",
         "last_seen_at", "end_at", "received_at", "event_uuid", "incident_uuid", "subject", "cause", "is_unclear",
+            "cameras_more",
     }  # fmt: skip
     assert set(Telling.__slots__) == {"held_back", "is_last_of_hour", "link", "picture_link"}
 
@@ -245,3 +246,12 @@ def _label(tag_id: str) -> Tag:
     tag = VOCABULARY.tag(tag_id)
     assert tag is not None
     return tag
+
+
+def test_a_message_about_a_site_without_a_worker_says_how_many_cameras_it_is_about() -> None:
+    said = facts(subject="unattended", primary_event="camera_issue", cameras_more=63)
+    text = render(said, VOCABULARY, Language.EN, Telling())
+    assert "No worker looks at it" in text.title
+    assert "How many: 63 other cameras of this site have no worker either" in text.lines
+    assert "ほか 63 台" in render(said, VOCABULARY, Language.JA, Telling()).plain
+    assert document(said, VOCABULARY, text, 0)["cameras_more"] == 63

@@ -25,6 +25,7 @@ from camserver.domain.routing import (
     plain_quiet,
     route,
     snoozed_until,
+    widest,
 )
 
 from .build import T0
@@ -314,3 +315,10 @@ def test_what_quiet_hours_leave_out() -> None:
 def test_quiet_hours_that_make_no_sense(plain: dict[str, object]) -> None:
     with pytest.raises(BadInput):
         parse_quiet(plain)
+
+
+def test_of_several_answers_the_one_that_tells_most_counts() -> None:
+    sent, counted, none = Route(1, Verdict.SEND), Route(1, Verdict.QUIET), Route(1, Verdict.NO_RULE)
+    assert widest([none, counted, sent]) is sent
+    assert widest([none, counted]) is counted
+    assert widest([none]) is none

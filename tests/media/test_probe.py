@@ -269,3 +269,10 @@ def test_whatever_a_device_says_is_judged(said: bytes, is_rtsp: bool) -> None:
         theirs.shutdown(socket.SHUT_WR)
         with pytest.raises(Stopped):
             describe(Steps(), ours, "rtsp://h/live", LOGIN, PATIENCE_SEC)
+
+
+async def test_a_film_says_its_own_rate(tmp_path: Path) -> None:
+    film = video_file(tmp_path / "film.mp4", fps=20, seconds=1, keyframes_apart=10, bf="0", size=(320, 180))
+    probed = await probe(replace(wanted(film.as_uri()), kind="file"))
+    assert probed.caps is not None
+    assert (probed.caps.codec, probed.caps.fps) == ("h264", 20.0)

@@ -10,7 +10,7 @@ import pytest_asyncio
 from camserver.base.credentials import seal
 from camserver.base.errors import NotFound, Unavailable
 from camserver.domain.people import Principal, Role
-from camserver.store import Store, Tx, errand_orders, errands
+from camserver.store import Store, Tx, errand_orders, errands, first_probes
 from camserver.store.errand_orders import Answered, AnswerRow, Candidate, ErrandOrder, Sending
 from camserver.store.errands import KEPT_MS, UNFINISHED_MAX, NewErrand
 from camserver.store.leases import Lease, Want, take
@@ -239,6 +239,63 @@ async def test_a_probe_of_a_camera_carries_its_source_and_notes_what_was_found(
     await answer(fresh_store, stage, replace(ANSWER, errand_uuid="probe-2", result=found_sub), now_ms=NOW_MS + 5)
     # What is known of the main stream stays.
     assert await fresh_store.read(caps_of, "cam_0") == (caps | {"sub": {"codec": "h264"}}, NOW_MS + 5)
+
+
+async def test_a_probe_that_failed_notes_when_and_why_and_forgets_nothing(fresh_store: Store, stage: Stage) -> None:
+    async def probed(uuid: str, ok: bool, result: object, at_ms: int) -> tuple[object, int | None]:
+        probe = replace(PROBE, errand_uuid=uuid, request='{"stream": "main"}')
+        await fresh_store.as_(admin(stage)).write(errands.ask_camera, "cam_0", probe, "", NOW_MS)
+        await sent(fresh_store, stage)
+        row = replace(ANSWER, errand_uuid=uuid, ok=ok, result=json.dumps(result))
+        await answer(fresh_store, stage, row, now_ms=at_ms)
+        return await fresh_store.read(caps_of, "cam_0")
+
+    refused = {"cause": "wrong_password"}
+    assert await probed("probe-1", False, refused, NOW_MS + 2) == ({"error": "wrong_password"}, NOW_MS + 2)
+    caps = {"codec": "h264"}
+    assert await probed("probe-2", True, {"caps": caps}, NOW_MS + 3) == (caps, NOW_MS + 3)
+    assert await probed("probe-3", False, {}, NOW_MS + 4) == (caps | {"error": "other"}, NOW_MS + 4)
+
+
+async def going(tx: Tx, ready_at: int) -> None:
+    await tx.run("UPDATE camera_sessions SET state = 'ACTIVE', ready_at = :ready_at", ready_at=ready_at)
+
+
+async def probes(tx: Tx) -> list[tuple[int, str]]:
+    rows = await tx.all("SELECT camera_key, state FROM errands WHERE kind = 'probe' ORDER BY errand_id")
+    return [(row["camera_key"], row["state"]) for row in rows]
+
+
+async def test_every_camera_is_probed_once_when_it_is_going_a_few_at_a_time(fresh_store: Store, stage: Stage) -> None:
+    for camera in range(len(stage.cameras)):
+        await held(fresh_store, stage, camera=camera)
+    assert await fresh_store.write(first_probes.ask, 1, NOW_MS) == 0, "none has sent a picture yet"
+    await fresh_store.write(going, NOW_MS)
+    assert await fresh_store.write(first_probes.ask, 1, NOW_MS + first_probes.SETTLED_MS - 1) == 0
+    at_ms = NOW_MS + first_probes.SETTLED_MS
+    assert await fresh_store.write(first_probes.ask, 1, at_ms) == 1
+    while await fresh_store.write(first_probes.ask, 1, at_ms):
+        pass
+    keys = [key for key, _ in await fresh_store.read(probes)]
+    assert sorted(keys) == sorted(camera.key for camera in stage.cameras)
+    # It goes to the holder with all that a probe needs, and is never asked for again.
+    orders = await sent_all(fresh_store, stage, at_ms)
+    assert {order.url for order in orders} == {"test://still"}
+    for order in orders:
+        row = replace(ANSWER, errand_uuid=order.errand_uuid, ok=False, result='{"cause": "no_route"}')
+        assert (await answer(fresh_store, stage, row, now_ms=at_ms + 2)).recorded
+    await fresh_store.write(errands.prune, at_ms + 10 * KEPT_MS)
+    assert await fresh_store.read(probes) == []
+    assert await fresh_store.write(first_probes.ask, 1, at_ms + 10 * KEPT_MS) == 0
+
+
+async def sent_all(store: Store, stage: Stage, now_ms: int) -> tuple[ErrandOrder, ...]:
+    worker_key = stage.workers[0].worker_key
+    some = await found(store, stage, 0, now_ms=now_ms)
+    await store.write(
+        errand_orders.send, tuple(Sending(one.errand_id, worker_key, one.generation) for one in some), now_ms
+    )
+    return await store.read(errand_orders.unanswered, (worker_key,), now_ms)
 
 
 async def caps_of(tx: Tx, camera_id: str) -> tuple[object, int | None]:

@@ -11,6 +11,7 @@ from camserver.store import Store
 from camserver.store.check import CHECKS
 from camserver.store.frames import Look
 from camserver.store.health import HealthTerms, Swept, sweep
+from camserver.store.notice_facts import telling
 from camserver.store.outcomes import Applied
 from camserver.store.tx import Tx
 from tests.domain.build import analysis
@@ -169,6 +170,103 @@ async def test_a_camera_without_a_worker_is_unattended(fresh_store: Store) -> No
     await fresh_store.write(renewed, NOW_MS + 1000 * MIN)
     await swept(fresh_store, NOW_MS + 130 * SEC)
     assert (await state(fresh_store))[:2] == ("up", "")
+
+
+TELLING = HealthTerms(INTERVAL_MS, deliveries=DeliveryPolicy(notify=True))
+
+
+async def test_cameras_that_nobody_looks_at_are_events_and_one_notice_for_their_site(fresh_store: Store) -> None:
+    scene = await furnish(fresh_store, cameras=3)  # the leases end in 90 s
+    await recorded(fresh_store, *[good(scene, 1, NOW_MS, camera) for camera in range(3)])
+    await swept(fresh_store, NOW_MS, TELLING)
+    await swept(fresh_store, NOW_MS + 2 * MIN, TELLING)
+    await swept(fresh_store, NOW_MS + 7 * MIN - 1, TELLING)
+    assert await fresh_store.read(rows, "events", "event_id") == []
+    await swept(fresh_store, NOW_MS + 7 * MIN, TELLING)
+    events = await fresh_store.read(rows, "events", "event_id")
+    assert [(one["subject"], one["state"], one["severity_max"]) for one in events] == [("unattended", "open", 3)] * 3
+    assert {one["start_at"] for one in events} == {NOW_MS + 2 * MIN}
+    assert (await state(fresh_store))[:2] == ("unknown", "unattended")
+    (delivery,) = await fresh_store.read(rows, "deliveries", "delivery_id")
+    assert (delivery["reason"], delivery["event_id"]) == ("incident_opened", events[0]["event_id"])
+    # The message counts the others, and is for whoever would hear of any of them.
+    told = await fresh_store.read(telling, scene.tenant_id, events[0]["event_id"], None, None, NOW_MS + 7 * MIN)
+    assert told is not None
+    assert told.event.others == tuple(scene.camera_keys[1:3])
+    assert [one.camera_key for one in told.event.notices] == list(scene.camera_keys[:3])
+    await fresh_store.read(no_findings)
+    # A worker has them again: all end, and one message says so.
+    await fresh_store.write(renewed, NOW_MS + 1000 * MIN)
+    await swept(fresh_store, NOW_MS + 20 * MIN, TELLING)
+    events = await fresh_store.read(rows, "events", "event_id")
+    assert [(one["state"], one["end_at"]) for one in events] == [("closed", NOW_MS + 20 * MIN)] * 3
+    found = await fresh_store.read(rows, "deliveries", "delivery_id")
+    assert [one["reason"] for one in found] == ["incident_opened", "back"]
+    await fresh_store.read(no_findings)
+
+
+async def test_a_camera_that_is_held_and_never_looked_at_is_offline(fresh_store: Store) -> None:
+    scene = await attended(fresh_store)
+    await recorded(fresh_store, good(scene, 1, NOW_MS))
+    await swept(fresh_store, NOW_MS)
+    limit_ms = max(180 * SEC, 3 * INTERVAL_MS)
+    assert (await swept(fresh_store, NOW_MS + limit_ms - 1)).cameras == 0
+    await swept(fresh_store, NOW_MS + limit_ms)
+    assert await state(fresh_store) == ("down", "no_looks", NOW_MS)
+    await swept(fresh_store, NOW_MS + limit_ms + MIN)
+    (event,) = await fresh_store.read(rows, "events", "event_id")
+    assert (event["subject"], event["cause"], event["start_at"]) == ("offline", "no_looks", NOW_MS)
+    at_ms = NOW_MS + limit_ms + 2 * MIN
+    await recorded(fresh_store, good(scene, 2, at_ms), good(scene, 3, at_ms + INTERVAL_MS))
+    await swept(fresh_store, at_ms + INTERVAL_MS)
+    assert (await state(fresh_store))[0] == "up"
+    (event,) = await fresh_store.read(rows, "events", "event_id")
+    assert (event["state"], event["end_at"]) == ("closed", at_ms + INTERVAL_MS)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_over"),
+    [
+        ("UPDATE cameras SET name = 'another', updated_at = updated_at + 1", False),
+        ("UPDATE camera_overrides SET hints = '{}', polling_interval_sec = 4", False),
+        ("UPDATE camera_overrides SET rotation = 90", True),
+        ("UPDATE camera_overrides SET ignore_masks = '[[[0,0],[1,0],[1,1]]]'", True),
+        ("UPDATE camera_streams SET url = 'rtsp://elsewhere/'", True),
+    ],
+)
+async def test_only_another_view_ends_what_was_wrong_with_it(fresh_store: Store, change: str, is_over: bool) -> None:
+    scene = await attended(fresh_store)
+    await fresh_store.write(with_values)
+    views = ["00ff" * 9] * 20 + ["3c3c" * 9] * 10
+    seen = [
+        look(scene, 0, number + 1, NOW_MS + number * MIN, verdict="skip", structure=0.5, view_hex=view,
+             infer_hash64_hex=f"{number:016x}")
+        for number, view in enumerate(views)
+    ]  # fmt: skip
+    await recorded(fresh_store, *seen)
+    await swept(fresh_store, NOW_MS + 29 * MIN)
+    (event,) = await fresh_store.read(rows, "events", "event_id")
+    assert (event["subject"], event["state"]) == ("moved", "open")
+    await fresh_store.write(changed_by, change)
+    at_ms = NOW_MS + 29 * MIN + 30 * SEC
+    await recorded(fresh_store, look(scene, 0, 40, at_ms, verdict="skip", structure=0.5, view_hex="3c3c" * 9))
+    await swept(fresh_store, at_ms)
+    (event,) = await fresh_store.read(rows, "events", "event_id")
+    assert event["state"] == ("closed" if is_over else "open")
+
+
+async def with_values(tx: Tx) -> None:
+    await tx.run(
+        "INSERT INTO camera_overrides (camera_key, tenant_id, updated_at) SELECT camera_key, tenant_id, 1 FROM cameras"
+    )
+    await tx.run(
+        "INSERT INTO camera_streams (camera_key, tenant_id, kind, source_type, url) "
+        "SELECT camera_key, tenant_id, 'main', 'rtsp', 'rtsp://here/' FROM cameras"
+    )
+
+
+async def changed_by(tx: Tx, change: str) -> None:
+    assert await tx.run(change)
 
 
 async def switched_off(tx: Tx) -> None:

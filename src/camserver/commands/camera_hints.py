@@ -10,6 +10,7 @@ import click
 from camserver.base.errors import BadInput
 from camserver.commands.asking import with_server
 from camserver.commands.camera_words import head, say
+from camserver.commands.corners import corners, corners_shown
 from camserver.commands.root import Chosen, json_option, pass_chosen
 from camserver.commands.shown import reader_language, table
 from camserver.domain.presets import PRESETS, Preset
@@ -108,7 +109,7 @@ def camera_hints(
     if shelf is not None and shelf_file is not None:
         raise BadInput(say("one_shelf"))
     if shelf is not None:
-        given["shelf_roi"] = None if shelf == "none" else _corners(shelf)
+        given["shelf_roi"] = None if shelf == "none" else corners("--shelf", shelf)
     if shelf_file is not None:
         given["shelf_roi"] = _corners_in(shelf_file)
     hints = with_server(chosen, lambda server: _changed(server, camera_id, given, clear))
@@ -145,17 +146,6 @@ def _threshold(text: str) -> tuple[str, float]:
     return name.strip().lower(), least
 
 
-def _corners(text: str) -> list[list[float]]:
-    """Whether they make a region is the server's to say."""
-    try:
-        points = [[float(share) for share in point.split(",")] for point in text.split()]
-    except ValueError:
-        points = []
-    if not points or any(len(point) != 2 for point in points):
-        raise BadInput(say("bad_shelf", text=text))
-    return points
-
-
 def _corners_in(file: Path) -> list[list[float]]:
     try:
         points = json.loads(file.read_bytes()[: FILE_MAX_BYTES + 1])
@@ -177,5 +167,5 @@ def _shown(value: object) -> str:
     if isinstance(value, list) and value and isinstance(value[0], str):
         return ", ".join(value)
     if isinstance(value, list):
-        return " ".join(f"{x:g},{y:g}" for x, y in value)
+        return corners_shown(value)
     return str(value)

@@ -25,10 +25,11 @@ _FORMAT_OF = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".yml": "frigate", ".
 @click.option("--site", help="Site of cameras that name none.", default="main")
 @click.option("--dry-run", is_flag=True, help="Say what would be done and do nothing.")
 @click.option("--skip-bad", is_flag=True, help="Add the good ones although others are wrong.")
+@click.option("--zones", is_flag=True, help="Take over Frigate's zones: cameras then look inside them only.")
 @json_option
 @pass_chosen
 def camera_import(
-    chosen: Chosen, file: Path, kind: str | None, site: str, dry_run: bool, skip_bad: bool, as_json: bool
+    chosen: Chosen, file: Path, kind: str | None, site: str, dry_run: bool, skip_bad: bool, zones: bool, as_json: bool
 ) -> None:
     """Add cameras from a CSV file or from Frigate.
 
@@ -48,6 +49,7 @@ def camera_import(
     if kind == "frigate":
         from camserver.domain.import_frigate import placeholders
 
+        body["zones"] = zones
         body["environment"] = {name: os.environ[name] for name in placeholders(text) if name in os.environ}
     done = with_server(chosen, lambda server: server.post("/api/imports", body))
     if as_json:

@@ -15,14 +15,36 @@ _WORDS: Mapping[str, Phrase] = {
         "No cameras yet; add one with: camserver camera add",
     ),
     "off": Phrase("無効", "OFF"),
+    # Change
+    "changed": Phrase("{camera_id} を変更しました。", "Changed {camera_id}."),
+    "nothing_to_change": Phrase(
+        "変更する項目がありません。camserver camera change --help を見てください。",
+        "Nothing to change was given; see: camserver camera change --help",
+    ),
+    "set_and_gone": Phrase(
+        "{option} と、その値を設定するオプションは同時に使えません。",
+        "{option} takes away what another option sets; give one of them.",
+    ),
+    "half_login": Phrase(
+        "--user と --password-stdin は一緒に指定してください。保存済みの片方は読み出せません。",
+        "Give --user and --password-stdin together: what is stored of a login is never read out again.",
+    ),
+    # Show
+    "picture_saved": Phrase(
+        "{file} に保存しました（{age} 前の画像）。", "Saved as {file}; the picture is {age} old."
+    ),
     "no_hints": Phrase(
         "{camera_id} について解析に伝えることはありません。", "Nothing is said to the analyzer of {camera_id}."
     ),
-    "bad_shelf": Phrase(
-        "--shelf {text}: 角の座標を X,Y の形で空白区切りにし、全体を引用符で囲んでください（値は 0 から 1）。"
-        "例: --shelf '0.1,0.2 0.5,0.2 0.5,0.6'",
-        "--shelf {text}: write the corners as X,Y with blanks between them and quotes around all, from 0 to 1, "
-        "such as --shelf '0.1,0.2 0.5,0.2 0.5,0.6'",
+    "bad_corners": Phrase(
+        "{option} {text}: 角の座標を X,Y の形で空白区切りにし、全体を引用符で囲んでください（値は 0 から 1）。"
+        "例: {option} '0.1,0.2 0.5,0.2 0.5,0.6'",
+        "{option} {text}: write the corners as X,Y with blanks between them and quotes around all, from 0 to 1, "
+        "such as {option} '0.1,0.2 0.5,0.2 0.5,0.6'",
+    ),
+    "bad_zone": Phrase(
+        "--zone {text}: 名前=角の座標 の形で書いてください。例: --zone 'door=0.1,0.2 0.5,0.2 0.5,0.6'",
+        "--zone {text}: write it as NAME=corners, such as --zone 'door=0.1,0.2 0.5,0.2 0.5,0.6'",
     ),
     "bad_shelf_file": Phrase(
         "{file}: 角の座標の一覧ではありません。[[0.1, 0.2], [0.5, 0.2], [0.5, 0.6]] のように書いてください。",
@@ -101,8 +123,8 @@ STEPS: Mapping[str, Phrase] = {
 }
 _HEADS: Mapping[str, Phrase] = {
     "list": Phrase(
-        "ID|名前|状態|健全性|最終画像|コーデック|サイズ|間隔|プリセット",
-        "ID|NAME|STATE|HEALTH|LAST LOOK|CODEC|SIZE|EVERY|PRESET",
+        "ID|名前|状態|健全性|最終画像|コーデック|サイズ|FPS|プローブ|間隔|プリセット",
+        "ID|NAME|STATE|HEALTH|LAST LOOK|CODEC|SIZE|FPS|PROBED|EVERY|PRESET",
     ),
     "presets": Phrase(
         "プリセット|場所|いつもある物|昼はいつもある物|ないはずの物", "PRESET|PLACE|EXPECTED|BY DAY|EXCLUDED"
@@ -111,9 +133,34 @@ _HEADS: Mapping[str, Phrase] = {
     "profiles": Phrase("プロファイル|コーデック|サイズ|FPS|用途|アドレス", "PROFILE|CODEC|SIZE|FPS|USE|ADDRESS"),
 }
 
+_LABELS: Mapping[str, Phrase] = {
+    "id": Phrase("ID", "id"),
+    "name": Phrase("名前", "name"),
+    "site": Phrase("サイト", "site"),
+    "source": Phrase("アドレス", "address"),
+    "sub": Phrase("副ストリーム", "sub stream"),
+    "with_login": Phrase("ログインあり", "with a login"),
+    "state": Phrase("状態", "state"),
+    "holder": Phrase("ワーカー", "worker"),
+    "health": Phrase("健全性", "health"),
+    "looked": Phrase("最終画像", "last look"),
+    "caps": Phrase("映像", "sends"),
+    "probed": Phrase("最終プローブ", "probed"),
+    "interval": Phrase("間隔", "every"),
+    "do_not_process": Phrase("処理しない", "do not process"),
+    "yes": Phrase("はい", "yes"),
+    "no": Phrase("いいえ", "no"),
+    "preset": Phrase("プリセット", "preset"),
+}
+
 
 def say(key: str, **facts: object) -> str:
     return _chosen(_WORDS[key]).format(**facts)
+
+
+def label(key: str) -> str:
+    """The name of a line that `camera show` prints."""
+    return _chosen(_LABELS[key])
 
 
 def step_name(name: str) -> str:

@@ -5,8 +5,10 @@ memory is the server's, so neither a worker's nor a server's restart changes any
 an event for each issue that is `told` and closes it when it is no more: never one a look.
 
 A camera is down after a few failed looks in a row, after one that found its open connection silent, or when looks
-have failed for long; it is told when it was down for a while, and back after a few good looks. A camera that nobody
-looks at is not down but unattended: nothing is known of it, so nothing begins and nothing ends.
+have failed for long; so is one whose worker is there and sends no looks (`no_looks`). It is told when it was down for
+a while, and back after a few good looks. A camera that nobody looks at is not down but unattended: of what it shows
+nothing is known, so nothing begins and nothing ends. That itself is an issue when it lasts, and over as soon as a
+worker has the camera again.
 """
 
 from collections.abc import Mapping
@@ -25,12 +27,17 @@ LIVE_SOURCES = frozenset({"rtsp", "http", "webcam"})
 CAMERA_ISSUE = "camera_issue"  # the primary event of all issues
 # After people changed a camera, looks made before its worker heard of it may still come.
 CHANGE_SETTLES_MS = 30_000
+# The cause of a camera that a worker holds and no looks come from.
+NO_LOOKS = "no_looks"
+# Looks that are missed by more than this when it is found out were missed by the server, which was away itself.
+MISSED_MS_MAX = 60_000
 
 
 class Issue(StrEnum):
     """What may be wrong with a camera; the subject of its event."""
 
     OFFLINE = "offline"
+    UNATTENDED = "unattended"
     COVERED = "covered"
     MOVED = "moved"
     FROZEN = "frozen"
@@ -44,6 +51,7 @@ class IssueKind:
 
 ISSUES: Mapping[Issue, IssueKind] = {
     Issue.OFFLINE: IssueKind("camera.offline", 3),
+    Issue.UNATTENDED: IssueKind("camera.unattended", 3),
     Issue.COVERED: IssueKind("camera.occluded", 2),
     Issue.MOVED: IssueKind("camera.moved", 2),
     Issue.FROZEN: IssueKind("camera.frozen", 2),
@@ -86,8 +94,10 @@ class Memory:
     cause: str = ""  # why looks fail, as long as they do
     picture_frame_id: int | None = None  # the newest look with a picture
     offline: Suspicion | None = None
+    attended_at: int | None = None  # since when a worker has it, or when waiting for looks began anew
+    unattended: Suspicion | None = None
     sight: Sight = field(default_factory=Sight)
-    configured_at: int | None = None  # when people last changed the camera
+    view_key: str | None = None  # names where it stands: its address, masks and rotation
     sight_from: int = 0  # pictures from before say nothing
 
 
@@ -141,23 +151,24 @@ def _seen(memory: Memory, look: Look, camera: CameraFacts, policies: Policies) -
     return look_at(memory.sight, picture, camera.is_live, camera.interval_ms, over_after_looks, policies.health)
 
 
-def follow_change(memory: Memory, configured_at: int) -> Memory:
-    """After people changed a camera: its address, its masks or its rotation may be others, so its view is learned
-    anew, and what was wrong with the old one is over."""
-    if memory.configured_at == configured_at:
+def follow_change(memory: Memory, view_key: str, now_ms: int) -> Memory:
+    """After people changed a camera's address, masks or rotation: its view is learned anew, and what was wrong with
+    the old one is over. Another name or interval changes nothing of what it shows."""
+    if memory.view_key == view_key:
         return memory
-    if memory.configured_at is None:
-        return replace(memory, configured_at=configured_at)
-    sight_from = configured_at + CHANGE_SETTLES_MS
-    return replace(memory, configured_at=configured_at, sight=Sight(), sight_from=sight_from)
+    if memory.view_key is None:
+        return replace(memory, view_key=view_key)
+    return replace(memory, view_key=view_key, sight=Sight(), sight_from=now_ms + CHANGE_SETTLES_MS)
 
 
 def pass_time(memory: Memory, camera: CameraFacts, policies: Policies, now_ms: int) -> Memory:
     """What is so at this moment; asked again at `due_at`, or sooner."""
     if camera.standing is Standing.OFF:
-        return replace(memory, offline=None, cause="", sight=_unsuspicious(memory.sight))
+        sight = _unsuspicious(memory.sight)
+        return replace(memory, offline=None, cause="", attended_at=None, unattended=None, sight=sight)
     if camera.standing is Standing.UNATTENDED:
-        return memory
+        return replace(memory, attended_at=None, unattended=_unattended(memory, policies, now_ms))
+    memory = _without_looks(memory, camera, policies, now_ms)
     offline = memory.offline
     if offline is not None:
         if now_ms - offline.since >= _failing_ms(camera, policies):
@@ -176,11 +187,47 @@ def pass_time(memory: Memory, camera: CameraFacts, policies: Policies, now_ms: i
     )
 
 
+def _unattended(memory: Memory, policies: Policies, now_ms: int) -> Suspicion | None:
+    """That nobody looks. Of a camera that people know to be offline it is no further news."""
+    if memory.offline is not None and memory.offline.told:
+        return memory.unattended
+    frame_id = memory.picture_frame_id or 0
+    since = memory.unattended or Suspicion(now_ms, now_ms, frame_id, looks=0, held_at=now_ms)
+    return told_when_due(since, policies.health.unattended_told_after_sec * 1000, now_ms)
+
+
+def _without_looks(memory: Memory, camera: CameraFacts, policies: Policies, now_ms: int) -> Memory:
+    """A worker has the camera; whether its looks have stopped coming."""
+    memory = replace(memory, unattended=None)
+    if memory.attended_at is None:
+        return replace(memory, attended_at=now_ms)
+    missed_ms = now_ms - _looks_end(memory, camera, policies)
+    if memory.offline is not None or missed_ms < 0:
+        return memory
+    if missed_ms > MISSED_MS_MAX:
+        return replace(memory, attended_at=now_ms)
+    since = max(memory.last_at or 0, memory.attended_at)
+    suspicion = Suspicion(since, since, memory.picture_frame_id or 0, looks=0, held_at=now_ms)
+    return replace(memory, offline=suspicion, cause=NO_LOOKS)
+
+
+def _looks_end(memory: Memory, camera: CameraFacts, policies: Policies) -> int:
+    """Until when a look must have come."""
+    return max(memory.last_at or 0, memory.attended_at or 0) + _failing_ms(camera, policies)
+
+
 def due_at(memory: Memory, camera: CameraFacts, policies: Policies) -> int | None:
     """When time alone changes something next, if no look comes before; None: never."""
+    if camera.standing is Standing.UNATTENDED:
+        nobody = memory.unattended
+        if nobody is None or nobody.told or nobody.held_at is None:
+            return None
+        return nobody.held_at + policies.health.unattended_told_after_sec * 1000
     offline = memory.offline
-    if camera.standing is not Standing.ATTENDED or offline is None or offline.told:
+    if camera.standing is Standing.OFF or (offline is not None and offline.told):
         return None
+    if offline is None:
+        return _looks_end(memory, camera, policies)
     if offline.held_at is None:
         return offline.since + _failing_ms(camera, policies)
     return offline.held_at + policies.looks.down_report_after_sec * 1000
@@ -191,6 +238,7 @@ def told(memory: Memory) -> dict[Issue, Suspicion]:
     sight = memory.sight
     found = (
         (Issue.OFFLINE, memory.offline),
+        (Issue.UNATTENDED, memory.unattended),
         (Issue.COVERED, sight.covered),
         (Issue.MOVED, sight.moved),
         (Issue.FROZEN, sight.frozen),
@@ -217,12 +265,13 @@ def from_plain(plain: Mapping[str, Any] | None) -> Memory:
     """What `to_plain` gave. A memory of another version that does not fit is begun anew."""
     try:
         values = dict(plain or {})
+        values.pop("configured_at", None)  # of the version before
         sight = dict(values.pop("sight", {}))
         for name in ("covered", "moved", "frozen"):
             sight[name] = _suspicion(sight.get(name))
         sight["views"] = tuple(sight.get("views", ()))
-        offline = _suspicion(values.pop("offline", None))
-        return Memory(**values, offline=offline, sight=Sight(**sight))
+        offline, unattended = (_suspicion(values.pop(name, None)) for name in ("offline", "unattended"))
+        return Memory(**values, offline=offline, unattended=unattended, sight=Sight(**sight))
     except (TypeError, ValueError):
         return Memory()
 

@@ -54,6 +54,7 @@ class _File:
     streams: Mapping[str, object] = field(repr=False)
     input_args: object
     notes: list[Problem]
+    with_zones: bool = False
 
 
 def placeholders(text: str) -> frozenset[str]:
@@ -61,8 +62,12 @@ def placeholders(text: str) -> frozenset[str]:
     return frozenset(_PLACEHOLDER.findall(text))
 
 
-def read_frigate(document: object, environment: Mapping[str, str]) -> Imported:
-    """The cameras of a configuration; `environment` holds the FRIGATE_… variables it may use."""
+def read_frigate(document: object, environment: Mapping[str, str], with_zones: bool = False) -> Imported:
+    """The cameras of a configuration; `environment` holds the FRIGATE_… variables it may use.
+
+    Zones are taken over only when asked for: in Frigate they name places, here the gate looks inside them only, so a
+    camera would be blind elsewhere.
+    """
     top = _mapping(document)
     cameras = _mapping(top.get("cameras"))
     if not cameras or len(cameras) > CAMERAS_MAX:
@@ -73,9 +78,8 @@ def read_frigate(document: object, environment: Mapping[str, str]) -> Imported:
         return Imported((), (Problem("cameras", said),))
     go2rtc = _mapping(top.get("go2rtc"))
     own = {name: str(value) for name, value in _mapping(top.get("environment_vars")).items() if value is not None}
-    file = _File(
-        {**own, **environment}, _mapping(go2rtc.get("streams")), _mapping(top.get("ffmpeg")).get("input_args"), []
-    )
+    input_args = _mapping(top.get("ffmpeg")).get("input_args")
+    file = _File({**own, **environment}, _mapping(go2rtc.get("streams")), input_args, [], with_zones)
     made: list[WantedCamera] = []
     problems: list[Problem] = []
     for name, section in cameras.items():
@@ -237,13 +241,23 @@ def _shapes(file: _File, where: str, section: Mapping[str, object]) -> Iterator[
     ]
     if masks:
         yield "ignore_masks", _bounded(file, f"{where}.motion.mask", masks)
-    zones: list[dict[str, object]] = []
-    for name, zone in _mapping(section.get("zones")).items():
-        for text in _coordinates(_mapping(zone).get("coordinates")):
-            zones.append(
-                {"name": name[:ZONE_NAME_MAX_CHARS], "points": _polygon(f"{where}.zones.{name}", text, size)}
-            )
-    if zones:
+    drawn = {
+        name: texts
+        for name, zone in _mapping(section.get("zones")).items()
+        if (texts := _coordinates(_mapping(zone).get("coordinates")))
+    }
+    if drawn and not file.with_zones:
+        _note(
+            file, f"{where}.zones",
+            "ゾーンは取り込みません（ゾーンの外を見なくなるため）。取り込むには --zones を付けてください。",
+            "Zones are left out: here a camera does not look outside of them. Take them over with --zones.",
+        )  # fmt: skip
+    elif drawn:
+        zones: list[dict[str, object]] = [
+            {"name": name[:ZONE_NAME_MAX_CHARS], "points": _polygon(f"{where}.zones.{name}", text, size)}
+            for name, texts in drawn.items()
+            for text in texts
+        ]
         yield "zones", _bounded(file, f"{where}.zones", zones)
         _note(
             file, f"{where}.zones",

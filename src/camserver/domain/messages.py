@@ -55,6 +55,7 @@ class Facts:
     incident_uuid: str
     subject: str = ""  # the kind of a camera's own issue, '' for what the camera saw
     cause: str = ""  # of an issue
+    cameras_more: int = 0  # other cameras of the site that it is about, too
     is_unclear: bool = False  # the analyzer could not make out what it was
 
     @property
@@ -140,6 +141,7 @@ def document(facts: Facts, vocabulary: Vocabulary, text: Text, held_back: int) -
         "primary_event": facts.primary_event,
         "issue": facts.subject or None,
         "cause": facts.cause or None,
+        "cameras_more": facts.cameras_more,
         "severity": facts.severity,
         "unclear": facts.is_unclear,
         "tags": [{"id": tag_id, "label": label} for tag_id, label in _allowed(facts, vocabulary, text.language)],
@@ -229,6 +231,12 @@ def _event_lines(facts: Facts, vocabulary: Vocabulary, language: Language) -> It
 def _issue_lines(facts: Facts, language: Language) -> Iterable[str]:
     if facts.cause and facts.reason != BACK:
         yield _pair(Phrase("原因", "Cause"), one_line(_in(camera_cause_phrase(facts.cause), language)), language)
+    if facts.cameras_more:
+        more = Phrase(
+            f"同じサイトのほか {facts.cameras_more} 台も見ているワーカーがありません",
+            f"{facts.cameras_more} other cameras of this site have no worker either",
+        )
+        yield _pair(Phrase("範囲", "How many"), _in(more, language), language)
     yield _pair(Phrase("発生", "Since"), local_time(facts.start_at, facts.zone, language), language)
     if facts.end_at is not None:
         yield _pair(Phrase("復旧", "Back since"), local_time(facts.end_at, facts.zone, language), language)

@@ -33,11 +33,13 @@ def primary_event_phrase(primary_event: str) -> Phrase:
 # The server's own tags, which no vocabulary names.
 OWN_TAGS: Mapping[str, Phrase] = {
     "camera.frozen": Phrase("映像の停止", "Picture frozen"),
+    "camera.unattended": Phrase("ワーカー不在", "No worker looks at it"),
 }
 
 # Kinds of domain.health.Issue.
 CAMERA_ISSUES: Mapping[str, Phrase] = {
     "offline": Phrase("カメラの通信断", "Camera offline"),
+    "unattended": Phrase("見ているワーカーがありません", "No worker looks at it"),
     "covered": Phrase("カメラが覆われているか、真っ暗です", "Camera covered, or completely dark"),
     "moved": Phrase("カメラの向きが変わりました", "Camera moved"),
     "frozen": Phrase("映像が止まっています", "Picture frozen"),
@@ -46,6 +48,7 @@ CAMERA_ISSUES: Mapping[str, Phrase] = {
 # The same when they are over.
 CAMERA_ISSUES_OVER: Mapping[str, Phrase] = {
     "offline": Phrase("カメラとの通信が復旧しました", "Back to normal: Camera offline"),
+    "unattended": Phrase("ワーカーが再び見ています", "A worker looks at it again"),
     "covered": Phrase("カメラの視界が回復しました", "Back to normal: Camera covered, or completely dark"),
     "moved": Phrase("カメラの向きの異常は解消しました", "Back to normal: Camera moved"),
     "frozen": Phrase("映像の停止は解消しました", "Back to normal: Picture frozen"),
@@ -59,6 +62,9 @@ CAMERA_CAUSES: Mapping[str, Phrase] = {
     "not_found": Phrase("指定のアドレスに映像がありません", "There is nothing at its address"),
     "no_video": Phrase("接続できますが、映像が届きません", "It can be reached but sends no video"),
     "stalled": Phrase("接続したまま、映像が途絶えました", "It is connected but stopped sending"),
+    "no_looks": Phrase(
+        "担当のワーカーから画像が届きません", "Its worker is there but sends no pictures, not even failed ones"
+    ),
     "timeout": Phrase("時間内に応答がありません", "It does not answer in time"),
     "crash": Phrase("ワーカー側で問題が起きました", "The worker had a problem"),
     "no_ack": Phrase("ワーカーが応答しません", "The worker does not answer"),

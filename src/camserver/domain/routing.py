@@ -120,6 +120,11 @@ class Route:
         return self.verdict is Verdict.SEND or self.verdict in COUNTED
 
 
+def widest(routes: Sequence[Route]) -> Route:
+    """Of a recipient's answers for several cameras the one that tells most: sent, then counted, then none."""
+    return min(routes, key=lambda one: (one.verdict is not Verdict.SEND, not one.is_meant))
+
+
 def route(
     notice: Notice,
     rules: Sequence[Rule],

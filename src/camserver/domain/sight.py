@@ -51,6 +51,9 @@ class HealthPolicy:
     unattended_after_sec: int = setting(
         30, "How long no worker may hold a camera before it is shown as unattended.", min=0, max=3600
     )
+    unattended_told_after_sec: int = setting(
+        300, "How long a camera must be unattended before people are told, once for a site.", min=0, max=86_400
+    )
     covered_looks: int = setting(
         3, "Looks in a row without texture after which a camera is covered.", min=1, max=1000
     )

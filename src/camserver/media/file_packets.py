@@ -95,7 +95,8 @@ class FilePackets:
         to_annex_b = BitStreamFilterContext(_TO_ANNEX_B[codec], video) if codec in _TO_ANNEX_B else None
         unit_ms = float((video.time_base or _MILLISECONDS) * 1000)
         extradata = b"" if to_annex_b else bytes(video.codec_context.extradata or b"")
-        stream = Stream(codec, extradata, _MILLISECONDS)
+        fps = None if not video.average_rate else round(float(video.average_rate), 2)
+        stream = Stream(codec, extradata, _MILLISECONDS, fps=fps)
         first: int | None = None
         for packet in container.demux(video):
             if packet.size == 0:

@@ -53,6 +53,7 @@ class Stream:
     extradata: bytes
     time_base: Fraction  # seconds a unit of pts and dts
     raw: RawShape | None = None  # of rawvideo only
+    fps: float | None = None  # as the source says it, where it does
 
 
 @dataclass(slots=True)

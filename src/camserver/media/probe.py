@@ -20,7 +20,7 @@ from camserver.domain.polygons import Polygon
 from camserver.media import probe_talk as talk
 from camserver.media.addresses import AddressPolicy
 from camserver.media.masks import blacken
-from camserver.media.packets import Miss, Packet
+from camserver.media.packets import Miss, Packet, Stream
 from camserver.media.probe_talk import Described, Step, Steps, Stopped
 from camserver.media.rtsp import RtspPackets
 from camserver.media.rtsp_address import Login, RtspAddress
@@ -276,11 +276,15 @@ async def _other(wanted: ProbeWanted, steps: Steps, facts: dict[str, str]) -> Pr
         await source.close()
     if isinstance(shot, Miss):
         raise _why_missed(wanted, shot)
-    codec = "jpeg" if isinstance(shot, JpegShot) else shot.packets[0].stream.codec
+    codec, fps = ("jpeg", None) if isinstance(shot, JpegShot) else _said_by(shot.packets[0].stream)
     facts["codec"] = codec
     width, height, jpeg = await _decoded(wanted, shot, steps)
-    caps = Caps(codec, width, height)
+    caps = Caps(codec, width, height, fps)
     return Probed(Cause.NONE, explain(Cause.NONE, facts), tuple(steps.taken), caps, jpeg)
+
+
+def _said_by(stream: Stream) -> tuple[str, float | None]:
+    return stream.codec, stream.fps
 
 
 def _reach(wanted: ProbeWanted, steps: Steps) -> None:

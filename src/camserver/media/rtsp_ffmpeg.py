@@ -119,7 +119,7 @@ def judged(packet: Packet) -> Packet:
     kind = nal_units.kind_of_bytes(stream.codec, packet.data)
     if kind.sets and kind.sets != stream.extradata:
         # In the video itself they are newer than in the camera's description: another size, perhaps.
-        stream = Stream(stream.codec, kind.sets, stream.time_base)
+        stream = Stream(stream.codec, kind.sets, stream.time_base, fps=stream.fps)
     # It also takes parameter sets alone for one.
     is_keyframe = kind.has_picture and (kind.is_keyframe or (packet.is_keyframe and not kind.is_recovery))
     return Packet(stream, packet.pts, packet.dts, is_keyframe, packet.data, packet.boot_ms, kind.is_recovery)

@@ -109,7 +109,8 @@ class WebcamPackets:
         is_raw = context.name == "rawvideo"
         raw = RawShape(context.width, context.height, context.pix_fmt or "yuyv422") if is_raw else None
         extradata = bytes(context.extradata or b"")
-        stream = Stream(context.name, extradata, video.time_base or Fraction(1, 1_000_000), raw)
+        fps = None if not video.average_rate else round(float(video.average_rate), 2)
+        stream = Stream(context.name, extradata, video.time_base or Fraction(1, 1_000_000), raw, fps)
         log.info("webcam is open", device=self._device, codec=stream.codec, size=(context.width, context.height))
         for packet in container.demux(video):
             if not wanted():

@@ -105,6 +105,7 @@ class CameraSummary:
     last_probe_at: int | None
     state: str  # of its session
     state_reason: str
+    worker_id: str | None  # who holds it
     created_at: int
     latest: LatestFrame | None
     latest_picture: LatestPicture | None
@@ -128,8 +129,8 @@ _IN_REACH = "c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND (:all_sites =
 _SUMMARY = f"""
 SELECT c.camera_key, c.camera_id, c.name, c.enabled, c.created_at, s.name AS site, st.source_type, st.url,
   su.source_type AS sub_type, su.url AS sub_url, a.key_id, c.do_not_process, c.network_zone, c.caps, c.last_probe_at,
-  {overrides.COLUMNS}, cs.state, cs.reason, f.frame_uuid, f.captured_at, f.received_at, f.collector_status,
-  f.error_code, f.detected, f.primary_event, f.severity, f.infer_bytes, e.event_uuid,
+  {overrides.COLUMNS}, cs.state, cs.reason, w.worker_id, f.frame_uuid, f.captured_at, f.received_at,
+  f.collector_status, f.error_code, f.detected, f.primary_event, f.severity, f.infer_bytes, e.event_uuid,
   e.primary_event AS event_primary, e.severity_max AS event_severity, e.start_at AS event_start_at,
   h.health, h.health_cause, h.health_since, h.issues
 FROM cameras c
@@ -139,6 +140,7 @@ LEFT JOIN camera_streams su ON su.camera_key = c.camera_key AND su.kind = 'sub'
 LEFT JOIN camera_auth a ON a.camera_key = c.camera_key
 LEFT JOIN camera_overrides o ON o.camera_key = c.camera_key
 LEFT JOIN camera_sessions cs ON cs.camera_key = c.camera_key
+LEFT JOIN workers w ON w.worker_key = cs.worker_key
 LEFT JOIN camera_state h ON h.camera_key = c.camera_key
 LEFT JOIN events e ON e.open_key = c.camera_key
 LEFT JOIN frames f ON f.frame_id = (
@@ -220,6 +222,7 @@ def _summary(row: Row, older_picture: LatestPicture | None) -> CameraSummary:
         last_probe_at=row["last_probe_at"],
         state=row["state"] or "",
         state_reason=row["reason"] or "",
+        worker_id=row["worker_id"],
         created_at=row["created_at"],
         latest=None if row["frame_uuid"] is None else _latest(row),
         latest_picture=picture,

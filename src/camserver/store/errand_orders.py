@@ -12,6 +12,7 @@ from camserver.store.tx import Row, Tx
 
 BATCH = 100
 UNANSWERED_MAX = 400
+ERROR_MAX_CHARS = 64
 # These stay with the worker they were sent to: only that one has what they ask for.
 STAYING = frozenset({"clip"})
 
@@ -234,8 +235,8 @@ async def answered(tx: Tx, tenant_id: int, worker_id: str, answer: AnswerRow, no
         epoch_id=answer.epoch_id,
         now_ms=now_ms,
     )
-    if row["kind"] == "probe" and row["camera_key"] is not None and answer.ok:
-        await _note_probe(tx, row["camera_key"], json.loads(answer.result), now_ms)
+    if row["kind"] == "probe" and row["camera_key"] is not None:
+        await _note_probe(tx, row["camera_key"], json.loads(answer.result), answer.ok, now_ms)
     return verdict
 
 
@@ -267,19 +268,22 @@ def _judged(row: Row | None, now_ms: int) -> Answered:
     return Answered(True)
 
 
-async def _note_probe(tx: Tx, camera_key: int, result: object, now_ms: int) -> None:
-    """What a probe of a camera found out about it. A probe of one stream leaves what is known of the other."""
-    caps = result.get("caps") if isinstance(result, dict) else None
-    if isinstance(caps, dict):
-        row = await tx.one("SELECT caps FROM cameras WHERE camera_key = :camera_key", camera_key=camera_key)
-        known = json.loads(row["caps"]) if row is not None and row["caps"] is not None else {}
-        caps = {**known, **caps}
-        await tx.run(
-            "UPDATE cameras SET caps = :caps, last_probe_at = :now_ms WHERE camera_key = :camera_key",
-            camera_key=camera_key,
-            caps=json.dumps(caps, ensure_ascii=False),
-            now_ms=now_ms,
-        )
+async def _note_probe(tx: Tx, camera_key: int, result: object, is_ok: bool, now_ms: int) -> None:
+    """What a probe of a camera found out about it, or why it did not (`error`). A probe of one stream leaves what is
+    known of the other, and one that failed all that is known."""
+    said = result if isinstance(result, dict) else {}
+    caps = said.get("caps") if is_ok else {"error": str(said.get("cause") or "other")[:ERROR_MAX_CHARS]}
+    if not isinstance(caps, dict):
+        return
+    row = await tx.one("SELECT caps FROM cameras WHERE camera_key = :camera_key", camera_key=camera_key)
+    known = json.loads(row["caps"]) if row is not None and row["caps"] is not None else {}
+    known.pop("error", None)
+    await tx.run(
+        "UPDATE cameras SET caps = :caps, last_probe_at = :now_ms WHERE camera_key = :camera_key",
+        camera_key=camera_key,
+        caps=json.dumps({**known, **caps}, ensure_ascii=False),
+        now_ms=now_ms,
+    )
 
 
 async def named(tx: Tx, epoch_id: int, object_keys: Sequence[str]) -> frozenset[str]:

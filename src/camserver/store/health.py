@@ -5,6 +5,7 @@ Any number of dispatchers may do this at once: a camera's memory is read and wri
 behind the newest one taken in; late ones, and those of earlier generations, touch nothing (decisions 12).
 """
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from camserver.store.tx import Row, Tx
 
 CAMERAS_MAX = 200
 LOOKS_MAX = 2000
+VIEW_KEY_CHARS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class _Known:
     last_seq: int  # the newest there is
     camera: CameraFacts
     memory: Memory
-    configured_at: int  # when people last changed it
+    view_key: str  # of its address, masks and rotation
     shown: tuple[str, str]  # state and cause as people see them
     issues: str  # as stored
 
@@ -109,10 +111,16 @@ def _known(row: Row, terms: HealthTerms) -> _Known:
             is_live=row["source_type"] in LIVE_SOURCES,
         ),
         memory=health.from_plain(json.loads(row["memory"]) if row["memory"] else None),
-        configured_at=row["configured_at"],
+        view_key=_view_key(row),
         shown=(row["health"], row["health_cause"]),
         issues=row["issues"] or "",
     )
+
+
+def _view_key(row: Row) -> str:
+    """Hashed: it is kept with the memory, and addresses are nobody's business there."""
+    shown = [row[name] for name in ("url", "sub_url", "ignore_masks", "privacy_masks", "rotation")]
+    return hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:VIEW_KEY_CHARS]
 
 
 async def _new_looks(tx: Tx, known: Sequence[_Known]) -> tuple[Mapping[int, Sequence[Row]], bool]:
@@ -126,7 +134,7 @@ async def _new_looks(tx: Tx, known: Sequence[_Known]) -> tuple[Mapping[int, Sequ
 
 def _followed(one: _Known, rows: Sequence[Row], is_cut: bool, now_ms: int, terms: HealthTerms) -> _Followed:
     """Takes in a camera's looks."""
-    memory = health.follow_change(one.memory, one.configured_at)
+    memory = health.follow_change(one.memory, one.view_key, now_ms)
     for row in rows:
         memory = health.take_in(memory, _look(row), one.camera, terms.policies)
     newest = rows[-1]["seq"] if rows else one.seen_seq
@@ -166,7 +174,7 @@ async def _tell(tx: Tx, followed: _Followed, now_ms: int, terms: HealthTerms) ->
             picture_frame_id=memory.picture_frame_id,
             last_at=memory.last_at if memory.last_at is not None else now_ms,
             gap_ms=merge_gap_ms(terms.events, one.camera.interval_ms),
-            is_proven=one.camera.standing is Standing.ATTENDED and one.memory.configured_at == memory.configured_at,
+            is_proven=one.camera.standing is Standing.ATTENDED and one.memory.view_key == memory.view_key,
         ),
         now_ms,
         IssueTerms(terms.incidents, terms.notify, terms.deliveries),
@@ -227,14 +235,16 @@ _LOCK = """
 SELECT camera_key FROM camera_health WHERE camera_key IN (:camera_keys...)
 ORDER BY camera_key FOR UPDATE SKIP LOCKED"""
 _CAMERAS = f"""
-SELECT h.camera_key, h.tenant_id, h.memory, c.site_id, c.updated_at AS configured_at, s.generation,
+SELECT h.camera_key, h.tenant_id, h.memory, c.site_id, s.generation,
   COALESCE(l.last_seq, 0) AS last_seq,
   CASE WHEN h.generation = s.generation THEN h.seq ELSE 0 END AS seen_seq,
-  o.polling_interval_sec, f.source_type, t.health, t.health_cause, t.issues, {_STANDING} AS standing
+  o.polling_interval_sec, o.ignore_masks, o.privacy_masks, o.rotation, f.source_type, f.url, u.url AS sub_url,
+  t.health, t.health_cause, t.issues, {_STANDING} AS standing
 {_FROM}
 JOIN camera_state t ON t.camera_key = h.camera_key
 LEFT JOIN camera_overrides o ON o.camera_key = h.camera_key
 LEFT JOIN camera_streams f ON f.camera_key = h.camera_key AND f.kind = 'main'
+LEFT JOIN camera_streams u ON u.camera_key = h.camera_key AND u.kind = 'sub'
 WHERE h.camera_key IN (:camera_keys...) ORDER BY h.camera_key"""
 _LOOKS = f"""
 SELECT f.camera_key, f.seq, f.frame_id, f.captured_at, f.collector_status, f.error_code, f.infer_bytes,

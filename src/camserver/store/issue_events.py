@@ -81,8 +81,9 @@ async def _begin(tx: Tx, issues: Issues, issue: Issue, suspicion: Suspicion, now
     kind = ISSUES[issue]
     incident_id, is_new = await _incident(tx, issues, issue, suspicion, now_ms, terms.incidents)
     event_uuid = str(uuid_utils.uuid7())
-    # An offline camera has no picture of it; the last one it gave shows what is not watched.
-    frame_id = issues.picture_frame_id if issue is Issue.OFFLINE else suspicion.frame_id
+    # A camera that is not seen has no picture of it; the last one it gave shows what is not watched.
+    is_unseen = issue in (Issue.OFFLINE, Issue.UNATTENDED)
+    frame_id = issues.picture_frame_id if is_unseen else suspicion.frame_id
     event_id = await tx.insert(
         _INSERT_EVENT,
         event_uuid=event_uuid,
@@ -119,6 +120,8 @@ async def _begin(tx: Tx, issues: Issues, issue: Issue, suspicion: Suspicion, now
     if issue is Issue.MOVED:
         await _forget_places(tx, issues, now_ms)
     reason = issue_reason(kind.tag_id, kind.severity, is_new, terms.notify)
+    if issue is Issue.UNATTENDED and await _is_told_of_site(tx, issues, suspicion, terms.notify):
+        reason = None
     await _tell(tx, issues, reason, frame_id, event_id, incident_id, now_ms, terms)
     _changed(tx, issues, "event", event_id, now_ms)
     if is_new:
@@ -181,10 +184,27 @@ async def _extend(tx: Tx, issues: Issues, row: Row, suspicion: Suspicion, now_ms
     )
 
 
+async def _is_told_of_site(tx: Tx, issues: Issues, suspicion: Suspicion, policy: NotifyPolicy) -> bool:
+    """A worker or a line that fails leaves many cameras at once: one message tells of all of a site."""
+    row = await tx.one(
+        _TOLD_OF_SITE,
+        tenant_id=issues.tenant_id,
+        site_id=issues.site_id,
+        subject=Issue.UNATTENDED.value,
+        since=suspicion.since - policy.cooldown_sec * 1000,
+    )
+    return row is not None
+
+
 async def _close(tx: Tx, issues: Issues, row: Row, now_ms: int, terms: IssueTerms) -> None:
-    await tx.run(_CLOSE, event_id=row["event_id"], end_at=max(issues.last_at, row["last_seen_at"]), now_ms=now_ms)
-    kind = ISSUES[Issue(row["subject"])]
+    issue = Issue(row["subject"])
+    # No look shows that somebody looks again; it is so from now on.
+    end_at = now_ms if issue is Issue.UNATTENDED else max(issues.last_at, row["last_seen_at"])
+    await tx.run(_CLOSE, event_id=row["event_id"], end_at=end_at, now_ms=now_ms)
+    kind = ISSUES[issue]
     reason = back_reason(kind.tag_id, kind.severity, terms.notify) if issues.is_proven else None
+    if issue is Issue.UNATTENDED and await tx.one(_TOLD_OF_EVENT, event_id=row["event_id"]) is None:
+        reason = None
     await _tell(tx, issues, reason, None, row["event_id"], row["incident_id"], now_ms, terms)
     _changed(tx, issues, "event", row["event_id"], now_ms)
 
@@ -252,6 +272,13 @@ WHERE event_id = :event_id"""
 _CLOSE = """
 UPDATE events SET state = 'closed', issue_key = NULL, end_at = :end_at, updated_at = :now_ms
 WHERE event_id = :event_id"""
+_TOLD_OF_SITE = """
+SELECT d.delivery_id FROM events e JOIN deliveries d ON d.event_id = e.event_id
+WHERE e.tenant_id = :tenant_id AND e.start_at >= :since AND e.site_id = :site_id AND e.subject = :subject
+  AND d.kind = 'notify' AND d.reason <> 'back' LIMIT 1"""
+_TOLD_OF_EVENT = """
+SELECT delivery_id FROM deliveries
+WHERE event_id = :event_id AND kind = 'notify' AND reason <> 'back' LIMIT 1"""
 _FORGET_PLACES = """
 UPDATE camera_state SET stills = NULL, version = version + 1, updated_at = :now_ms
 WHERE camera_key = :camera_key AND stills IS NOT NULL"""

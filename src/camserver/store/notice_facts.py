@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from camserver.domain.deliveries import TELLING
+from camserver.domain.health import Issue
 from camserver.domain.links import may_be_linked
 from camserver.domain.messages import Facts
 from camserver.domain.notices import cooldown_scope
@@ -18,6 +19,8 @@ from camserver.store.cooldowns import Sending
 from camserver.store.tx import Row, Tx
 
 TAGS_MAX = 200
+# Cameras that one message tells of; those beyond are not counted.
+OTHERS_MAX = 999
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +47,20 @@ class EventRow:
     received_at: int
     tags: tuple[str, ...]
     is_unclear: bool  # the analyzer could not make out what it was
+    # Other cameras of its site that no worker looks at either, where that is what it is about.
+    others: tuple[int, ...]
     picture: PicturePlace | None  # the best frame's small picture; None when there is none, or a case holds it
 
     @property
     def notice(self) -> Notice:
         """As rules look at it."""
-        return Notice(self.site_id, self.camera_key, self.primary_event, self.severity)
+        return self.notices[0]
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """The event's own, and those of the cameras that it tells of too."""
+        keys = (self.camera_key, *self.others)
+        return tuple(Notice(self.site_id, key, self.primary_event, self.severity) for key in keys)
 
     def facts(self, reason: str, zone: tzinfo) -> Facts:
         """As a message tells it."""
@@ -71,6 +82,7 @@ class EventRow:
             subject=self.subject,
             cause=self.cause,
             is_unclear=self.is_unclear,
+            cameras_more=len(self.others),
         )
 
 
@@ -93,7 +105,7 @@ async def telling(
         return None
     tags = await tx.all(_TAGS, event_id=event_id)
     return Telling(
-        _event(row, tuple(tag["tag_id"] for tag in tags)),
+        _event(row, tuple(tag["tag_id"] for tag in tags), await _others(tx, row)),
         await notify_rules.of_tenant(tx, tenant_id),
         await snoozes.active(tx, tenant_id, now_ms),
         await _recipients(tx, tenant_id, receiver_id, now_ms),
@@ -175,7 +187,20 @@ async def _recipients(tx: Tx, tenant_id: int, receiver_id: int | None, now_ms: i
     )
 
 
-def _event(row: Row, tags: tuple[str, ...]) -> EventRow:
+async def _others(tx: Tx, row: Row) -> tuple[int, ...]:
+    if row["subject"] != Issue.UNATTENDED.value:
+        return ()
+    rows = await tx.all(
+        _UNATTENDED,
+        tenant_id=row["tenant_id"],
+        site_id=row["site_id"],
+        camera_key=row["camera_key"],
+        like=f'%"kind": "{Issue.UNATTENDED.value}"%',
+    )
+    return tuple(other["camera_key"] for other in rows)
+
+
+def _event(row: Row, tags: tuple[str, ...], others: tuple[int, ...]) -> EventRow:
     has_picture = row["infer_bytes"] is not None and row["epoch_id"] is not None
     is_open = may_be_linked(row["retention_class"]) and may_be_linked(row["frame_class"] or "")
     return EventRow(
@@ -198,6 +223,7 @@ def _event(row: Row, tags: tuple[str, ...]) -> EventRow:
         end_at=row["end_at"],
         received_at=row["created_at"] if row["received_at"] is None else row["received_at"],
         tags=tags,
+        others=others,
         # Of the frame that the notice is about; a preview has none and takes the best.
         is_unclear=bool(row["unclear_frame"] if row["unclear_frame"] is not None else row["unclear_best"]),
         picture=PicturePlace(
@@ -221,6 +247,11 @@ LEFT JOIN frames b ON b.frame_id = e.best_frame_id
 LEFT JOIN frames f ON f.frame_id = :frame_id
 WHERE e.tenant_id = :tenant_id AND e.event_id = :event_id"""
 _TAGS = f"SELECT tag_id FROM event_tags WHERE event_id = :event_id ORDER BY tag_id LIMIT {TAGS_MAX}"
+# `issues` is JSON that the server writes itself (store/health.py).
+_UNATTENDED = f"""
+SELECT c.camera_key FROM cameras c JOIN camera_state t ON t.camera_key = c.camera_key
+WHERE c.tenant_id = :tenant_id AND c.site_id = :site_id AND c.deleted_at IS NULL AND c.camera_key <> :camera_key
+  AND t.issues LIKE :like ORDER BY c.camera_key LIMIT {OTHERS_MAX}"""
 _RECIPIENTS = """
 SELECT r.receiver_id, r.enabled, r.hourly_cap, h.sent
 FROM receivers r

@@ -71,6 +71,7 @@ class ImportAsked(Asked):
     site: Site = "main"
     dry_run: bool = False
     skip_bad: bool = False  # add the good ones although others are wrong
+    zones: bool = False  # take over those of Frigate; a camera with zones does not look outside of them
     environment: Annotated[
         dict[Annotated[str, Field(pattern=r"^FRIGATE_[A-Za-z0-9_]{1,100}$")], Annotated[str, Field(max_length=1024)]],
         Field(max_length=500, repr=False),

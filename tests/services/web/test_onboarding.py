@@ -231,7 +231,7 @@ cameras:
 
 async def test_a_configuration_of_frigate(owner: Browser) -> None:
     environment = {"FRIGATE_USER": "viewer", "FRIGATE_PASSWORD": SECRET}
-    answer = await imported(owner, format="frigate", text=FRIGATE, environment=environment)
+    answer = await imported(owner, format="frigate", text=FRIGATE, environment=environment, zones=True)
     assert actions(answer) == [("front", "added")]
     assert [note["where"] for note in answer["notes"]] == ["cameras.front.zones"]
     camera = (await owner.get("/api/cameras/front")).body

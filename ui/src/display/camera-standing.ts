@@ -11,9 +11,13 @@ export type Standing =
   | { kind: "issue"; issues: CameraIssue[] } // pictures come, but not those that should
   | { kind: "silent"; since: number }; // looks should come and don't
 
-/** A camera whose newest look is older than this many intervals is not being looked at. */
+/**
+ * The server calls a camera down whose looks stopped coming for so long ([health] failing_sec, domain/health.py). Only
+ * when it has not said so a while later, because it is away itself, does the tile say it.
+ */
 const SILENT_AFTER_INTERVALS = 3;
-const SILENT_MIN_MS = 30_000;
+const SILENT_MIN_MS = 180_000;
+const SERVER_SAYS_WITHIN_MS = 60_000;
 const NOT_LOOKED_AT = new Set(["PAUSED", "ORPHANED", "TERMINATED"]);
 
 export function standingOf(camera: Camera, nowMs: number): Standing {
@@ -40,7 +44,8 @@ export function standingOf(camera: Camera, nowMs: number): Standing {
     return { kind: "failed", cause: null, reason: latest.error_code ?? latest.status, since: lastGood };
   }
   const patienceMs = Math.max(SILENT_MIN_MS, camera.polling_interval_sec * 1000 * SILENT_AFTER_INTERVALS);
-  return nowMs - latest.captured_at > patienceMs ? { kind: "silent", since: latest.captured_at } : { kind: "good" };
+  const isSilent = nowMs - latest.captured_at > patienceMs + SERVER_SAYS_WITHIN_MS;
+  return isSilent ? { kind: "silent", since: latest.captured_at } : { kind: "good" };
 }
 
 export const isWell = (standing: Standing) => standing.kind === "good" || standing.kind === "waiting";

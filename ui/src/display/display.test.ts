@@ -110,7 +110,8 @@ describe("a camera's standing", () => {
       "unattended",
     ],
     ["is covered", { health: health({ issues: [{ ...COVERED, since: 1, event_uuid: "e9" }] }) }, "issue"],
-    ["was not heard of", { latest: look({ captured_at: NOW - 31_000 }) }, "silent"],
+    ["was not heard of", { latest: look({ captured_at: NOW - 241_000 }) }, "silent"],
+    ["is left to the server to be called down", { latest: look({ captured_at: NOW - 239_000 }) }, "good"],
     ["is looked at rarely", { polling_interval_sec: 60, latest: look({ captured_at: NOW - 100_000 }) }, "good"],
   ] as const)("that %s", (_, given, kind) => {
     expect(standingOf(camera(given), NOW).kind).toBe(kind);

@@ -4,7 +4,7 @@ import type { EventFilter } from "@/api/types";
 import { startOfDay, startOfNextDay } from "./times";
 
 /** Tags of the things that may be wrong with a camera itself. */
-export const ISSUE_TAGS = ["camera.offline", "camera.occluded", "camera.moved", "camera.frozen"];
+export const ISSUE_TAGS = ["camera.offline", "camera.unattended", "camera.occluded", "camera.moved", "camera.frozen"];
 export const FILTER_NAMES = ["camera", "kind", "severity", "state", "from", "to"] as const;
 export type FilterName = (typeof FILTER_NAMES)[number];
 export type ChosenFilter = Partial<Record<FilterName, string>>;

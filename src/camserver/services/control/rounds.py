@@ -14,7 +14,7 @@ from camserver.domain.leases import LeasePolicy, reclaimable
 from camserver.services.control.assigning import Assigner
 from camserver.services.control.connections import CLOSE_SILENT, Connection, Connections, Sent
 from camserver.services.control.orders import Orders, stop
-from camserver.store import Store
+from camserver.store import Store, first_probes
 from camserver.store.camera_sessions import ensure_sessions, follow_cameras, newest_camera, without_session
 from camserver.store.intents import Intent, StartIntent, pending, starts_sent
 from camserver.store.leases import BATCH_MAX, Claim, reclaim
@@ -25,6 +25,8 @@ log = get_logger(__name__)
 
 ASSIGN_EVERY_SEC = 1.0
 UPKEEP_EVERY_SEC = 5.0
+# In one round of upkeep: each is one more connection to a camera for some seconds.
+FIRST_PROBES_MAX = 2
 UNSTARTABLE_RETRY_MS = 60_000
 SENDS_AT_ONCE = 20
 # The store clock follows the database's in small steps; a larger one is somebody who set that clock.
@@ -91,6 +93,7 @@ class Rounds:
             await _tried("watching starts", self._fail_late_starts)
             await _tried("reclaiming leases", self._reclaim)
             await _tried("watching workers", self._watch_workers)
+            await _tried("probing new cameras", self._probe_new)
             await _tried("rebalancing workers", self._assigner.rebalance)
             await self._clock.sleep(UPKEEP_EVERY_SEC)
 
@@ -223,6 +226,10 @@ class Rounds:
     @property
     def _has_jumped(self) -> bool:
         return self._jumped_boot_ms != self._started_boot_ms
+
+    async def _probe_new(self) -> None:
+        if self._connections.keys():
+            await self._store.write(first_probes.ask, FIRST_PROBES_MAX, self._clock.now_ms())
 
     async def _watch_workers(self) -> None:
         if self._since_jump_ms() < self._missed_ms and self._has_jumped:

@@ -36,7 +36,7 @@ from camserver.domain.facts import DeliveryKind
 from camserver.domain.links import LinkKeys
 from camserver.domain.messages import Language, Text
 from camserver.domain.notices import BACK, CONTINUES, NotifyPolicy, cooldown_scope, told_as, waits_for_cooldown
-from camserver.domain.routing import COUNTED, Route, Verdict, route
+from camserver.domain.routing import COUNTED, Route, Verdict, route, widest
 from camserver.domain.vocabulary import Vocabulary
 from camserver.media.thumbnails import thumbnail
 from camserver.objects.interface import Objects
@@ -205,15 +205,12 @@ class Notifier:
         )
 
     def _routes(self, telling: Telling) -> tuple[Route, ...]:
-        event = telling.event
-        return route(
-            event.notice,
-            telling.rules,
-            telling.snoozes,
-            telling.recipients,
-            zone_of(event.timezone),
-            self.clock.now_ms(),
-        )
+        """Who hears of it. A message about many cameras is for whoever would hear of one of them."""
+        event, now_ms = telling.event, self.clock.now_ms()
+        rules, snoozes, recipients = telling.rules, telling.snoozes, telling.recipients
+        zone = zone_of(event.timezone)
+        found = [route(notice, rules, snoozes, recipients, zone, now_ms) for notice in event.notices]
+        return tuple(widest(routes) for routes in zip(*found, strict=True))
 
     # Sending
 
@@ -229,7 +226,7 @@ class Notifier:
             picture_link=self._picture_link(receiver, event),
         )
         text = messages.render(facts, vocabulary, language_of(receiver), telling)
-        shows_picture = claimed.reason != BACK and receiver.config.get("picture", True)
+        shows_picture = claimed.reason != BACK and not event.others and receiver.config.get("picture", True)
         return Outgoing(
             delivery_uuid=claimed.delivery_uuid,
             text=text,

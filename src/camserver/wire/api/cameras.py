@@ -145,7 +145,7 @@ class OpenEvent(Answer):
 
 
 class CameraIssue(Label):
-    """Something that is wrong with a camera itself: offline, covered, moved or frozen."""
+    """Something that is wrong with a camera itself: offline, unattended, covered, moved or frozen."""
 
     since: int
     event_uuid: str
@@ -193,12 +193,13 @@ class Camera(Answer):
     enabled: bool
     state: str  # PENDING, ACTIVE, PAUSED, ORPHANED, TERMINATED
     state_reason: str
+    worker_id: str | None  # who holds it; only for those who may manage cameras
     polling_interval_sec: float
     source: Source | None  # only for those who may manage cameras, as are `sub` and `own`
     sub: Source | None
     own: CameraOwn | None
     do_not_process: bool
-    caps: dict[str, JsonValue] | None  # what the last probe found: codec, res, fps
+    caps: dict[str, JsonValue] | None  # what the last probe found: codec, res, fps; error: why it failed
     last_probe_at: int | None
     created_at: int
     latest: Look | None

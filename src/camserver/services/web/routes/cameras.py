@@ -172,6 +172,7 @@ def shown(call: Call, camera: CameraSummary) -> api.Camera:
         enabled=camera.enabled,
         state=camera.state,
         state_reason=camera.state_reason,
+        worker_id=camera.worker_id if manages else None,
         polling_interval_sec=camera.own.polling_interval_sec or default_sec,
         source=_source(camera, camera.main) if manages else None,
         sub=_source(camera, camera.sub) if manages else None,

@@ -55,7 +55,7 @@ def _read(asked: onboarding.ImportAsked) -> Imported:
         return Imported((), (Problem(where, said, line, column),))
     except (yaml.YAMLError, RecursionError, ValueError):
         return Imported((), (Problem("file", Phrase("YAMLとして読めません。", "This can't be read as YAML.")),))
-    return read_frigate(document, asked.environment)
+    return read_frigate(document, asked.environment, asked.zones)
 
 
 def _camera_asked(call: Call, camera: WantedCamera, site: str) -> api.CameraAsked | Problem:
