@@ -49,6 +49,7 @@ ERRORS = {
     503: "unavailable",
 }
 RETRY_AFTER_SEC = 2
+MESSAGE_CHARS_MAX = 1000
 # Each may be of megabytes, and there is one server that puts one.
 PUTS_MAX = 4
 
@@ -76,7 +77,7 @@ class Routes:
                 Route("/v1/capabilities", self.capabilities, methods=["GET"]),
                 Route("/healthz", self.healthz, methods=["GET"]),
             ],
-            exception_handlers={CamError: _cam_error, HTTPException: _http_error},
+            exception_handlers={CamError: _cam_error, HTTPException: _http_error, Exception: _unexpected},
         )
 
     async def analyze(self, request: Request) -> Response:
@@ -225,7 +226,7 @@ def _cam_error(request: Request, error: Exception) -> Response:
     elif isinstance(error, BadInput):
         log.warning("request refused", path=request.url.path, status=error.http_status, cause=error.message)
     status = error.http_status
-    response = _json(ErrorAnswer(error=ERRORS.get(status, "internal"), message=error.message[:1000]), status)
+    response = _error(status, error.message)
     if isinstance(error, Overloaded):
         response.headers["Retry-After"] = str(error.retry_after_sec)
     elif status == 503:
@@ -237,6 +238,18 @@ def _cam_error(request: Request, error: Exception) -> Response:
 
 def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    name = ERRORS.get(error.status_code, "internal")
-    message = f"{request.method} {request.url.path}: {error.detail}"[:1000]
-    return _json(ErrorAnswer(error=name, message=message), error.status_code)
+    return _error(error.status_code, f"{request.method} {request.url.path}: {error.detail}")
+
+
+def _unexpected(request: Request, error: Exception) -> Response:
+    """A bug of ours, told in the contract's form; the server around this logs it with its trace."""
+    log.error("request failed", path=request.url.path, cause=type(error).__name__)
+    response = _error(500, "the request failed; the analyzer's log holds the cause")
+    response.headers["Connection"] = "close"  # the server around this ends it after an error
+    return response
+
+
+def _error(status: int, message: str) -> Response:
+    # A message may quote half a character of somebody's JSON, which no answer can hold.
+    said = message[:MESSAGE_CHARS_MAX].encode("utf-8", "replace").decode()
+    return _json(ErrorAnswer(error=ERRORS.get(status, "internal"), message=said), status)

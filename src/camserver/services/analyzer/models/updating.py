@@ -18,7 +18,7 @@ from camserver.base import assets
 from camserver.base.cancelling import go_on_unless_cancelled
 from camserver.base.clock import Clock
 from camserver.base.errors import CamError, DataUnusable, ModelUnusable
-from camserver.base.folders import sync
+from camserver.base.folders import write_whole
 from camserver.base.log import get_logger
 from camserver.clients.bundles import BundleClient
 from camserver.config import Settings
@@ -144,11 +144,8 @@ class Updating:
 
     def _remember_tag(self, url: str, tag: str | None, pointer: Pointer) -> None:
         path = self._folder / STATE_FILE
-        draft = path.with_suffix(".draft")
         state = {"url": url, "etag": tag, "name": pointer.name, "version": pointer.version}
         try:
-            draft.write_text(json.dumps(state))
-            draft.replace(path)
-            sync(self._folder)
+            write_whole(path, json.dumps(state).encode())
         except OSError as error:
             raise DataUnusable(f"{path} can't be written: {error.strerror or error}") from error
