@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from camserver.base.clock import Clock
-from camserver.base.errors import BadInput, Bug, CamError, NotFound
+from camserver.base.errors import BadInput, Bug, CamError, NotFound, Unavailable
 from camserver.base.log import bind_ids, get_logger
 from camserver.domain.detections import DetectionPolicy
 from camserver.domain.vocabulary import Vocabulary
@@ -119,6 +119,9 @@ class Routes:
         return _json(Capabilities(runtime=model.runtime, model=info, warnings=self.in_force.warnings or None))
 
     async def healthz(self, request: Request) -> Response:
+        stuck_sec = self.line.stuck_sec
+        if stuck_sec is not None:
+            raise Unavailable(f"a picture has been worked on for {stuck_sec:.0f} s; this analyzer starts again")
         return _json(Health(uptime_sec=(self.clock.boot_ms() - self.started_ms) / 1000))
 
 

@@ -5,12 +5,14 @@ remembers nothing from one picture to the next, so any number of them may run. I
 """
 
 import asyncio
+import faulthandler
 import socket as sockets
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from camserver.base import asgi
 from camserver.base.clock import Clock
+from camserver.base.errors import Fatal
 from camserver.base.log import get_logger
 from camserver.base.memory import give_back_large
 from camserver.base.ready import Ready
@@ -29,6 +31,8 @@ from camserver.services.analyzer.vocabulary_file import VocabularyFile
 log = get_logger(__name__)
 
 FOLDER = "analyzer"  # in data_dir
+WATCH_EVERY_SEC = 1.0
+END_WITHIN_SEC = 5.0
 
 
 # What runs beside the requests, until the analyzer stops.
@@ -45,7 +49,7 @@ async def run(clock: Clock, settings: Settings, ready: Ready, socket: sockets.so
     swapping = Swapping(settings, clock)
     loaded = await asyncio.to_thread(load, settings)
     fast = await asyncio.to_thread(load_fast, settings)
-    beside: list[Beside] = []
+    beside: list[Beside] = [lambda line, _: watch(line, clock)]
     if settings.analyzer.needs_own_model:
         beside.append(lambda line, in_force: swapping.run(line.replace, in_force))
         if settings.analyzer.bundle_url is not None:
@@ -67,10 +71,24 @@ async def _pass_on(clock: Clock, settings: Settings, ready: Ready, socket: socke
         remote = RemoteAnalyzer(client, lambda: vocabularies.held)
         model, loop = await remote.model(), asyncio.get_running_loop()
         detectors = [RemoteDetector(remote, model, loop) for _ in range(chosen.workers)]
-        beside: list[Beside] = [lambda _, in_force: remote.run(clock, in_force)]
+        beside: list[Beside] = [
+            lambda line, _: watch(line, clock),
+            lambda _, in_force: remote.run(clock, in_force),
+        ]
         await serve(detectors, clock, settings, ready, socket, vocabularies=vocabularies, beside=beside)
     finally:
         await client.close()
+
+
+async def watch(line: Line, clock: Clock) -> None:
+    """Ends this process when a picture is worked on for ever: the thread that does can't be stopped, and the process
+    is started again. What every thread was doing is then written to stderr."""
+    while line.stuck_sec is None:
+        await clock.sleep(WATCH_EVERY_SEC)
+    log.error("a picture is worked on for ever, the analyzer ends and is to be started again", sec=line.stuck_sec)
+    # Whoever closes the line waits for that thread in vain.
+    faulthandler.dump_traceback_later(END_WITHIN_SEC, exit=True)
+    raise Fatal(f"a picture was worked on for {line.stuck_sec or 0:.0f} s; the analyzer has to be started again")
 
 
 def _vocabulary_file(settings: Settings) -> VocabularyFile:
