@@ -8,7 +8,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from camserver import cli
+from camserver.base import assets
 from camserver.base.exits import Exit
+from tests.rig.footage import asset
+from tests.rig.ports import free_port
 from tests.services.analyzer.models.made import KEY, OTHER_KEY, PUBLIC, Made, seeing
 
 
@@ -167,3 +170,32 @@ def test_a_choice_that_names_nothing_is_shown(desk: Desk, tmp_path: Path) -> Non
     desk.install(Made())
     (tmp_path / "data" / "models" / "active.json").write_text("nonsense")
     assert "active.json" in desk.listed()[0]["problem"]
+
+
+def test_what_the_settings_name_is_shown_tried_and_said_to_be_in_use(desk: Desk, tmp_path: Path) -> None:
+    """And not what was chosen, which is not used then."""
+    assert desk.install(Made(), "--use").exit_code == 0
+    model = asset(assets.MODEL)
+    desk.set(model_path=str(model), fast_model_path=str(tmp_path / "none.tflite"))
+    assert desk.in_use() == [f"model_path {model.name}", "fast_model_path none.tflite"]
+    checked = desk.run("check")
+    assert checked.exit_code == Exit.CHECK_FAILED
+    assert "there is no file" in checked.output
+    assert desk.run("check", "model_path").exit_code == 0
+    desk.set(model_path=str(model), model_sha256="0" * 64)
+    assert "sha256" in desk.run("check", "model_path").output
+
+
+def test_another_analyzer_is_shown_and_asked(desk: Desk) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    desk.set(detector="remote", remote_url=url)
+    assert desk.in_use() == [f"remote_url {url}"]
+    checked = desk.run("check", "remote_url")
+    assert checked.exit_code == Exit.CHECK_FAILED
+
+
+def test_a_chosen_model_that_can_not_be_used_is_not_said_to_be(desk: Desk) -> None:
+    made = Made()
+    assert desk.install(made, "--use").exit_code == 0
+    (desk.folder / "data" / "models" / made.name / made.version / "model.onnx").write_bytes(b"damaged")
+    assert desk.in_use() == ["default efficientdet-lite1"]

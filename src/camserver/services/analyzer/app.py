@@ -1,7 +1,7 @@
 """The HTTP side of the analyzer. Routes translate, they don't decide."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NoReturn, TypeVar
@@ -85,7 +85,7 @@ class Routes:
             question = await _read_question(request, self.line.patience_sec)
             with bind_ids(camera_id=question.asked.camera_id):
                 vocabulary = self.vocabularies.expect(question.asked.schema_version)
-                steps = _steps(_Asked(question, vocabulary, self.policy))
+                steps = _steps(_Asked(question, vocabulary, self.policy, lambda: self.line.left_sec(place)))
                 answer = await _while_connected(request, self.line.run(steps, place))
         return _json(answer)
 
@@ -116,7 +116,14 @@ class Routes:
     async def capabilities(self, request: Request) -> Response:
         model = self.in_force.model
         info = ModelInfo(name=model.name, version=model.version)
-        return _json(Capabilities(runtime=model.runtime, model=info, warnings=self.in_force.warnings or None))
+        return _json(
+            Capabilities(
+                runtime=model.runtime,
+                model=info,
+                supported_primary_events=model.events,
+                warnings=self.in_force.warnings or None,
+            )
+        )
 
     async def healthz(self, request: Request) -> Response:
         stuck_sec = self.line.stuck_sec
@@ -132,6 +139,7 @@ class _Asked:
     question: Question
     vocabulary: Vocabulary
     policy: DetectionPolicy
+    left_sec: Callable[[], float]  # for how long the caller still waits
 
     def prepare(self, crew: Crew) -> Prepared | None:
         """None: it is passed on as it came."""
@@ -145,7 +153,7 @@ class _Asked:
     def find(self, prepared: Prepared | None, detector: Detector) -> Found | AnalyzeAnswer:
         try:
             if isinstance(detector, Forwarder):
-                return detector.forward(self.question, self.vocabulary)
+                return detector.forward(self.question, self.vocabulary, self.left_sec())
             assert prepared is not None
             return find(prepared, detector)
         except Exception as error:

@@ -1,12 +1,12 @@
 """What finds things in a picture, behind the least that the service needs to know of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from PIL import Image
 
-from camserver.domain.detections import Detection
+from camserver.domain.detections import ALL_EVENTS, Detection
 
 if TYPE_CHECKING:
     from camserver.domain.vocabulary import Vocabulary
@@ -19,6 +19,8 @@ class Model:
     runtime: str
     name: str
     version: str
+    # The primary events that can come of what it finds; without `events_of` its labels, all there are.
+    events: tuple[str, ...] = field(default=ALL_EVENTS, compare=False)
 
 
 class Detector(Protocol):
@@ -42,7 +44,8 @@ class Forwarder(Protocol):
     It stands in the line as any detector does, in the same thread of its own.
     """
 
-    def forward(self, question: "Question", vocabulary: "Vocabulary") -> "AnalyzeAnswer": ...
+    def forward(self, question: "Question", vocabulary: "Vocabulary", left_sec: float) -> "AnalyzeAnswer":
+        """`left_sec`: for how long whoever asked still waits."""
 
 
 @dataclass(slots=True)
@@ -52,7 +55,9 @@ class InForce:
     model: Model
     model_warnings: tuple[str, ...] = ()
     update_warning: str | None = None
+    setup_warnings: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return self.model_warnings if self.update_warning is None else (*self.model_warnings, self.update_warning)
+        of_update = () if self.update_warning is None else (self.update_warning,)
+        return (*self.setup_warnings, *self.model_warnings, *of_update)

@@ -9,6 +9,7 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ai_edge_litert.interpreter import Interpreter  # type: ignore[import-untype
 from PIL import Image
 
 from camserver.base.errors import ModelUnusable
-from camserver.domain.detections import Detection
+from camserver.domain.detections import Detection, events_of
 from camserver.services.analyzer.detector import Model
 from camserver.services.analyzer.fitting import Fit, fit
 
@@ -61,7 +62,8 @@ class LiteRtDetector:
             self._outputs = _check_outputs(self._interpreter.get_output_details())
         except (ValueError, RuntimeError) as error:
             raise _unusable(path, str(error)) from error
-        self._model = model or Model("litert", path.stem, hashlib.sha256(content).hexdigest()[:VERSION_CHARS])
+        model = model or Model("litert", path.stem, hashlib.sha256(content).hexdigest()[:VERSION_CHARS])
+        self._model = replace(model, events=events_of(self._labels))
 
     @property
     def model(self) -> Model:
@@ -74,6 +76,9 @@ class LiteRtDetector:
         boxes, classes, scores, _ = (self._interpreter.get_tensor(index)[0] for index in self._outputs)
         found = []
         for box, number, score in zip(boxes, classes, scores, strict=True):
+            # A damaged model, or one of another form, may say numbers that are none.
+            if not (np.isfinite(box).all() and np.isfinite(number)):
+                continue
             label = self._label(int(number))
             y1, x1, y2, x2 = (float(edge) for edge in box)
             place = fitted.place(x1, y1, x2, y2)

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from camserver.base.errors import BadInput, ModelUnusable
-from camserver.domain.detections import Detection
+from camserver.domain.detections import Detection, events_of
 from camserver.services.analyzer import onnx_outputs
 from camserver.services.analyzer.detector import Model
 from camserver.services.analyzer.fitting import fit
@@ -32,7 +33,7 @@ class OnnxDetector:
     def __init__(self, content: bytes, form: OnnxForm, labels: Sequence[str], model: Model) -> None:
         self._form = form
         self._labels = tuple(labels)
-        self._model = model
+        self._model = replace(model, events=events_of(self._labels))
         options = onnxruntime.SessionOptions()
         # As many pictures at once as there are detectors; each gets one core.
         options.intra_op_num_threads = 1
@@ -65,10 +66,10 @@ class OnnxDetector:
         return detections
 
 
-def load_described(path: Path) -> "OnnxDetector":
-    """A model's file with its TOML beside it."""
+def load_described(path: Path, content: bytes | None = None) -> "OnnxDetector":
+    """A model's file, unless its content was read before, with its TOML beside it."""
     try:
-        content = path.read_bytes()
+        content = path.read_bytes() if content is None else content
         beside = path.with_suffix(".toml")
         with beside.open("rb") as file:
             described = parse_form(file.read(TOML_BYTES_MAX + 1), beside.name)

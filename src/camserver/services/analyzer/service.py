@@ -54,8 +54,21 @@ async def run(clock: Clock, settings: Settings, ready: Ready, socket: sockets.so
         beside.append(lambda line, in_force: swapping.run(line.replace, in_force))
         if settings.analyzer.bundle_url is not None:
             beside.append(lambda _, in_force: Updating(settings, clock).run(in_force))
-    in_force = InForce(loaded.model, loaded.warnings)
+    in_force = InForce(loaded.model, loaded.warnings, setup_warnings=_setup_warnings(settings))
     await serve(loaded.detectors, clock, settings, ready, socket, fast=fast, in_force=in_force, beside=beside)
+
+
+def _setup_warnings(settings: Settings) -> tuple[str, ...]:
+    """Settings that contradict each other, and what follows."""
+    chosen = settings.analyzer
+    if chosen.bundle_url is None or chosen.needs_own_model:
+        return ()
+    by = "analyzer.detector" if chosen.detector == "remote" else "analyzer.model_path"
+    warning = (
+        f"no newer model is looked for at analyzer.bundle_url, because {by} says what is used; remove one of them"
+    )
+    log.warning("about the settings", warning=warning)
+    return (warning,)
 
 
 async def _pass_on(clock: Clock, settings: Settings, ready: Ready, socket: sockets.socket) -> None:
@@ -69,13 +82,16 @@ async def _pass_on(clock: Clock, settings: Settings, ready: Ready, socket: socke
     )
     try:
         remote = RemoteAnalyzer(client, lambda: vocabularies.held)
-        model, loop = await remote.model(), asyncio.get_running_loop()
-        detectors = [RemoteDetector(remote, model, loop) for _ in range(chosen.workers)]
+        in_force, loop = await remote.in_force(), asyncio.get_running_loop()
+        detectors = [RemoteDetector(remote, in_force.model, loop) for _ in range(chosen.workers)]
         beside: list[Beside] = [
             lambda line, _: watch(line, clock),
             lambda _, in_force: remote.run(clock, in_force),
         ]
-        await serve(detectors, clock, settings, ready, socket, vocabularies=vocabularies, beside=beside)
+        in_force.setup_warnings = _setup_warnings(settings)
+        await serve(
+            detectors, clock, settings, ready, socket, in_force=in_force, vocabularies=vocabularies, beside=beside
+        )
     finally:
         await client.close()
 
