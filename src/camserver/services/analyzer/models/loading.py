@@ -12,7 +12,7 @@ from camserver.base.errors import BadInput, CamError, ModelUnusable
 from camserver.base.log import get_logger
 from camserver.config import Settings
 from camserver.services.analyzer.detector import Detector, Model
-from camserver.services.analyzer.model_form import parse_labels
+from camserver.services.analyzer.model_form import given_labels, parse_labels
 from camserver.services.analyzer.models.bundle import Bundle, check_trusted
 from camserver.services.analyzer.models.installed import InstalledModels, Pointer
 
@@ -141,16 +141,14 @@ def _detector(bundle: Bundle) -> Detector:
         return LiteRtDetector(Path(manifest.name, manifest.model), content=content, labels=labels, model=model)
     from camserver.services.analyzer.onnx_detector import OnnxDetector
 
-    # A manifest for this runtime has both, or it would not have been read.
-    assert manifest.onnx is not None
-    assert labels is not None
+    assert manifest.onnx is not None  # or the manifest would not have been read
     return OnnxDetector(content, manifest.onnx, labels, model)
 
 
 def _labels(bundle: Bundle) -> tuple[str, ...] | None:
     manifest = bundle.manifest
     if manifest.labels is not None:
-        return tuple(label.lower() for label in manifest.labels)
+        return given_labels(manifest.labels)
     if manifest.labels_file is None:
         return None
     try:

@@ -57,8 +57,8 @@ class Manifest(Table):
             raise ValueError(f"{MANIFEST} and {SIGNATURE} can't be among files")
         if self.labels is not None and self.labels_file is not None:
             raise ValueError("give either labels or labels_file")
-        if self.runtime == "onnx" and (self.onnx is None or (self.labels is None and self.labels_file is None)):
-            raise ValueError("a model for onnx needs the table [onnx], and labels or labels_file")
+        if self.runtime == "onnx" and self.onnx is None:
+            raise ValueError("a model for onnx needs the table [onnx]")
         if self.runtime != "onnx" and self.onnx is not None:
             raise ValueError("the table [onnx] is for the runtime onnx")
         return self
