@@ -234,6 +234,22 @@ def names_of(label: str) -> tuple[str, ...]:
     return tuple(name for name in (tag, label, meaning.category if meaning is not None else None) if name)
 
 
+def unknown_names(hints: Hints, labels: Collection[str], vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Names in hints that nothing is called by: written wrong, or of another model. `labels` are the model's."""
+    asked = {*hints.excluded, *hints.expected, *hints.thresholds}
+    return tuple(
+        sorted(
+            name
+            for name in asked
+            if name not in MEANINGS
+            and name not in CARRIED
+            and name not in labels
+            and name not in ALL_EVENTS
+            and not vocabulary.has(name)
+        )
+    )
+
+
 def quality_tags(quality: Quality) -> tuple[str, ...]:
     """What is wrong with a picture as a whole, by the contract's numbers."""
     tags = []

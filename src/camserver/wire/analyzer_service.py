@@ -65,12 +65,12 @@ class HintsAsked(_Asked):
     shelf_roi: Points | None = None
 
     def known(self) -> Hints:
-        """What of it this analyzer uses."""
+        """What of it this analyzer uses. Names are in lower case here, whoever wrote them."""
         return Hints(
             night=self.time_band == "night",
-            excluded=frozenset(self.excluded_objects or ()),
-            thresholds=self.thresholds or {},
-            expected=frozenset(self.expected_objects or ()),
+            excluded=frozenset(name.lower() for name in self.excluded_objects or ()),
+            thresholds={name.lower(): least for name, least in (self.thresholds or {}).items()},
+            expected=frozenset(name.lower() for name in self.expected_objects or ()),
             masks=tuple(rounded(mask) for mask in self.privacy_masks or ()),
             shelf=None if self.shelf_roi is None else rounded(self.shelf_roi),
         )

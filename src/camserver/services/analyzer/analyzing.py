@@ -10,13 +10,16 @@ from dataclasses import dataclass, replace
 
 from PIL import Image
 
-from camserver.domain.detections import Detection, DetectionPolicy, interpret
+from camserver.domain.detections import Detection, DetectionPolicy, Hints, interpret, unknown_names
 from camserver.domain.vocabulary import Vocabulary
 from camserver.services.analyzer.detector import Detector, Model
 from camserver.services.analyzer.observing import Observer, is_kept, previous_sight_of, sight_of
 from camserver.services.analyzer.pictures import decode, diff_of, hidden_pixels, quality_of
 from camserver.wire.analyzer import AnalyzeAnswer, DiffInfo
 from camserver.wire.analyzer_service import AnalyzeAsked, make_answer
+
+# Of names in hints that mean nothing; one tells that something is wrong.
+WARNED_NAMES_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +94,17 @@ def conclude(
         model_name=found.model.name,
         model_version=found.model.version,
         processing_ms=took_ns // 1_000_000,
+        warnings=_warnings(observer.hints, found.model, vocabulary),
     )
     return make_answer(question.asked, analysis, prepared.diff)
+
+
+def _warnings(hints: Hints, model: Model, vocabulary: Vocabulary) -> tuple[str, ...]:
+    unknown = unknown_names(hints, model.labels, vocabulary)
+    return tuple(
+        f"hints: nothing is called {name!r}; a name is a label of the model, a category or a tag"
+        for name in unknown[:WARNED_NAMES_MAX]
+    )
 
 
 def analyze(question: Question, detector: Detector, vocabulary: Vocabulary, policy: DetectionPolicy) -> AnalyzeAnswer:

@@ -1,12 +1,12 @@
 """What finds things in a picture, behind the least that the service needs to know of it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from PIL import Image
 
-from camserver.domain.detections import ALL_EVENTS, Detection
+from camserver.domain.detections import ALL_EVENTS, Detection, events_of
 
 if TYPE_CHECKING:
     from camserver.domain.vocabulary import Vocabulary
@@ -19,8 +19,13 @@ class Model:
     runtime: str
     name: str
     version: str
-    # The primary events that can come of what it finds; without `events_of` its labels, all there are.
+    # The primary events that can come of what it finds; all there are, unless its labels say less.
     events: tuple[str, ...] = field(default=ALL_EVENTS, compare=False)
+    labels: frozenset[str] = field(default=frozenset(), compare=False)  # what it calls what it finds
+
+    def labelled(self, labels: Iterable[str]) -> "Model":
+        known = frozenset(labels)
+        return replace(self, events=events_of(known), labels=known)
 
 
 class Detector(Protocol):

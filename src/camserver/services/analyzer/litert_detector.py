@@ -9,7 +9,6 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from ai_edge_litert.interpreter import Interpreter  # type: ignore[import-untype
 from PIL import Image
 
 from camserver.base.errors import ModelUnusable
-from camserver.domain.detections import Detection, events_of
+from camserver.domain.detections import Detection
 from camserver.services.analyzer.detector import Model
 from camserver.services.analyzer.fitting import Fit, fit
 
@@ -63,7 +62,7 @@ class LiteRtDetector:
         except (ValueError, RuntimeError) as error:
             raise _unusable(path, str(error)) from error
         model = model or Model("litert", path.stem, hashlib.sha256(content).hexdigest()[:VERSION_CHARS])
-        self._model = replace(model, events=events_of(self._labels))
+        self._model = model.labelled(self._labels)
 
     @property
     def model(self) -> Model:

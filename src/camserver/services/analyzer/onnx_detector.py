@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from camserver.base.errors import BadInput, ModelUnusable
-from camserver.domain.detections import Detection, events_of
+from camserver.domain.detections import Detection
 from camserver.services.analyzer import onnx_outputs
 from camserver.services.analyzer.detector import Model
 from camserver.services.analyzer.fitting import fit
@@ -55,7 +54,7 @@ class OnnxDetector:
             self._outputs = _choose_outputs([str(one.name) for one in self._session.get_outputs()], form)
             inside = self._session.get_modelmeta().custom_metadata_map.get("names") if labels is None else None
             self._labels = labels_inside(inside) if labels is None else tuple(labels)
-            self._model = replace(model, events=events_of(self._labels))
+            self._model = model.labelled(self._labels)
             # What the description gets wrong about the output shows in the first one, so it is made now.
             self.detect(Image.new("RGB", (form.width, form.height)))
         except Exception as error:  # the runtime's errors share no base but this

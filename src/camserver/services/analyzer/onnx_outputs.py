@@ -108,7 +108,7 @@ def _decided(rows: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
 def _scored(rows: Floats, form: OnnxForm) -> tuple[Floats, Floats, NDArray[np.int64]]:
     boxes, by_class = rows[:, :4], rows[:, 4:]
     if form.sigmoid:
-        by_class = 1 / (1 + np.exp(-by_class))
+        by_class = np.reciprocal(1 + np.exp(-by_class), dtype=np.float32)
     if form.output not in ("yolov8", "detr"):
         by_class = by_class[:, 1:] * by_class[:, :1]
     if form.output == "yolox":
