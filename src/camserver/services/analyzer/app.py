@@ -146,7 +146,7 @@ class _Asked:
         if crew.forwards(self.question.asked.profile):
             return None
         try:
-            return prepare(self.question)
+            return prepare(self.question, crew.one(self.question.asked.profile))
         except Exception as error:
             _fail(error)
 

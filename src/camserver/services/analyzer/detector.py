@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from numpy.typing import NDArray
 from PIL import Image
 
 from camserver.domain.detections import ALL_EVENTS, Detection, events_of
+from camserver.services.analyzer.fitting import Fitted
 
 if TYPE_CHECKING:
     from camserver.domain.vocabulary import Vocabulary
@@ -40,6 +42,26 @@ class Detector(Protocol):
 
     def detect(self, picture: Image.Image) -> Sequence[Detection]:
         """What is in an RGB picture, unsure finds too: what to believe is decided elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInput:
+    """A picture as a model is given it, and how places in that are brought back to the picture."""
+
+    values: NDArray[Any]
+    fitted: Fitted
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """A detector whose input can be made elsewhere, for several pictures at once, while it has another.
+
+    Detectors of one model make the same input, so any of them may be given it.
+    """
+
+    def input_of(self, picture: Image.Image) -> ModelInput: ...
+
+    def detect_in(self, given: ModelInput) -> Sequence[Detection]: ...
 
 
 @runtime_checkable

@@ -18,7 +18,7 @@ from PIL import Image
 
 from camserver.base.errors import ModelUnusable
 from camserver.domain.detections import Detection
-from camserver.services.analyzer.detector import Model
+from camserver.services.analyzer.detector import Model, ModelInput
 from camserver.services.analyzer.fitting import Fit, fit
 
 LABELS_FILE = "labelmap.txt"
@@ -69,8 +69,15 @@ class LiteRtDetector:
         return self._model
 
     def detect(self, picture: Image.Image) -> Sequence[Detection]:
+        return self.detect_in(self.input_of(picture))
+
+    def input_of(self, picture: Image.Image) -> ModelInput:
         fitted = fit(picture, (self._side, self._side), self._how, BAR_GREY)
-        self._interpreter.set_tensor(self._input, np.asarray(fitted.picture)[np.newaxis])
+        return ModelInput(np.asarray(fitted.picture)[np.newaxis], fitted)
+
+    def detect_in(self, given: ModelInput) -> Sequence[Detection]:
+        fitted = given.fitted
+        self._interpreter.set_tensor(self._input, given.values)
         self._interpreter.invoke()
         boxes, classes, scores, _ = (self._interpreter.get_tensor(index)[0] for index in self._outputs)
         found = []

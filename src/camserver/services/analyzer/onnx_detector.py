@@ -13,7 +13,7 @@ from PIL import Image
 from camserver.base.errors import BadInput, ModelUnusable
 from camserver.domain.detections import Detection
 from camserver.services.analyzer import onnx_outputs
-from camserver.services.analyzer.detector import Model
+from camserver.services.analyzer.detector import Model, ModelInput
 from camserver.services.analyzer.fitting import fit
 from camserver.services.analyzer.litert_detector import VERSION_CHARS
 from camserver.services.analyzer.model_form import (
@@ -65,10 +65,16 @@ class OnnxDetector:
         return self._model
 
     def detect(self, picture: Image.Image) -> Sequence[Detection]:
+        return self.detect_in(self.input_of(picture))
+
+    def input_of(self, picture: Image.Image) -> ModelInput:
         form = self._form
         fitted = fit(picture, (form.width, form.height), form.fit, form.bar_grey)
-        values = _values(np.asarray(fitted.picture), form, self._type)
-        outputs = self._session.run(self._outputs, {self._input: values})
+        return ModelInput(_values(np.asarray(fitted.picture), form, self._type), fitted)
+
+    def detect_in(self, given: ModelInput) -> Sequence[Detection]:
+        form, fitted = self._form, given.fitted
+        outputs = self._session.run(self._outputs, {self._input: given.values})
         found = onnx_outputs.read([np.asarray(one, np.float32) for one in outputs], form, len(self._labels))
         detections = []
         for box, score, number in zip(found.boxes, found.scores, found.classes, strict=True):
