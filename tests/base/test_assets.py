@@ -47,6 +47,11 @@ def test_set_up_fetches_the_files_that_are_looked_for() -> None:
     assert needed == {assets.MODEL, assets.FOOTAGE}
 
 
+def test_the_model_that_is_run_is_the_one_that_set_up_fetches() -> None:
+    listed = tomllib.loads((Path(__file__).parents[2] / "assets.toml").read_text())["asset"]
+    assert [entry["sha256"] for entry in listed if entry["file"] == assets.MODEL] == [assets.MODEL_SHA256]
+
+
 def test_the_advice_names_every_way_out(tmp_path: Path) -> None:
     said = assets.no_model(tmp_path)
     for word in (

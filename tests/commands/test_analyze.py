@@ -11,11 +11,12 @@ from click.testing import CliRunner, Result
 from PIL import Image
 
 from camserver import cli
+from camserver.base import assets
 from camserver.base.errors import BadInput
 from camserver.base.exits import Exit
 from camserver.commands.analyze_files import find_pictures, infer_picture, place_for, read_upright
 from tests.fakes.analyzer import FakeAnalyzer, Fault
-from tests.rig.footage import cyclist
+from tests.rig.footage import asset, cyclist
 from tests.rig.pictures import jpeg, png
 
 # What the fake sees in it survives being made smaller.
@@ -174,3 +175,65 @@ def test_a_folder_that_can_not_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = run(tmp_path, str(picture), "--out", str(tmp_path / "file" / "below"))
     assert (result.exit_code, "--no-pictures" in result.output) == (Exit.REFUSED.value, True)
+
+
+async def test_what_is_known_of_the_camera_is_told(analyzer: FakeAnalyzer, shots: Path, tmp_path: Path) -> None:
+    hints = tmp_path / "hints.json"
+    hints.write_text('{"excluded_objects": ["bird"], "preset": "road"}')
+    asked = (str(shots / "b.jpg"), "--previous", str(shots / "a.PNG"), "--seconds", "1.5", "--preset", "parking")
+    result = await run_at(
+        analyzer,
+        tmp_path,
+        *asked,
+        "--hints-file",
+        str(hints),
+        "--night",
+        "--no-pictures",
+        "--put-vocabulary",
+        "--json",
+    )
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)[0]["severity"] == 2
+    (question,) = analyzer.analyses()
+    assert question.hints["expected_objects"] == ["vehicle"]
+    assert question.hints["excluded_objects"] == ["bird"]
+    assert question.hints["time_band"] == "night"
+    assert "prev_captured_at" in question.hints
+
+
+def test_a_word_that_means_nothing_is_warned_of_and_capitals_do_not_matter(tmp_path: Path) -> None:
+    picture, hints = tmp_path / "street.jpg", tmp_path / "hints.json"
+    picture.write_bytes(cyclist())
+    hints.write_text('{"excluded_objects": ["Person", "bicycle", "persno", "chair"]}')
+    result = run(tmp_path, str(picture), "--hints-file", str(hints), "--no-pictures", "--json")
+    assert result.exit_code == 0, result.output
+    (said,) = json.loads(result.stdout)
+    assert said["primary_event"] != "human"
+    assert [("persno" in warning, "chair" in warning) for warning in said["warnings"]] == [(True, False)]
+
+
+def test_a_picture_before_is_compared(tmp_path: Path) -> None:
+    now, before = tmp_path / "now.jpg", tmp_path / "before.jpg"
+    before.write_bytes(cyclist())
+    with Image.open(before) as street:
+        now.write_bytes(jpeg(size=street.size))
+    result = run(tmp_path, str(now), "--previous", str(before), "--no-pictures", "--json")
+    assert result.exit_code == 0, result.output
+    assert "camera.occluded" in json.loads(result.stdout)[0]["tags"]
+
+
+@pytest.mark.parametrize(
+    ("hints", "said"), [("{", "no JSON"), ("[]", "no JSON object"), ('{"thresholds": {"car": 2}}', "thresholds")]
+)
+def test_hints_that_are_none_are_said(tmp_path: Path, shots: Path, hints: str, said: str) -> None:
+    asset(assets.MODEL)
+    file = tmp_path / "hints.json"
+    file.write_text(hints)
+    result = run(tmp_path, str(shots / "b.jpg"), "--hints-file", str(file), "--no-pictures")
+    assert result.exit_code != 0
+    assert said in result.output
+
+
+def test_options_that_need_each_other_say_so(tmp_path: Path, shots: Path) -> None:
+    assert "name one" in run(tmp_path, str(shots), "--previous", str(shots / "b.jpg")).output
+    assert "--previous" in run(tmp_path, str(shots / "b.jpg"), "--seconds", "1").output

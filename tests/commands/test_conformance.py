@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 from click.testing import CliRunner, Result
 
 from camserver import cli
 from camserver.base.exits import Exit
 from camserver.clients.conformance.running import NAMES
-from tests.fakes.analyzer import FakeAnalyzer, Fault
+from tests.fakes.analyzer import FakeAnalyzer, Fault, Seen
+from tests.rig.pictures import jpeg
 from tests.rig.ports import LOOPBACK, free_port
 
 RIGHT = ("--only", "health", "--only", "analyze.jpeg")
@@ -42,14 +44,17 @@ async def test_in_japanese(analyzer: FakeAnalyzer) -> None:
     assert "GET /healthz に応答する" in result.stdout
 
 
-async def test_for_a_script(analyzer: FakeAnalyzer) -> None:
-    result = await asyncio.to_thread(run, analyzer.url, "--gentle", "--json")
+async def test_for_a_script(analyzer: FakeAnalyzer, tmp_path: Path) -> None:
+    picture = tmp_path / "somebody.jpg"
+    picture.write_bytes(jpeg(Seen("human", ("count.single",), count_hint=1).hint()))
+    result = await asyncio.to_thread(run, analyzer.url, "--gentle", "--json", "--person", str(picture))
     assert result.exit_code == Exit.CHECK_FAILED.value
     told = json.loads(result.stdout)
     assert told["conforms"] is False
     assert tuple(check["name"] for check in told["checks"]) == NAMES
     by_name = {check["name"]: check for check in told["checks"]}
     assert (by_name["health"]["standing"], by_name["health"]["why"]) == ("ok", None)
+    assert by_name["person.night"]["standing"] == "ok"
     assert by_name["overload"]["standing"] == "skipped"
     assert "--gentle" in by_name["overload"]["why"]
 

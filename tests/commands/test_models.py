@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from camserver import cli
+from camserver.base import assets
 from camserver.base.exits import Exit
+from tests.rig.footage import asset
+from tests.rig.ports import free_port
 from tests.services.analyzer.models.made import KEY, OTHER_KEY, PUBLIC, Made, seeing
 
 
@@ -167,3 +172,65 @@ def test_a_choice_that_names_nothing_is_shown(desk: Desk, tmp_path: Path) -> Non
     desk.install(Made())
     (tmp_path / "data" / "models" / "active.json").write_text("nonsense")
     assert "active.json" in desk.listed()[0]["problem"]
+
+
+def test_what_the_settings_name_is_shown_tried_and_said_to_be_in_use(desk: Desk, tmp_path: Path) -> None:
+    """And not what was chosen, which is not used then."""
+    assert desk.install(Made(), "--use").exit_code == 0
+    model = asset(assets.MODEL)
+    desk.set(model_path=str(model), fast_model_path=str(tmp_path / "none.tflite"))
+    assert desk.in_use() == [f"model_path {model.name}", "fast_model_path none.tflite"]
+    checked = desk.run("check")
+    assert checked.exit_code == Exit.CHECK_FAILED
+    assert "there is no file" in checked.output
+    assert desk.run("check", "model_path").exit_code == 0
+    desk.set(model_path=str(model), model_sha256="0" * 64)
+    assert "sha256" in desk.run("check", "model_path").output
+
+
+def test_another_analyzer_is_shown_and_asked(desk: Desk) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    desk.set(detector="remote", remote_url=url)
+    assert desk.in_use() == [f"remote_url {url}"]
+    checked = desk.run("check", "remote_url")
+    assert checked.exit_code == Exit.CHECK_FAILED
+
+
+def test_a_chosen_model_that_can_not_be_used_is_not_said_to_be(desk: Desk) -> None:
+    made = Made()
+    assert desk.install(made, "--use").exit_code == 0
+    (desk.folder / "data" / "models" / made.name / made.version / "model.onnx").write_bytes(b"damaged")
+    assert desk.in_use() == ["default efficientdet-lite1"]
+
+
+def test_a_folder_becomes_a_signed_bundle(desk: Desk, tmp_path: Path) -> None:
+    key = tmp_path / "model.key"
+    pem = Ed25519PrivateKey.from_private_bytes(KEY).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    key.write_bytes(pem)
+    folder = Made(hashes={"model.onnx": "0" * 64}, signature=b"old").folder(tmp_path / "yard")
+    (folder / "model.toml").write_text("# mine\n" + (folder / "model.toml").read_text())
+    (folder / ".hidden").write_text("")
+    desk.set(model_keys=[PUBLIC])
+    assert desk.run("install", str(folder)).exit_code != 0
+    packed = desk.run("pack", str(folder), "--key", str(key), "--json")
+    assert packed.exit_code == 0, packed.output
+    told = json.loads(packed.output)
+    assert (told["public_key"], list(told["files"])) == (PUBLIC, ["model.onnx"])
+    assert (folder / "model.toml").read_text().startswith("# mine\n")
+    assert desk.run("install", str(folder)).exit_code == 0
+    # Again, unsigned: a signature of before would be of another list.
+    (folder / "notes.txt").write_text("more")
+    assert "notes.txt" in json.loads(desk.run("pack", str(folder), "--json").output)["files"]
+    assert not (folder / "model.sig").exists()
+    assert "-" in desk.run("pack", str(folder)).output
+
+
+def test_what_can_not_be_packed_is_said_and_left_alone(desk: Desk, tmp_path: Path) -> None:
+    folder = Made(name="Wrong Name").folder(tmp_path / "yard")
+    before = (folder / "model.toml").read_bytes()
+    assert "name" in desk.run("pack", str(folder)).output
+    assert (folder / "model.toml").read_bytes() == before
+    (folder / "key").write_text("no key")
+    assert "can't be used" in desk.run("pack", str(folder), "--key", str(folder / "key")).output
+    (folder / "model.toml").unlink()
+    assert "model.toml" in desk.run("pack", str(folder)).output

@@ -16,7 +16,7 @@ AGAIN = "run: python -m camserver.config.reference"
 
 
 def uncommented(text: str) -> str:
-    return re.sub(r"^#(?=[a-z_]+ = )", "", text, flags=re.MULTILINE)
+    return re.sub(r"^#(?=[a-z0-9_]+ = )", "", text, flags=re.MULTILINE)
 
 
 def test_the_example_file_is_up_to_date() -> None:

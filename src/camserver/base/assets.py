@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Final
 
 MODEL: Final = "efficientdet-lite1.tflite"
+# As in assets.toml; a file that is not this one is not run.
+MODEL_SHA256: Final = "183afa66aad648b0dc16519ae1f55646d9cd38d2b544b917a9ab1da320ebed75"
 FOOTAGE: Final = "bikes.mp4"
 
 _CHECKOUT: Final = Path(__file__).parents[3]

@@ -4,12 +4,16 @@ import errno
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 from camserver.base.errors import DataUnusable
 
 # Enough for the database to start and to say clearly that the disk is full, instead of failing half-way.
 FREE_MIN_BYTES = 50_000_000
+# Ends the names of files that are being written; one that a crash left is of no use to anybody.
+DRAFT = ".draft"
+_DRAFT_AGE_SEC_MAX = 86_400
 
 
 def make_usable(folder: Path, setting: str) -> None:
@@ -38,6 +42,33 @@ def sync(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """The file appears whole or not at all, when the power fails too, and when somebody else writes it meanwhile."""
+    _sweep_drafts(path)
+    handle, draft = tempfile.mkstemp(prefix=f".{path.name}-", suffix=DRAFT, dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(file.fileno(), 0o644)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
+    sync(path.parent)
+
+
+def _sweep_drafts(path: Path) -> None:
+    """Removes what writers left that were killed; one that writes now is younger."""
+    for left in path.parent.glob(f".{path.name}-*{DRAFT}"):
+        try:
+            if time.time() - left.stat().st_mtime > _DRAFT_AGE_SEC_MAX:
+                left.unlink()
+        except FileNotFoundError:
+            continue  # somebody else swept, or was done with it
 
 
 def _cause(error: OSError) -> str:

@@ -2,8 +2,11 @@
 
 import hashlib
 
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from camserver.base.errors import BadInput
 
 ALGORITHM = "Ed25519"
 
@@ -15,6 +18,17 @@ def public_key(key: bytes) -> str:
 
 def sign(key: bytes, data: bytes) -> str:
     return Ed25519PrivateKey.from_private_bytes(key).sign(data).hex()
+
+
+def private_key_of(pem: bytes) -> bytes:
+    """The 32 bytes of a key as `openssl genpkey -algorithm ed25519` writes it; BadInput when it is none."""
+    try:
+        key = load_pem_private_key(pem, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise BadInput(f"it is no private key in PEM without a passphrase ({type(error).__name__})") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise BadInput(f"it is a key of another kind than {ALGORITHM}")
+    return key.private_bytes_raw()
 
 
 def is_signed(public: str, signature: str, data: bytes) -> bool:

@@ -22,12 +22,15 @@ from camserver.wire.analyzer import (
     VIA_HEADER,
     BrokenAnswer,
     CapabilitiesAnswer,
+    DiffInfo,
     check_content_type,
-    parse_answer,
     parse_capabilities,
+    parse_whole_answer,
 )
 
 ERROR_CHARS_MAX = 200
+# Less is no time-out: the library takes 0 for none.
+WITHIN_SEC_MIN = 0.01
 # A machine that is switched off never refuses a connection. Told apart from an answer that takes too long, because
 # only the latter can be the picture's fault.
 CONNECT_TIMEOUT_SEC = 3.0
@@ -72,6 +75,7 @@ class AnalyzerClient:
         self, url: str, *, analyze_timeout_sec: float, schema_timeout_sec: float, health_timeout_sec: float
     ) -> None:
         self._url = url.rstrip("/")
+        self._analyze_sec = analyze_timeout_sec
         self._analyze_timeout = _timeout(analyze_timeout_sec)
         self._schema_timeout = _timeout(schema_timeout_sec)
         self._health_timeout = _timeout(health_timeout_sec)
@@ -93,6 +97,15 @@ class AnalyzerClient:
         await self._session.close()
 
     async def analyze(self, question: Question, vocabulary: Vocabulary) -> Analysis:
+        return (await self.whole_answer(question, vocabulary))[0]
+
+    async def whole_answer(
+        self, question: Question, vocabulary: Vocabulary, within_sec: float | None = None
+    ) -> tuple[Analysis, DiffInfo]:
+        """For whoever passes the answer on, and may have less time for it than an analysis is given."""
+        limit = self._analyze_timeout
+        if within_sec is not None and within_sec < self._analyze_sec:
+            limit = _timeout(max(within_sec, WITHIN_SEC_MIN))
         if len(question.picture) > IMAGE_BYTES_MAX:
             raise AnalyzerError(
                 ErrorKind.BAD_REQUEST,
@@ -103,14 +116,14 @@ class AnalyzerClient:
         body = await self._request(
             "POST",
             "/v1/analyze",
-            self._analyze_timeout,
+            limit,
             data=form if len(form) <= WHOLE_BODY_BYTES_MAX else BytesIO(form),
             content_type=f"multipart/form-data; boundary={boundary}",
             is_read=True,
             via=question.via,
         )
         try:
-            return parse_answer(body, question.camera_id, question.captured_at, question.request_id, vocabulary)
+            return parse_whole_answer(body, question.camera_id, question.captured_at, question.request_id, vocabulary)
         except BrokenAnswer as error:
             raise AnalyzerError(ErrorKind.BROKEN_ANSWER, error.message) from None
 

@@ -18,9 +18,10 @@ from camserver.base.exits import Exit
 from camserver.commands.root import Chosen, json_option, pass_chosen
 from camserver.commands.shown import Language, reader_language, table
 from camserver.domain.phrases import OWN_TAGS, Phrase, primary_event_phrase
+from camserver.domain.presets import Preset
 
 if TYPE_CHECKING:
-    from camserver.commands.analyze_eyes import Eyes
+    from camserver.commands.analyze_eyes import Asking, Eyes
     from camserver.domain.analysis import Analysis
     from camserver.domain.vocabulary import Vocabulary
 
@@ -55,6 +56,15 @@ class Looked:
 @click.option("--no-pictures", is_flag=True, help="Write no pictures with boxes.")
 @click.option("--url", help="Ask the analyzer at this address.", show_default="the model on this machine")
 @click.option("--put-vocabulary", is_flag=True, help="With --url: give that analyzer camserver's vocabulary first.")
+@click.option("--previous", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="The camera's picture before; then one PICTURE.", show_default="none")  # fmt: skip
+@click.option("--seconds", type=click.FloatRange(0.001, 86_400),
+              help="With --previous: how long before it was taken.", show_default="not told")  # fmt: skip
+@click.option("--preset", type=click.Choice([str(preset) for preset in Preset]),
+              help="What kind of place it is.", show_default="none")  # fmt: skip
+@click.option("--hints-file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="JSON of more hints, as a camera has them.", show_default="none")  # fmt: skip
+@click.option("--night", is_flag=True, help="As if it were night there.")
 @json_option
 @pass_chosen
 def analyze(
@@ -64,6 +74,11 @@ def analyze(
     no_pictures: bool,
     url: str | None,
     put_vocabulary: bool,
+    previous: Path | None,
+    seconds: float | None,
+    preset: str | None,
+    hints_file: Path | None,
+    night: bool,
     as_json: bool,
 ) -> None:
     """Say what the analyzer sees in pictures.
@@ -77,12 +92,18 @@ def analyze(
       camserver analyze entrance.jpg
       camserver analyze holiday/ 'archive/**/*.jpg' --out /tmp/boxes
       camserver analyze entrance.jpg --url http://127.0.0.1:9000 --json
+      camserver analyze lot.jpg --previous lot-before.jpg --seconds 1.5 --preset parking --night
     """
     from camserver.commands.analyze_eyes import opened
     from camserver.commands.analyze_files import find_pictures
 
     paths = find_pictures(pictures)
     settings = chosen.settings()
+    if previous is not None and len(paths) != 1:
+        raise BadInput(f"--previous is the picture before one picture, but {len(paths)} are given; name one")
+    if seconds is not None and previous is None:
+        raise BadInput("--seconds says how long before the picture of --previous was taken; give both")
+    asking = _asking(previous, seconds, _hints(preset, hints_file, night), settings.looks.infer_width)
     language = reader_language()
     writing = None if no_pictures else _Writing(out)
 
@@ -90,7 +111,7 @@ def analyze(
         async with opened(settings, url, put_vocabulary) as eyes:
             with _progress(paths, language) as shown:
                 width = settings.looks.infer_width
-                return [await _look(path, eyes, width, writing) for path in shown], eyes.vocabulary
+                return [await _look(path, eyes, asking, width, writing) for path in shown], eyes.vocabulary
 
     looked, vocabulary = asyncio.run(work())
     if as_json:
@@ -117,13 +138,41 @@ class _Writing:
         return place
 
 
-async def _look(path: Path, eyes: "Eyes", width: int, writing: _Writing | None) -> Looked:
+def _hints(preset: str | None, file: Path | None, night: bool) -> dict[str, object]:
+    """As a server makes them of what people say of a camera."""
+    from camserver.domain.hints import NIGHT
+    from camserver.domain.presets import preset_hints
+
+    said: dict[str, object] = {}
+    if file is not None:
+        try:
+            read = json.loads(file.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise BadInput(f"{file} can't be read: {error.strerror}") from None
+        except (ValueError, RecursionError) as error:
+            raise BadInput(f"{file} is no JSON: {error}") from None
+        if not isinstance(read, dict):
+            raise BadInput(f"{file} holds no JSON object; docs/guide/analyzer.md says what hints are")
+        said = read
+    preset = str(said.pop("preset", None)) if preset is None else preset
+    return {**preset_hints(preset, is_day=not night), **said, **({"time_band": NIGHT} if night else {})}
+
+
+def _asking(previous: Path | None, seconds: float | None, hints: dict[str, object], width: int) -> "Asking":
+    from camserver.commands.analyze_eyes import Asking
+    from camserver.commands.analyze_files import infer_picture, read_upright
+
+    before = None if previous is None else infer_picture(read_upright(previous), width)
+    return Asking(before, None if seconds is None else round(seconds * 1000), hints)
+
+
+async def _look(path: Path, eyes: "Eyes", asking: "Asking", width: int, writing: _Writing | None) -> Looked:
     """One picture. What is wrong with it is told with it; what is wrong with who looks ends the command."""
     from camserver.commands.analyze_files import Unusable, infer_picture, read_upright
 
     try:
         jpeg = read_upright(path)
-        analysis = await eyes.look(infer_picture(jpeg, width), int(time.time() * 1000))
+        analysis = await eyes.look(infer_picture(jpeg, width), int(time.time() * 1000), asking)
     except Unusable as error:
         return Looked(path, None, failure=error.said)
     except BadInput as error:

@@ -1,9 +1,9 @@
 """Who looks at pictures for `camserver analyze`: the model of this machine, or an analyzer somewhere."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from camserver.base.errors import BadInput, CamError, Unavailable
@@ -23,11 +23,25 @@ REQUEST_ID = "analyze"
 _AWAY = frozenset({ErrorKind.CONNECTION, ErrorKind.UNAVAILABLE, ErrorKind.OVERLOADED})
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What is said besides the picture, as a server would."""
+
+    previous: bytes | None = None
+    previous_age_ms: int | None = None
+    hints: Mapping[str, object] = field(default_factory=dict)
+
+    def hints_at(self, now_ms: int) -> dict[str, object]:
+        if self.previous is None or self.previous_age_ms is None:
+            return dict(self.hints)
+        return {**self.hints, "prev_captured_at": iso_utc(now_ms - self.previous_age_ms)}
+
+
 class Eyes(Protocol):
     @property
     def vocabulary(self) -> Vocabulary: ...
 
-    async def look(self, jpeg: bytes, now_ms: int) -> Analysis:
+    async def look(self, jpeg: bytes, now_ms: int, asking: Asking) -> Analysis:
         """BadInput when it is about this picture; another error when it is about who looks."""
 
 
@@ -39,15 +53,20 @@ class LocalEyes:
     settings: "Settings"
     vocabulary: Vocabulary
 
-    async def look(self, jpeg: bytes, now_ms: int) -> Analysis:
+    async def look(self, jpeg: bytes, now_ms: int, asking: Asking) -> Analysis:
         from camserver.services.analyzer.analyzing import Question as Asked
         from camserver.services.analyzer.analyzing import analyze
         from camserver.wire.analyzer import parse_answer
-        from camserver.wire.analyzer_service import AnalyzeAsked
+        from camserver.wire.analyzer_service import parse_fields
 
-        version = self.vocabulary.version
-        asked = AnalyzeAsked(camera_id=CAMERA_ID, captured_at=iso_utc(now_ms), schema_version=version)
-        answer = analyze(Asked(asked, jpeg, None), self.detector, self.vocabulary, self.settings.detections)
+        fields = {
+            "camera_id": CAMERA_ID,
+            "captured_at": iso_utc(now_ms),
+            "schema_version": self.vocabulary.version,
+            "hints_json": json.dumps(asking.hints_at(now_ms)),
+        }
+        asked = Asked(parse_fields(fields), jpeg, asking.previous)
+        answer = analyze(asked, self.detector, self.vocabulary, self.settings.detections)
         body = answer.model_dump_json(exclude_none=True).encode()
         return parse_answer(body, CAMERA_ID, now_ms, REQUEST_ID, self.vocabulary)
 
@@ -57,9 +76,10 @@ class RemoteEyes:
     client: AnalyzerClient
     vocabulary: Vocabulary
 
-    async def look(self, jpeg: bytes, now_ms: int) -> Analysis:
+    async def look(self, jpeg: bytes, now_ms: int, asking: Asking) -> Analysis:
+        question = Question(CAMERA_ID, now_ms, REQUEST_ID, jpeg, asking.previous, asking.hints_at(now_ms))
         try:
-            return await self.client.analyze(Question(CAMERA_ID, now_ms, REQUEST_ID, jpeg), self.vocabulary)
+            return await self.client.analyze(question, self.vocabulary)
         except AnalyzerError as error:
             raise self._meant(error) from None
 

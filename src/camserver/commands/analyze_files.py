@@ -6,10 +6,11 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import Final
 
-from PIL import Image, ImageOps
+from PIL import Image
 
 from camserver.base.errors import BadInput
 from camserver.domain.phrases import Phrase
+from camserver.media.foreign_picture import SCANS_MAX, UNREADABLE, check_scans, in_rgb, upright
 from camserver.media.jpeg_picture import JpegPicture
 from camserver.media.pictures import PIXELS_MAX
 
@@ -18,16 +19,6 @@ SUFFIXES: Final = (".jpg", ".jpeg", ".png")
 DRAWN: Final = ".boxes.jpg"
 FILE_BYTES_MAX: Final = 100_000_000
 UPRIGHT_QUALITY: Final = 95
-
-# What Pillow raises for a broken file; it has no tree of its own for that.
-_UNREADABLE = (
-    OSError,
-    SyntaxError,
-    ValueError,
-    EOFError,
-    Image.DecompressionBombError,
-    Image.DecompressionBombWarning,
-)
 
 
 class Unusable(BadInput):
@@ -79,6 +70,14 @@ def read_upright(path: Path) -> bytes:
     except OSError as error:
         raise Unusable(path, f"読めません（{error.strerror}）", f"can't be read ({error.strerror})") from None
     try:
+        check_scans(content, path.name)
+    except BadInput:
+        raise Unusable(
+            path,
+            f"JPEGの走査が {SCANS_MAX} 回を超えています。保存し直してください",
+            f"a JPEG of more than {SCANS_MAX} scans; save it anew",
+        ) from None
+    try:
         with Image.open(io.BytesIO(content), formats=("JPEG", "PNG")) as opened:
             width, height = opened.size
             if width * height > PIXELS_MAX:
@@ -87,15 +86,15 @@ def read_upright(path: Path) -> bytes:
                     f"{width}x{height} 画素あります。読めるのは {PIXELS_MAX} 画素までです",
                     f"{width}x{height} pixels; at most {PIXELS_MAX} can be read",
                 )
-            upright = ImageOps.exif_transpose(opened).convert("RGB")
-    except _UNREADABLE:
+            taken = upright(in_rgb(opened), opened)
+    except UNREADABLE:
         raise Unusable(
             path,
             "JPEGまたはPNGとして読めません（途中で切れているか、壊れています）",
             "no readable JPEG or PNG; it is cut off, damaged or something else",
         ) from None
     out = io.BytesIO()
-    upright.save(out, "JPEG", quality=UPRIGHT_QUALITY)
+    taken.save(out, "JPEG", quality=UPRIGHT_QUALITY)
     return out.getvalue()
 
 

@@ -3,10 +3,12 @@
 import asyncio
 import json
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from camserver.base.errors import BadInput
 from camserver.base.exits import Exit
 from camserver.commands.root import json_option
 from camserver.commands.shown import Language, columns_of, reader_language
@@ -29,8 +31,10 @@ _STANDING_COLUMNS = 7
 @click.argument("url")
 @click.option("--only", multiple=True, metavar="NAME", help="Only this check; may be given several times.")
 @click.option("--gentle", is_flag=True, help="Leave out what an analyzer's other users would notice.")
+@click.option("--person", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="A picture of somebody: checks the rules about people too.", show_default="none")  # fmt: skip
 @json_option
-def conformance(url: str, only: tuple[str, ...], gentle: bool, as_json: bool) -> None:
+def conformance(url: str, only: tuple[str, ...], gentle: bool, person: Path | None, as_json: bool) -> None:
     """Check whether an analyzer keeps the analyzer contract.
 
     Runs the contract's checks against the analyzer at URL and prints a line for each. Two of them disturb others that
@@ -42,15 +46,20 @@ def conformance(url: str, only: tuple[str, ...], gentle: bool, as_json: bool) ->
       camserver conformance http://127.0.0.1:9000
       camserver conformance http://127.0.0.1:9000 --gentle --json
       camserver conformance http://127.0.0.1:9000 --only analyze.jpeg
+      camserver conformance http://127.0.0.1:9000 --person somebody.jpg
     """
     language = reader_language()
+    try:
+        picture = None if person is None else person.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{person} can't be read: {error.strerror}") from None
 
     async def work() -> "list[Finding]":
         from camserver.clients.conformance.running import NAMES, run_checks
 
         findings = []
         width = max(map(len, NAMES))
-        async for finding in run_checks(url, only, gentle=gentle):
+        async for finding in run_checks(url, only, gentle=gentle, person=picture):
             findings.append(finding)
             if not as_json:
                 click.echo(line_of(finding, language, width))

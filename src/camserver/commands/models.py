@@ -33,6 +33,10 @@ _WORDS: Mapping[str, Phrase] = {
         "{title} を使用します。動作中の解析サービスは数秒以内に切り替わります",
         "{title} is in use; a running analyzer changes over within seconds",
     ),
+    "packed": Phrase(
+        "{title} のバンドルができました（{files} ファイル）。署名: {signed}",
+        "{title} is a bundle of {files} files now; signed by: {signed}",
+    ),
     "removed": Phrase("{title} を削除しました", "{title} is removed"),
     "shipped": Phrase("付属のモデル", "the model that comes with camserver"),
     "by_setting": Phrase(
@@ -137,6 +141,41 @@ def models_install(chosen: Chosen, path: Path, use_it: bool, as_json: bool) -> N
         _use(settings, pointer, as_json)
     else:
         _tell("installed", pointer, as_json)
+
+
+@models.command("pack")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--key", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="File of the private key (Ed25519, PEM) that signs it.", show_default="not signed")  # fmt: skip
+@json_option
+@pass_chosen
+def models_pack(chosen: Chosen, folder: Path, key: Path | None, as_json: bool) -> None:
+    """Make a bundle of a folder: hashes and a signature.
+
+    FOLDER holds a model.toml and the files of the model; the table [files] in it is written anew. The public half of
+    the key, for analyzer.model_keys, is told. Zip the folder to pass it on.
+
+    \b
+    Examples:
+      camserver models pack ./yard-yolo
+      camserver models pack ./yard-yolo --key model.key
+    """
+    from camserver.base.signing import private_key_of, public_key
+    from camserver.services.analyzer.models.packing import pack
+
+    try:
+        private = None if key is None else private_key_of(key.read_bytes())
+    except BadInput as error:
+        raise BadInput(f"{key} can't be used: {error.message}") from None
+    except OSError as error:
+        raise BadInput(f"{key} can't be read: {error.strerror}") from None
+    bundle = pack(folder, private, chosen.settings().analyzer.bundle_max_bytes)
+    manifest, public = bundle.manifest, None if private is None else public_key(private)
+    if as_json:
+        told = {"result": "packed", "name": manifest.name, "version": manifest.version, "files": manifest.files}
+        click.echo(json.dumps({**told, "public_key": public}))
+    else:
+        click.echo(_say("packed", title=bundle.title, files=len(manifest.files), signed=public or "-"))
 
 
 @models.command("use")

@@ -46,6 +46,9 @@ class AnalyzerSettings:
         "File of another model for that analyzer; an ONNX one has a TOML of the same name beside it. Not set: the "
         "one in use of `camserver models`, else the one set-up fetched.",
     )
+    model_sha256: str | None = setting(
+        None, "What the file of model_path must be (sha256, 64 hex digits); another one is not run. Not set: any."
+    )
     fast_model_path: Path | None = setting(
         None,
         "File of a smaller model for requests that ask for the profile `fast`. Not set: they get the same model as "
@@ -90,6 +93,10 @@ class AnalyzerSettings:
             raise ValueError(f"remote_url is {self.remote_url}, which is this analyzer itself; name another one")
         if self.detector == "onnx" and self.model_path is not None and self.model_path.suffix != ".onnx":
             raise ValueError(f'detector is "onnx", but model_path is {self.model_path}; name a .onnx file')
+        if self.model_sha256 is not None and not re.fullmatch("[0-9a-fA-F]{64}", self.model_sha256):
+            raise ValueError(f"model_sha256 is {self.model_sha256[:80]!r}, which is no sha256 of 64 hex digits")
+        if self.model_sha256 is not None and self.model_path is None:
+            raise ValueError("model_sha256 says what the file of model_path must be, but model_path names none")
         for key in self.model_keys:
             if not re.fullmatch("[0-9a-fA-F]{64}", key):
                 raise ValueError(f"model_keys holds {key[:80]!r}, which is no public key of 64 hex digits")

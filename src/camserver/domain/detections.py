@@ -111,6 +111,17 @@ CARRIED: Mapping[str, str] = {
 }
 
 
+ALL_EVENTS: tuple[str, ...] = (NO_EVENT, *(str(category) for category in Category), UNKNOWN_EVENT)
+# Told by the picture itself, or by anything at all that is recognized.
+_ALWAYS = frozenset({Category.CAMERA_ISSUE, Category.OBJECT_MISSING})
+
+
+def events_of(labels: Iterable[str]) -> tuple[str, ...]:
+    """The primary events that a model of these labels can lead to; what it does not know it is not credited with."""
+    known = _ALWAYS | {MEANINGS[label].category for label in labels if label in MEANINGS}
+    return (NO_EVENT, *(str(category) for category in Category if category in known), UNKNOWN_EVENT)
+
+
 @dataclass(frozen=True, slots=True)
 class Detection:
     """One thing a detector found; the place in 0..1 of the picture's width and height, x1 < x2, y1 < y2."""
@@ -221,6 +232,22 @@ def names_of(label: str) -> tuple[str, ...]:
     meaning = MEANINGS.get(label)
     tag = meaning.tag if meaning is not None else CARRIED.get(label)
     return tuple(name for name in (tag, label, meaning.category if meaning is not None else None) if name)
+
+
+def unknown_names(hints: Hints, labels: Collection[str], vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Names in hints that nothing is called by: written wrong, or of another model. `labels` are the model's."""
+    asked = {*hints.excluded, *hints.expected, *hints.thresholds}
+    return tuple(
+        sorted(
+            name
+            for name in asked
+            if name not in MEANINGS
+            and name not in CARRIED
+            and name not in labels
+            and name not in ALL_EVENTS
+            and not vocabulary.has(name)
+        )
+    )
 
 
 def quality_tags(quality: Quality) -> tuple[str, ...]:

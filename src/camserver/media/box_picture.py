@@ -11,6 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from camserver.base.errors import BadInput
 from camserver.domain.analysis import Box
+from camserver.media.foreign_picture import UNREADABLE, check_scans, in_rgb
 from camserver.media.jpeg_picture import EDITED_QUALITY
 from camserver.media.pictures import PIXELS_MAX
 
@@ -24,26 +25,17 @@ WORD_PX_MIN: Final = 11
 LAST_CHARACTER: Final = "\u00ff"
 WORD_CHARS_MAX: Final = 40
 
-# What Pillow raises for a broken file; it has no tree of its own for that.
-_UNREADABLE = (
-    OSError,
-    SyntaxError,
-    ValueError,
-    EOFError,
-    Image.DecompressionBombError,
-    Image.DecompressionBombWarning,
-)
-
 
 def draw_boxes(content: bytes, boxes: Sequence[Box], *, with_words: bool = True) -> bytes:
     """A JPEG of it, as large as it came. BadInput when it is no readable JPEG or PNG."""
+    check_scans(content, "the picture")
     try:
         with Image.open(io.BytesIO(content), formats=("JPEG", "PNG")) as opened:
             width, height = opened.size
             if width * height > PIXELS_MAX:
                 raise BadInput(f"the picture has {width}x{height} pixels; at most {PIXELS_MAX} can be drawn on")
-            picture = opened.convert("RGB")
-    except _UNREADABLE as error:
+            picture = in_rgb(opened)
+    except UNREADABLE as error:
         raise BadInput(f"the picture is no readable JPEG or PNG ({type(error).__name__})") from None
     pen = ImageDraw.Draw(picture)
     thick = max(round(max(picture.size) * LINE_SHARE), 1)

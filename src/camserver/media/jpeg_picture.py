@@ -9,19 +9,11 @@ from PIL import Image
 
 from camserver.base.errors import BadInput
 from camserver.media.change import Gray
+from camserver.media.foreign_picture import UNREADABLE, check_scans
 from camserver.media.pictures import JPEG_QUALITY, PIXELS_MAX, fit_width
 
 # A picture that is kept and had to be encoded anew.
 EDITED_QUALITY = 90
-# What Pillow raises for a broken file; it has no tree of its own for that.
-_UNREADABLE = (
-    OSError,
-    SyntaxError,
-    ValueError,
-    Image.DecompressionBombError,
-    Image.DecompressionBombWarning,
-)
-
 
 Edit: TypeAlias = Callable[[Image.Image], Image.Image]
 # Pillow turns against the clock.
@@ -85,6 +77,7 @@ def _encoded(picture: Image.Image, quality: int) -> bytes:
 
 
 def _decode(jpeg: bytes, width_needed: int) -> tuple[tuple[int, int], Image.Image]:
+    check_scans(jpeg, "the picture")
     try:
         picture = Image.open(io.BytesIO(jpeg), formats=("JPEG",))
         full_size = picture.size
@@ -95,7 +88,7 @@ def _decode(jpeg: bytes, width_needed: int) -> tuple[tuple[int, int], Image.Imag
         return full_size, picture.convert("RGB")
     except BadInput:
         raise
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise BadInput(f"the picture is no readable JPEG: {type(error).__name__}") from None
 
 

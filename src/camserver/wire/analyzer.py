@@ -20,6 +20,7 @@ ANSWER_BYTES_MAX = 1_000_000
 TAGS_MAX = 200
 BOXES_MAX = 500
 WARNINGS_MAX = 50
+EVENTS_MAX = 200
 # Beside the contract: analyzers that passed a request on, so that a circle of them is noticed.
 VIA_HEADER = "X-Analyzer-Via"
 # An echo may have lost the fraction of its second on the way.
@@ -105,6 +106,8 @@ class CapabilitiesAnswer(_Answer):
     api_version: Name
     runtime: Name
     model: ModelInfo
+    supported_primary_events: Annotated[list[Name], Field(max_length=EVENTS_MAX)] | None = None
+    warnings: Annotated[list[Sentence], Field(max_length=WARNINGS_MAX)] | None = None
 
 
 Checked = TypeVar("Checked", bound=_Answer)
@@ -114,11 +117,18 @@ def parse_answer(
     body: bytes, camera_id: str, captured_at_ms: int, request_id: str, vocabulary: Vocabulary
 ) -> Analysis:
     """An analysis from a 200's body, or BrokenAnswer naming what is wrong with it."""
+    return parse_whole_answer(body, camera_id, captured_at_ms, request_id, vocabulary)[0]
+
+
+def parse_whole_answer(
+    body: bytes, camera_id: str, captured_at_ms: int, request_id: str, vocabulary: Vocabulary
+) -> tuple[Analysis, DiffInfo]:
+    """With what the server has no use for, for whoever passes the answer on."""
     answer = _checked(AnalyzeAnswer, body)
     _check_echoes(answer, camera_id, captured_at_ms, request_id)
     _check_words(answer, vocabulary)
     info = answer.model_info or ModelInfo()
-    return Analysis(
+    analysis = Analysis(
         schema_version=answer.schema_version,
         detected=answer.detected,
         primary_event=answer.primary_event,
@@ -133,6 +143,7 @@ def parse_answer(
         processing_ms=None if answer.processing_ms is None else round(answer.processing_ms),
         warnings=tuple(answer.warnings or ()),
     )
+    return analysis, answer.diff or DiffInfo()
 
 
 def parse_capabilities(body: bytes) -> CapabilitiesAnswer:

@@ -13,9 +13,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from camserver.base.errors import BadInput
 from camserver.domain.analysis import Analysis
-from camserver.domain.detections import Category, Hints
+from camserver.domain.detections import Hints
 from camserver.domain.polygons import POINTS_MAX, POINTS_MIN, POLYGONS_MAX, rounded
-from camserver.domain.vocabulary import NO_EVENT, UNKNOWN_EVENT
 from camserver.wire.analyzer import IMAGE_BYTES_MAX, AnalyzeAnswer, BoxAnswer, DiffInfo, ModelInfo, Name, Share
 
 API_VERSION: Final = "v1"
@@ -23,7 +22,6 @@ INFER_WIDTHS: Final = (640, 960)
 # A vocabulary at all its bounds is below this.
 VOCABULARY_BYTES_MAX: Final = 4_000_000
 HINT_NAMES_MAX: Final = 100
-SUPPORTED_PRIMARY_EVENTS: Final = (NO_EVENT, *(str(category) for category in Category), UNKNOWN_EVENT)
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -67,12 +65,12 @@ class HintsAsked(_Asked):
     shelf_roi: Points | None = None
 
     def known(self) -> Hints:
-        """What of it this analyzer uses."""
+        """What of it this analyzer uses. Names are in lower case here, whoever wrote them."""
         return Hints(
             night=self.time_band == "night",
-            excluded=frozenset(self.excluded_objects or ()),
-            thresholds=self.thresholds or {},
-            expected=frozenset(self.expected_objects or ()),
+            excluded=frozenset(name.lower() for name in self.excluded_objects or ()),
+            thresholds={name.lower(): least for name, least in (self.thresholds or {}).items()},
+            expected=frozenset(name.lower() for name in self.expected_objects or ()),
             masks=tuple(rounded(mask) for mask in self.privacy_masks or ()),
             shelf=None if self.shelf_roi is None else rounded(self.shelf_roi),
         )
@@ -113,7 +111,7 @@ class Capabilities(BaseModel):
     api_version: str = API_VERSION
     runtime: str
     model: ModelInfo
-    supported_primary_events: tuple[str, ...] = SUPPORTED_PRIMARY_EVENTS
+    supported_primary_events: tuple[str, ...]
     max_image_bytes: int = IMAGE_BYTES_MAX
     recommended_infer_widths: tuple[int, ...] = INFER_WIDTHS
     # What is not as it was set up, such as a model that could not be loaded.

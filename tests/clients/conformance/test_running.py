@@ -10,18 +10,20 @@ import pytest
 from camserver.base.errors import BadInput, Unavailable
 from camserver.clients.conformance.findings import Finding, Standing
 from camserver.clients.conformance.running import NAMES, run_checks
-from tests.fakes.analyzer import BREAKS, FakeAnalyzer, Fault, Rule
+from tests.fakes.analyzer import BREAKS, FakeAnalyzer, Fault, Rule, Seen
+from tests.rig.pictures import jpeg
 from tests.rig.polling import until
 from tests.rig.ports import LOOPBACK, free_port
 from tests.rig.processes import REPOSITORY
-from tests.services.analyzer.rig import DOCUMENT, PERSON, ScriptedDetector, running_analyzer
+from tests.services.analyzer.rig import DOCUMENT, PERSON, SHARP, ScriptedDetector, running_analyzer
 
 # The fake looks at hints in pictures, not at pictures, and unpacks whatever it is sent.
-BEYOND_THE_FAKE = {"quality.dark", "quality.glare", "quality.blur", "error.bomb"}
+PEOPLE = tuple(name for name in NAMES if name.startswith("person."))
+BEYOND_THE_FAKE = {"quality.dark", "quality.glare", "quality.blur", "error.bomb", "error.previous"}
 
 
-async def found(url: str, *only: str, gentle: bool = False) -> dict[str, Finding]:
-    return {finding.name: finding async for finding in run_checks(url, only, gentle=gentle)}
+async def found(url: str, *only: str, gentle: bool = False, person: bytes | None = None) -> dict[str, Finding]:
+    return {finding.name: finding async for finding in run_checks(url, only, gentle=gentle, person=person)}
 
 
 def names_of(findings: dict[str, Finding], standing: Standing) -> set[str]:
@@ -39,7 +41,31 @@ async def test_our_analyzer_conforms(tmp_path: Path, finds: tuple[()]) -> None:
     async with running_analyzer(tmp_path, [ScriptedDetector(finds)], waiting_max=4) as analyzer:
         findings = await found(analyzer.url)
         assert [finding for finding in findings.values() if finding.standing is not Standing.OK] == []
-        assert tuple(findings) == NAMES
+        assert tuple(findings) == tuple(name for name in NAMES if not name.startswith("person."))
+
+
+async def test_our_analyzer_keeps_the_rules_about_people(tmp_path: Path) -> None:
+    async with running_analyzer(tmp_path, [ScriptedDetector([PERSON])]) as analyzer:
+        findings = await found(analyzer.url, person=SHARP)
+        assert names_of(findings, Standing.OK) == set(NAMES)
+
+
+async def test_who_breaks_the_rules_about_people_is_found(fake: FakeAnalyzer) -> None:
+    """The fake says what the picture tells it to, whatever the hints are."""
+    somebody = jpeg(Seen("human", ("count.single",), count_hint=2, severity=1).hint())
+    findings = await found(fake.url, *PEOPLE, person=somebody)
+    assert names_of(findings, Standing.OK) == {"person.human"}
+    nobody = jpeg(Seen("none", ()).hint())
+    findings = await found(fake.url, *PEOPLE, person=nobody)
+    assert names_of(findings, Standing.FAILED) == set(PEOPLE)
+    assert names_of(await found(fake.url, *PEOPLE), Standing.SKIPPED) == set(PEOPLE)
+
+
+async def test_a_refusal_says_when_to_come_again(fake: FakeAnalyzer) -> None:
+    for retry_after, standing in ((None, Standing.FAILED), ("soon", Standing.FAILED), ("3", Standing.OK)):
+        fake.add_fault(Rule(Fault.answer_status(429, retry_after), after=3))
+        assert names_of(await found(fake.url, "overload"), standing) == {"overload"}, retry_after
+        fake.heal()
 
 
 async def test_the_vocabulary_in_force_is_in_force_afterwards(tmp_path: Path) -> None:

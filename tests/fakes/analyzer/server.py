@@ -82,6 +82,7 @@ class FakeAnalyzer:
     def __init__(self, state_file: Path, *, port: int = 0, admin_port: int = 0) -> None:
         self._vocabulary = VocabularyFile(state_file)
         self.faults = Faults()
+        self.warnings: tuple[str, ...] = ()  # of its capabilities
         self._port, self._admin_port = port, admin_port
         self._released = asyncio.Event()
         self._closing = asyncio.Event()
@@ -267,6 +268,7 @@ class FakeAnalyzer:
             "supported_primary_events": list(PRIMARY_EVENTS),
             "max_image_bytes": IMAGE_BYTES_MAX,
             "recommended_infer_widths": [640, 960],
+            **({"warnings": list(self.warnings)} if self.warnings else {}),
         }
         return Reply(said)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from PIL import Image
 
+from camserver.media.foreign_picture import SCANS_MAX
 from camserver.services.analyzer.pictures import SIDE_MAX
 from tests.services.analyzer.rig import SHARP
 
@@ -72,6 +73,13 @@ def lying_jpeg(width: int, height: int) -> bytes:
     return SHARP[:at] + struct.pack(">HH", height, width) + SHARP[at + 4 :]
 
 
+def of_scans(count: int, size: tuple[int, int] = (64, 48)) -> bytes:
+    """A progressive JPEG whose last scan comes again and again, until there are so many."""
+    content = made("RGB", size, "JPEG", progressive=True)
+    last, end = content.rindex(b"\xff\xda"), content.rindex(b"\xff\xd9")
+    return content[:end] + content[last:end] * (count - content.count(b"\xff\xda")) + content[end:]
+
+
 def rotated() -> bytes:
     out = io.BytesIO()
     exif = Image.Exif()
@@ -99,6 +107,7 @@ def _large() -> Iterator[Hostile]:
     yield Hostile("25 Mpx jpeg", made("RGB", (SIDE, SIDE), "JPEG"), 200)
     progressive = made("RGB", (SIDE, SIDE), "JPEG", progressive=True, subsampling=0)
     yield Hostile("25 Mpx jpeg, progressive", progressive, 200)
+    yield Hostile("25 Mpx jpeg of a thousand scans", of_scans(1000, (SIDE, SIDE)), 400)
     yield Hostile("25 Mpx jpeg, cmyk", made("CMYK", (SIDE, SIDE), "JPEG"), 200)
     yield Hostile("a line", png(25_000_000, 1, 8, 0), 400)
     yield Hostile("a column", png(1, 25_000_000, 1, 0), 400)
@@ -110,6 +119,8 @@ def _large() -> Iterator[Hostile]:
 def _odd() -> Iterator[Hostile]:
     yield Hostile("animated png", animated(), 200)
     yield Hostile("jpeg that wants to be turned", rotated(), 200)
+    yield Hostile("jpeg of as many scans as are allowed", of_scans(SCANS_MAX), 200)
+    yield Hostile("jpeg of a scan more", of_scans(SCANS_MAX + 1), 400)
     yield Hostile("jpeg, cmyk", made("CMYK", (64, 48), "JPEG"), 200)
     yield Hostile("one pixel", png(1, 1, 1, 0), 200)
     yield Hostile("bomb in a text", png(8, 8, 8, 2, before=chunk(b"zTXt", b"a\0\0" + bomb())), 400)

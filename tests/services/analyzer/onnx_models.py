@@ -31,6 +31,31 @@ def saying(
     return _model(nodes, shape, kind, ["output", *extra_outputs], output.shape)
 
 
+def saying_apart(shape: Sequence[int] = (1, 3, 64, 64), **said: object) -> bytes:
+    """A model that says each of these as an output of its own about every picture."""
+    outputs = {name: np.array(values, np.float32) for name, values in said.items()}
+    nodes = [
+        helper.make_node("Constant", [], [name], value=numpy_helper.from_array(values))
+        for name, values in outputs.items()
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "test",
+        [helper.make_tensor_value_info("picture", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, values.shape) for name, values in outputs.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def with_metadata(content: bytes, **metadata: str) -> bytes:
+    model = onnx.load_model_from_string(content)
+    helper.set_model_props(model, metadata)
+    changed: bytes = model.SerializeToString()
+    return changed
+
+
 def measuring(channel: int, layout: str = "nchw", side: int = 64) -> bytes:
     """A model whose one find is as sure as the mean of a channel of its input, over the whole of it ([1, 1, 6])."""
     axis = 1 if layout == "nchw" else 3

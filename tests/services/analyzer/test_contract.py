@@ -15,6 +15,7 @@ from PIL import Image
 from camserver.clients.analyzer import AnalyzerClient, Question
 from camserver.domain.detections import Detection
 from camserver.domain.vocabulary import SHIPPED_VERSION
+from camserver.services.analyzer import app
 from camserver.services.analyzer.detector import Model
 from camserver.wire.analyzer import IMAGE_BYTES_MAX, parse_answer
 from tests.rig.pictures import jpeg, jpeg_of_bytes, png
@@ -92,6 +93,8 @@ def changed(**changes: Any) -> dict[str, Any]:
         (changed(schema_version="other"), "other"),
         (changed(schema=DOCUMENT | {"tags": []}), "tags"),
         (changed(schema=DOCUMENT | {"primary_events": ["human"]}), "primary_events"),
+        (changed(schema=DOCUMENT | {"owner": "half \ud800"}), "half a character"),
+        (changed(schema=DOCUMENT | {"owner": float("nan")}), "NaN"),
         (b" " * 5_000_000, "bytes"),
     ],
 )
@@ -115,6 +118,22 @@ async def test_other_paths_answer_in_the_contracts_form(
     status, said, _ = await empty.ask(method, path)
     assert (status, said["error"]) == expected
     assert said["message"]
+
+
+async def test_what_nobody_expected_is_told_in_the_contracts_form(
+    analyzer: RunningAnalyzer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr(app, "parse_fields", broken)
+    status, said, response = await analyzer.ask("POST", "/v1/analyze", data=form())
+    assert (status, said["error"]) == (500, "internal")
+    assert "log" in said["message"]
+    assert "secret" not in str(said)
+    assert response.content_type == "application/json"
+    monkeypatch.undo()
+    assert (await analyzer.analyze())[0] == 200
 
 
 # --- 200 ---
@@ -310,6 +329,7 @@ async def test_what_is_no_picture_is_a_bad_request(analyzer: RunningAnalyzer, pi
         ({"hints_json": "[]"}, "hints"),
         ({"hints_json": '{"excluded_objects": "car"}'}, "excluded_objects"),
         ({"hints_json": '{"thresholds": {"car": 2}}'}, "thresholds"),
+        ({"hints_json": '{"thresholds": {"\\ud800": 2}}'}, "thresholds"),
         ({"hints_json": "[" * 20_000}, "nested"),
         ({"request_id": "x" * 100_000}, "request_id"),
     ],

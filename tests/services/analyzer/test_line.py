@@ -2,11 +2,18 @@
 
 import asyncio
 import logging
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import aiohttp
+import numpy as np
 import pytest
+from PIL import Image
 
+from camserver.domain.detections import Detection
+from camserver.services.analyzer.detector import ModelInput
+from camserver.services.analyzer.fitting import fit
 from tests.rig.polling import poll_async, until
 from tests.services.analyzer.rig import PERSON, RunningAnalyzer, ScriptedDetector, form, running_analyzer
 
@@ -93,3 +100,27 @@ async def test_stopping_with_work_under_way_ends(tmp_path: Path) -> None:
         await until(lambda: len(analyzer.detector.sizes) == 1, "the detector is busy")
     # Given up or answered, but not left hanging.
     await asyncio.wait_for(asyncio.gather(under_way, return_exceptions=True), 60)
+
+
+class FittingDetector(ScriptedDetector):
+    """Tells by whom its input was made, and who gave it."""
+
+    def input_of(self, picture: Image.Image) -> ModelInput:
+        self.threads.append(threading.current_thread().name.split("_")[0])
+        return ModelInput(np.asarray(picture), fit(picture, (64, 64), "corner", 0))
+
+    def detect_in(self, given: ModelInput) -> Sequence[Detection]:
+        self.threads.append(threading.current_thread().name.split("_")[0])
+        return self.detect(given.fitted.picture)
+
+    threads: list[str]
+
+
+async def test_a_models_input_is_made_while_the_model_has_another_picture(tmp_path: Path) -> None:
+    detector = FittingDetector([PERSON])
+    detector.threads = []
+    async with running_analyzer(tmp_path, [detector]) as analyzer:
+        await analyzer.put_vocabulary()
+        assert await ask(analyzer) == 200
+    assert detector.threads == ["picture", "detector"]
+    assert detector.sizes == [(64, 64)]

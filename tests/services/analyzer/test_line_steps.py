@@ -76,9 +76,9 @@ def crew(*, seats: int = 1, fast: int = 0) -> Crew:
 
 
 @asynccontextmanager
-async def working(chosen: Crew, waiting_max: int = 20) -> AsyncIterator[Work]:
+async def working(chosen: Crew, waiting_max: int = 20, patience_sec: float = PATIENCE_SEC) -> AsyncIterator[Work]:
     clock = HandClock()
-    work = Work(Line(chosen, waiting_max, PATIENCE_SEC, clock), clock)
+    work = Work(Line(chosen, waiting_max, patience_sec, clock), clock)
     try:
         yield work
     finally:
@@ -109,26 +109,88 @@ async def test_who_waited_longer_than_the_caller_does_is_not_worked_on() -> None
         work.open.set()
         await first
         for late in (second, third):
-            with pytest.raises(Overloaded, match="more than 10 s"):
+            with pytest.raises(Overloaded, match="in time for an answer within 10 s"):
                 await late
         assert (len(work.prepared), len(work.found)) == (AHEAD, 1)
         await work.ask()
 
 
-async def test_whose_turn_would_come_too_late_is_refused_at_once() -> None:
+async def test_whose_answer_would_come_too_late_is_refused_at_once() -> None:
+    """Its own picture counts too: two before it take 6 s, and with it the answer came after 9 of 10."""
     async with working(crew(), waiting_max=1000) as work:
-        work.took_ms = 9_000
+        work.took_ms = 3_000
         for _ in range(40):  # until it has learned how long a picture takes
             await work.ask()
         work.open.clear()
         first, second = work.start(), work.start()
         await until(lambda: work.line.taken == 2, "two are in the line")
-        with pytest.raises(Overloaded, match="until this picture's turn") as refused:
+        with pytest.raises(Overloaded, match="9 s until this picture's answer") as refused:
             await work.ask()
-        assert 10 <= refused.value.retry_after_sec <= 30
+        assert 6 <= refused.value.retry_after_sec <= 30
         work.open.set()
         work.took_ms = 0
         await asyncio.gather(first, second)
+
+
+async def test_what_takes_too_long_itself_is_not_begun_behind_another() -> None:
+    async with working(crew()) as work:
+        work.took_ms = 6_000
+        for _ in range(40):
+            await work.ask()
+        work.open.clear()
+        first = work.start()
+        await until(lambda: len(work.found) == 41, "the detector is busy")
+        with pytest.raises(Overloaded, match="until this picture's answer"):
+            await work.ask()
+        work.open.set()
+        await first
+        # It comes straight to the detector, but its body took 5 of 10 s to arrive and a picture takes 6.
+        with work.line.place() as place:
+            work.clock.at_ms += 5_000
+            with pytest.raises(Overloaded, match="in time"):
+                await work.line.run(work.steps(), place)
+        assert len(work.found) == 41
+
+
+async def test_a_slow_time_does_not_close_the_line_for_ever() -> None:
+    async with working(crew()) as work:
+        work.took_ms = 60_000
+        for _ in range(40):
+            await work.ask()
+        work.took_ms = 0
+        await work.ask()
+        assert len(work.found) == 41
+
+
+async def test_who_waits_behind_one_that_never_ends_is_told_in_time() -> None:
+    """Both who waits to be prepared and who waits for the detector."""
+    async with working(crew(), patience_sec=0.6) as work:
+        work.open.clear()
+        stuck = work.start()
+        await until(lambda: len(work.found) == 1, "the detector is busy")
+        late = [work.start() for _ in range(3)]
+        told = await asyncio.gather(*late, return_exceptions=True)
+        assert [type(one) for one in told] == [Overloaded] * 3
+        assert work.line.taken == 1
+        assert not stuck.done()
+        work.open.set()
+        await stuck
+        await until(lambda: len(work.prepared) == AHEAD, "nothing waits")
+        assert len(work.found) == 1
+
+
+async def test_a_step_that_never_ends_makes_the_line_stuck() -> None:
+    async with working(crew()) as work:
+        work.open.clear()
+        asked = work.start()
+        await until(lambda: len(work.found) == 1, "the detector is busy")
+        work.clock.at_ms += 60_000
+        assert work.line.stuck_sec is None
+        work.clock.at_ms += 1
+        assert work.line.stuck_sec == pytest.approx(60.001)
+        work.open.set()
+        await asked
+        assert work.line.stuck_sec is None
 
 
 async def test_who_leaves_while_its_picture_is_prepared_costs_no_detection() -> None:

@@ -8,8 +8,9 @@ from onnx import TensorProto
 from PIL import Image
 
 from camserver.base.errors import ModelUnusable
+from camserver.services.analyzer.coco_labels import COCO80
 from camserver.services.analyzer.onnx_detector import OnnxDetector, load_described
-from tests.services.analyzer.onnx_models import measuring, saying, written
+from tests.services.analyzer.onnx_models import measuring, saying, saying_apart, with_metadata, written
 
 TWO = 'labels = ["Person", "car"]\n'
 WIDE = Image.new("RGB", (128, 64), (200, 100, 50))
@@ -34,6 +35,80 @@ MIDDLE = (0.25, 0.25, 0.75, 0.75)
 def test_yolov8_has_a_column_for_each_box(tmp_path: Path) -> None:
     columns = np.array([[32, 32, 32, 16, 0.9, 0.1], [32, 32, 32, 16, 0.05, 0.02]]).T[np.newaxis]
     assert seen(loaded(tmp_path, columns, described("yolov8"))) == [("person", 0.9, MIDDLE)]
+
+
+def test_yolov8_may_have_a_row_for_each_box_too(tmp_path: Path) -> None:
+    rows = np.array([[[32, 32, 32, 16, 0.9, 0.1], [32, 32, 32, 16, 0.05, 0.02], [0] * 6]])
+    assert seen(loaded(tmp_path, rows, described("yolov8"))) == [("person", 0.9, MIDDLE)]
+
+
+# Twice the same: what a transformer says twice is two.
+SHARES = [[0.5, 0.5, 0.5, 0.25]] * 2
+
+
+def test_detr_says_shares_and_no_doubles(tmp_path: Path) -> None:
+    rows = [[[*SHARES[0], 0.9, 0.1], [*SHARES[1], 0.8, 0.3]]]
+    assert seen(loaded(tmp_path, rows, described("detr"))) == [("person", 0.9, MIDDLE), ("person", 0.8, MIDDLE)]
+
+
+def test_detr_may_say_boxes_and_logits_apart(tmp_path: Path) -> None:
+    content = saying_apart(pred_boxes=[SHARES], logits=[[[2.0, -3.0], [-9.0, 0.0]]])
+    names = 'boxes_name = "pred_boxes"\nscores_name = "logits"\nsigmoid = true'
+    detector = load_described(written(tmp_path, content, described("detr", names)))
+    assert seen(detector) == [("person", 0.88, MIDDLE), ("car", 0.5, MIDDLE)]
+    with pytest.raises(ModelUnusable, match="boxes_name and scores_name"):
+        load_described(written(tmp_path, content, described("detr")))
+    with pytest.raises(ModelUnusable, match="with 1 labels"):
+        load_described(written(tmp_path, content, described("detr", names, 'labels = ["person"]\n')))
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_boxes_scores_and_classes_may_come_apart(tmp_path: Path, counted: bool) -> None:
+    """As of models with suppression inside; what is behind their number is left over from before."""
+    apart = {
+        "det_boxes": [[[16, 24, 48, 40], [16, 24, 48, 40], [0, 0, 64, 64]]],
+        "det_scores": [[0.9, 0.6, 0.5]],
+        "det_classes": [[1, 0, 0]],
+        **({"num_dets": [[2]]} if counted else {}),
+    }
+    found = seen(load_described(written(tmp_path, saying_apart(**apart), described("nms_split"))))
+    assert found[:2] == [("car", 0.9, MIDDLE), ("person", 0.6, MIDDLE)]
+    assert len(found) == (2 if counted else 3)
+
+
+def test_parts_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
+    names = 'boxes_name = "b"\nscores_name = "s"\nclasses_name = "c"\ncount_name = "n"'
+    for content in (
+        saying_apart(b=[[[0, 0, 1, 1]]], s=[[0.5, 0.5]], c=[[0]], n=[[1]]),
+        saying_apart(b=[[[0, 0, 1, 1]]], s=[[0.5]], c=[[0]], n=[[7]]),
+        saying_apart(b=[[[0, 0, 1]]], s=[[0.5]], c=[[0]], n=[[1]]),
+    ):
+        with pytest.raises(ModelUnusable):
+            load_described(written(tmp_path, content, described("nms_split", names)))
+
+
+@pytest.mark.parametrize("names", ["{0: 'Person', 1: 'car'}", "['Person', 'car']"])
+def test_labels_may_stand_in_the_models_file(tmp_path: Path, names: str) -> None:
+    content = with_metadata(saying(np.array([[16, 24, 48, 40, 0.9, 1]], np.float32)), names=names)
+    assert seen(load_described(written(tmp_path, content, described("nms_inside", head="")))) == [
+        ("car", 0.9, MIDDLE)
+    ]
+
+
+@pytest.mark.parametrize(
+    "names", ["", "{1: 'person'}", "[1]", "[]", "__import__('os')", "(" * 5000, "{'a': 'b'}", "5", "[" * 300_000]
+)
+def test_labels_in_the_models_file_that_can_not_be_read_are_said(tmp_path: Path, names: str) -> None:
+    content = with_metadata(saying(np.array([[16, 24, 48, 40, 0.9, 1]], np.float32)), names=names)
+    with pytest.raises(ModelUnusable, match="give labels"):
+        load_described(written(tmp_path, content, described("nms_inside", head="")))
+
+
+def test_the_labels_of_coco_are_known_by_name(tmp_path: Path) -> None:
+    row = [[16, 24, 48, 40, 0.9, 79], [16, 24, 48, 40, 0.8, 3]]
+    found = seen(loaded(tmp_path, row, described("nms_inside", head='labels = "coco80"\n')))
+    assert [one[0] for one in found] == ["toothbrush", "motorcycle"]
+    assert (len(COCO80), len(set(COCO80))) == (80, 80)
 
 
 def test_yolov5_multiplies_how_sure_it_is_of_anything_with_the_class(tmp_path: Path) -> None:
@@ -164,7 +239,12 @@ ROW = [[16, 24, 48, 40, 0.9, 1]]
         (ROW, described("nms_inside", "std = [1, 0, 1]"), "std"),
         (ROW, described("nms_inside").replace("width = 64", "width = 96"), "[1, 3, 64, 96]"),
         (ROW, described("nms_inside", 'layout = "nhwc"'), "[1, 64, 64, 3]"),
-        (ROW, described("yolov8"), "6 values a box"),
+        ([[1] * 7], described("yolov8"), "6 values a box"),
+        (ROW, described("detr", 'boxes_name = "output"'), "boxes_name and scores_name"),
+        (ROW, described("yolov8", 'boxes_name = "output"'), "nms_split and detr"),
+        (ROW, described("nms_split"), "no output det_boxes"),
+        (ROW, described("nms_split", 'output_name = "output"'), "output_name"),
+        ([[1] * 7], described("detr"), "6 values a box"),
         (ROW, described("nms_inside", 'output_name = "other"'), "it has output"),
         ([[[1] * 7] * 3], described("yolox", "strides = [32]"), "grids"),
         (ROW, described("yolox", "strides = [24]"), "stride"),
@@ -179,7 +259,7 @@ def test_a_description_that_does_not_fit_is_refused(tmp_path: Path, said: object
 
 def test_of_several_outputs_one_is_named(tmp_path: Path) -> None:
     content = saying(np.array(ROW, np.float32), extra_outputs=["more"])
-    with pytest.raises(ModelUnusable, match="output, more; name one with output_name"):
+    with pytest.raises(ModelUnusable, match="output, more; name what is read with output_name"):
         load_described(written(tmp_path, content, described("nms_inside")))
     text = described("nms_inside", 'output_name = "more"')
     assert seen(load_described(written(tmp_path, content, text)))

@@ -29,22 +29,22 @@ def check_sane(found: Found, most: int) -> None:
 
 @given(arrays(np.float32, (1, 20, 5 + LABELS), elements=FLOATS))
 def test_yolov5_whatever_it_says(said: np.ndarray) -> None:
-    check_sane(read(said, form("yolov5", found_max=7), LABELS), 7)
+    check_sane(read([said], form("yolov5", found_max=7), LABELS), 7)
 
 
 @given(arrays(np.float32, (1, 4 + LABELS, 20), elements=FLOATS))
 def test_yolov8_whatever_it_says(said: np.ndarray) -> None:
-    check_sane(read(said, form("yolov8", found_max=7), LABELS), 7)
+    check_sane(read([said], form("yolov8", found_max=7), LABELS), 7)
 
 
 @given(arrays(np.float32, (1, 5, 5 + LABELS), elements=FLOATS))
 def test_yolox_whatever_it_says(said: np.ndarray) -> None:
-    check_sane(read(said, form("yolox", found_max=7, strides=[32, 64]), LABELS), 7)
+    check_sane(read([said], form("yolox", found_max=7, strides=[32, 64]), LABELS), 7)
 
 
 @given(arrays(np.float32, (20, 6), elements=FLOATS), st.sampled_from(["xywh", "xyxy"]))
 def test_nms_inside_whatever_it_says(said: np.ndarray, boxes: str) -> None:
-    check_sane(read(said, form("nms_inside", found_max=7, boxes=boxes), LABELS), 7)
+    check_sane(read([said], form("nms_inside", found_max=7, boxes=boxes), LABELS), 7)
 
 
 PLACES = st.tuples(*[st.integers(0, 20)] * 4, st.integers(0, LABELS - 1), st.integers(20, 100))
@@ -56,7 +56,7 @@ def test_suppression_is_the_plain_rule(places: list[tuple[int, ...]], iou_max: f
     for row, (x, y, width, height, number, score) in zip(rows, places, strict=True):
         row[:4] = (x, y, x + width + 1, y + height + 1)
         row[4], row[5 + number] = 1.0, score / 100
-    found = read(rows, form("yolov5", boxes="xyxy", iou_max=iou_max), LABELS)
+    found = read([rows], form("yolov5", boxes="xyxy", iou_max=iou_max), LABELS)
     kept: list[tuple[Box, int]] = []
     for row in sorted(rows, key=lambda one: -one[5:].max()):
         x1, y1, x2, y2 = (float(edge) / 64 for edge in row[:4])
@@ -75,9 +75,9 @@ def test_of_very_many_candidates_the_best_are_looked_at() -> None:
     rows = np.zeros((1, count, 5 + LABELS), np.float32)
     rows[0, :, :4] = [32, 32, 8, 8]
     rows[0, :, 4], rows[0, :, 5] = 1.0, np.linspace(0.2, 0.9, count)
-    assert read(rows, form("yolov5"), LABELS).scores == pytest.approx([0.9])
+    assert read([rows], form("yolov5"), LABELS).scores == pytest.approx([0.9])
 
 
 def test_an_empty_output_is_nothing_found() -> None:
     for output, shape in (("yolov5", (1, 0, 8)), ("yolov8", (1, 7, 0)), ("nms_inside", (0, 6))):
-        assert len(read(np.zeros(shape, np.float32), form(output), LABELS).boxes) == 0
+        assert len(read([np.zeros(shape, np.float32)], form(output), LABELS).boxes) == 0

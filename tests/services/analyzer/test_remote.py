@@ -12,14 +12,27 @@ import pytest
 
 from camserver.base.clock import StoreClock
 from camserver.base.ready import Ready
+from camserver.clients.analyzer import AnalyzerClient, AnalyzerError, Question
+from camserver.domain.jobs import ErrorKind
 from camserver.domain.vocabulary import SHIPPED_VERSION
-from camserver.services.analyzer import service
-from camserver.wire.analyzer import VIA_HEADER
+from camserver.services.analyzer import remote, service
+from camserver.services.analyzer.detector import Model
+from camserver.wire.analyzer import VIA_HEADER, CapabilitiesAnswer, ModelInfo, parse_capabilities
+from camserver.wire.analyzer_service import Capabilities
 from tests.fakes.analyzer import FakeAnalyzer, Fault, Rule, Seen
 from tests.rig.pictures import jpeg
-from tests.rig.polling import until
+from tests.rig.polling import poll_async, until
 from tests.rig.ports import LOOPBACK, free_port, listening_socket, port_of
-from tests.services.analyzer.rig import REQUEST_TIMEOUT_SEC, RunningAnalyzer, form, settings_in
+from tests.services.analyzer.rig import (
+    DOCUMENT,
+    REQUEST_TIMEOUT_SEC,
+    RunningAnalyzer,
+    ScriptedDetector,
+    form,
+    running_analyzer,
+    settings_in,
+    shipped,
+)
 
 HUMAN = jpeg(Seen("human", ("count.single",), count_hint=1).hint())
 
@@ -161,3 +174,59 @@ async def test_an_answer_that_never_comes_does_not_hold_up_stopping(tmp_path: Pa
             under_way = asyncio.create_task(analyzer.analyze(HUMAN))
             await until(lambda: other.in_flight == 1, "the other one has the request")
     await asyncio.gather(under_way, return_exceptions=True)
+
+
+async def test_diff_and_events_of_the_other_one_are_passed_on(tmp_path: Path) -> None:
+    finds = ScriptedDetector(model=Model("scripted", "other", "7", ("none", "human", "unknown")))
+    async with running_analyzer(tmp_path / "other", [finds]) as other, passing_on(tmp_path / "own", other.url) as own:
+        await own.put_vocabulary()
+        status, said = await own.analyze(prev_infer_image=HUMAN)
+        assert (status, said["diff"]["used_prev_image"]) == (200, False)
+        assert "diff_ratio" in said["diff"]
+        _, said, _ = await own.ask("GET", "/v1/capabilities")
+        assert said["supported_primary_events"] == ["none", "human", "unknown"]
+
+
+async def test_it_asks_again_what_the_other_one_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "ASK_EVERY_SEC", 0.01)
+    first = ScriptedDetector(model=Model("scripted", "first", "1"))
+    async with running_analyzer(tmp_path / "other", [first]) as other, passing_on(tmp_path / "own", other.url) as own:
+
+        async def says(name: str) -> bool:
+            _, said, _ = await own.ask("GET", "/v1/capabilities")
+            return bool(said["model"]["name"] == name)
+
+        assert await says("first")
+        changed = Capabilities(
+            runtime="scripted",
+            model=ModelInfo(name="second", version="2"),
+            supported_primary_events=("none",),
+            warnings=("half awake",),
+        )
+
+        async def capabilities(*_: object) -> CapabilitiesAnswer:
+            return parse_capabilities(changed.model_dump_json().encode())
+
+        monkeypatch.setattr(AnalyzerClient, "capabilities", capabilities)
+        await poll_async(lambda: says("second"), "the new model is noticed")
+        _, said, _ = await own.ask("GET", "/v1/capabilities")
+        assert said["warnings"] == ["half awake"]
+
+
+async def test_it_waits_for_no_longer_than_who_asked(tmp_path: Path, other: FakeAnalyzer) -> None:
+    """The other one never answers; the client's own time-out would be a minute."""
+    client = AnalyzerClient(other.url, analyze_timeout_sec=60, schema_timeout_sec=5, health_timeout_sec=3)
+    try:
+        await client.put_vocabulary(SHIPPED_VERSION, DOCUMENT)
+        other.add_fault(Rule(Fault.hold()))
+        with pytest.raises(AnalyzerError, match=r"within 0\.2 s") as failed:
+            await client.whole_answer(Question("cam", 0, "r", HUMAN), shipped(), 0.2)
+        assert failed.value.kind is ErrorKind.TIMEOUT
+    finally:
+        await client.close()
+
+
+async def test_a_bundle_that_is_never_looked_for_is_said(tmp_path: Path, other: FakeAnalyzer) -> None:
+    async with passing_on(tmp_path / "own", other.url, bundle_url="https://models.example/a.zip") as own:
+        _, said, _ = await own.ask("GET", "/v1/capabilities")
+        assert "analyzer.bundle_url" in said["warnings"][0]

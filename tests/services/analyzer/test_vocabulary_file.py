@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,18 @@ def test_what_can_not_be_kept_is_not_in_force(path: Path) -> None:
     with pytest.raises(Unavailable, match=r"server\.data_dir"):
         file.put(HELD)
     assert file.held is None
+
+
+def test_several_analyzers_may_put_it_at_the_same_time(path: Path) -> None:
+    """On one data folder: what is there is always one of those that were put, and nothing is left over."""
+    versions = [f"v{number}" for number in range(8)]
+    helds = [Held(version, {**DOCUMENT, "schema_version": version}, "now") for version in versions]
+    with ThreadPoolExecutor(len(helds)) as threads:
+        list(threads.map(lambda held: [VocabularyFile(path).put(held) for _ in range(5)], helds))
+    file = VocabularyFile(path)
+    file.load()
+    assert file.held in helds
+    assert [one.name for one in path.parent.iterdir()] == ["vocabulary.json"]
 
 
 KILLS = 3

@@ -189,6 +189,21 @@ async def test_how_they_stand_is_told(stage: Stage, three: list[FakeAnalyzer]) -
 
 
 @on_one_database
+async def test_what_an_analyzer_warns_of_is_told(stage: Stage, three: list[FakeAnalyzer]) -> None:
+    three[0].warnings = ("the chosen model can't be loaded",)
+    async with stage.dispatcher():
+
+        async def is_told(said: str | None) -> bool:
+            found = {one.seen.url: one.seen.last_error for one in await rows(stage)}
+            return bool(found) and found.get(three[0].url) == said and found.get(three[1].url) is None
+
+        told = "warning: the chosen model can't be loaded"
+        await stage.pass_time_until_found(lambda: is_told(told), "the warning is told")
+        three[0].warnings = ()
+        await stage.pass_time_until_found(lambda: is_told(None), "and goes with its cause")
+
+
+@on_one_database
 async def test_idle_analyzers_are_asked_for_their_health(stage: Stage, three: list[FakeAnalyzer]) -> None:
     async with stage.dispatcher():
         await stage.pass_time(20, 5)

@@ -1,6 +1,7 @@
 """What an analyzer answers when it is asked wrongly, or too much: errors in the contract's words, never a crash."""
 
 import asyncio
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from camserver.clients.conformance import samples
@@ -73,6 +74,36 @@ async def refuse_broken_vocabulary(stage: Stage) -> None:
     expect(held == version, f"語彙が {held!r} に変わりました", f"it took {held!r} in place of {version!r}")
 
 
+async def refuse_hints(stage: Stage) -> None:
+    for hints in ("{", "[1]"):
+        refused(await stage.analyze(hints_json=hints), 400, "bad_request")
+
+
+async def refuse_profile(stage: Stage) -> None:
+    refused(await stage.analyze(profile="conformance"), 400, "bad_request")
+
+
+async def bear_broken_previous(stage: Stage) -> None:
+    """A previous picture that is none is refused, or done without. It is no reason to fail."""
+    for previous in (b"this is no picture", samples.cut_off()):
+        said = await stage.analyze(prev_infer_image=previous, request_id=REQUEST_ID)
+        if said.status == 200:
+            answered(said, stage.held)
+        else:
+            refused(said, 400, "bad_request")
+
+
+def _says_when(said: Said) -> bool:
+    value = next((text for name, text in said.headers.items() if name.lower() == "retry-after"), "")
+    if value.strip().isdecimal():
+        return True
+    try:
+        parsedate_to_datetime(value)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
 async def bear_many(stage: Stage) -> None:
     """More at once than it can do: each is answered or refused in the contract's words."""
     asked = [stage.analyze(limit_sec=OVERLOAD_SEC, request_id=REQUEST_ID) for _ in range(AT_ONCE)]
@@ -84,6 +115,11 @@ async def bear_many(stage: Stage) -> None:
             answered(said, stage.held)
         elif said.status == 429:
             refused(said, 429, "overloaded")
+            expect(
+                _says_when(said),
+                "429 に Retry-After がないか、読めません",
+                "429 came without a Retry-After of seconds or a date",
+            )
         else:
             refused(said, 503, "unavailable")
     expect(
@@ -106,6 +142,13 @@ CHECKS: Final = (
         "error.bomb", Phrase("展開すると巨大な画像は 400", "A picture that unpacks to gigabytes is 400"), refuse_bomb
     ),
     Check("error.cut_off", Phrase("途中で切れた画像で落ちない", "Half a picture does no harm"), bear_half),
+    Check("error.hints", Phrase("壊れた hints_json は 400", "Broken hints_json is 400"), refuse_hints),
+    Check("error.profile", Phrase("知らない profile は 400", "An unknown profile is 400"), refuse_profile),
+    Check(
+        "error.previous",
+        Phrase("壊れた直前の画像で落ちない", "A broken previous picture does no harm"),
+        bear_broken_previous,
+    ),
     Check("error.mismatch", Phrase("別の語彙の版は 409", "Another version is 409"), refuse_other_version),
     Check(
         "error.schema",

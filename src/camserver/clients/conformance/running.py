@@ -8,31 +8,36 @@ import aiohttp
 
 from camserver.base.cancelling import go_on_unless_cancelled
 from camserver.base.errors import BadInput, CamError, Unavailable
-from camserver.clients.conformance import checks, refusals
+from camserver.clients.conformance import checks, persons, refusals
 from camserver.clients.conformance.findings import Check, Ended, Finding, Skipped, Standing
 from camserver.clients.conformance.talking import SCHEMA_SEC, Stage
 from camserver.domain.phrases import Phrase
 from camserver.domain.vocabulary import parse_vocabulary
 
-ALL: Final = (*checks.CHECKS, *refusals.CHECKS)
+ALL: Final = (*checks.CHECKS, *persons.CHECKS, *refusals.CHECKS)
 NAMES: Final = tuple(check.name for check in ALL)
 # Others need a vocabulary in force, so these run whatever was asked for.
 FIRST: Final = ("schema.put",)
 CONNECT_SEC: Final = 3.0
 
 
-async def run_checks(url: str, only: Collection[str] = (), *, gentle: bool = False) -> AsyncIterator[Finding]:
+async def run_checks(
+    url: str, only: Collection[str] = (), *, gentle: bool = False, person: bytes | None = None
+) -> AsyncIterator[Finding]:
     """Each check as it ends. Unavailable when nobody answers there; BadInput when a check is named that is none.
 
-    `gentle` leaves out what other users of the analyzer would notice.
+    `gentle` leaves out what other users of the analyzer would notice; without a picture of a `person` nothing is said
+    of people.
     """
     unheard = [name for name in only if name not in NAMES]
     if unheard:
         raise BadInput(f"there is no check named {unheard[0]!r}; there are: {', '.join(NAMES)}")
     async with _stage(url) as stage:
         await _learn_vocabulary(stage)
+        stage.person = person
+        unasked = frozenset(check.name for check in persons.CHECKS) if person is None else frozenset()
         for check in ALL:
-            wanted = not only or check.name in only
+            wanted = check.name in only if only else check.name not in unasked
             if wanted or check.name in FIRST:
                 finding = await _run(check, stage, gentle)
                 if wanted or finding.standing is not Standing.OK:

@@ -48,6 +48,7 @@ class Stage:
     url: str
     document: dict[str, Any] = field(default_factory=dict)
     vocabulary: Vocabulary | None = None
+    person: bytes | None = None  # a picture of somebody
 
     @property
     def held(self) -> Vocabulary:

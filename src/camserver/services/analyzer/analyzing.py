@@ -10,13 +10,16 @@ from dataclasses import dataclass, replace
 
 from PIL import Image
 
-from camserver.domain.detections import Detection, DetectionPolicy, interpret
+from camserver.domain.detections import Detection, DetectionPolicy, Hints, interpret, unknown_names
 from camserver.domain.vocabulary import Vocabulary
-from camserver.services.analyzer.detector import Detector, Model
+from camserver.services.analyzer.detector import Detector, Model, ModelInput, Preparing
 from camserver.services.analyzer.observing import Observer, is_kept, previous_sight_of, sight_of
 from camserver.services.analyzer.pictures import decode, diff_of, hidden_pixels, quality_of
 from camserver.wire.analyzer import AnalyzeAnswer, DiffInfo
 from camserver.wire.analyzer_service import AnalyzeAsked, make_answer
+
+# Of names in hints that mean nothing; one tells that something is wrong.
+WARNED_NAMES_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ class Prepared:
     observer: Observer
     diff: DiffInfo
     took_ns: int
+    given: ModelInput | None = None  # what the model is given of it; None: it makes that itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,8 @@ class Found:
     before: Sequence[Detection] | None = None  # in the previous picture; None: nobody looked
 
 
-def prepare(question: Question) -> Prepared:
-    """BadInput when a picture is none."""
+def prepare(question: Question, detector: Detector | None = None) -> Prepared:
+    """BadInput when a picture is none. `detector` is of the model that will look; it may have another picture now."""
     started_ns = time.perf_counter_ns()
     hints, since_ms = question.asked.hints.known(), question.asked.since_previous_ms
     before = None
@@ -62,17 +66,23 @@ def prepare(question: Question) -> Prepared:
     picture = decode(question.picture, "infer_image")
     now = sight_of(picture)
     quality = quality_of(now.gray, hidden_pixels(now.gray.shape, hints.masks))
+    given = detector.input_of(picture) if isinstance(detector, Preparing) else None
     return Prepared(
         picture=picture,
         observer=Observer(now, before, quality, hints, since_ms),
         diff=diff_of(now.gray, None if before is None else before.gray),
         took_ns=time.perf_counter_ns() - started_ns,
+        given=given,
     )
 
 
 def find(prepared: Prepared, detector: Detector) -> Found:
     started_ns = time.perf_counter_ns()
-    detections = detector.detect(prepared.picture)
+    given = prepared.given
+    if given is not None and isinstance(detector, Preparing):
+        detections = detector.detect_in(given)
+    else:
+        detections = detector.detect(prepared.picture)
     before = prepared.observer.to_find_too(detections)
     found_before = None if before is None else detector.detect(before)
     return Found(detections, detector.model, time.perf_counter_ns() - started_ns, found_before)
@@ -91,11 +101,20 @@ def conclude(
         model_name=found.model.name,
         model_version=found.model.version,
         processing_ms=took_ns // 1_000_000,
+        warnings=_warnings(observer.hints, found.model, vocabulary),
     )
     return make_answer(question.asked, analysis, prepared.diff)
 
 
+def _warnings(hints: Hints, model: Model, vocabulary: Vocabulary) -> tuple[str, ...]:
+    unknown = unknown_names(hints, model.labels, vocabulary)
+    return tuple(
+        f"hints: nothing is called {name!r}; a name is a label of the model, a category or a tag"
+        for name in unknown[:WARNED_NAMES_MAX]
+    )
+
+
 def analyze(question: Question, detector: Detector, vocabulary: Vocabulary, policy: DetectionPolicy) -> AnalyzeAnswer:
     """All three steps in one thread."""
-    prepared = prepare(question)
+    prepared = prepare(question, detector)
     return conclude(question, prepared, find(prepared, detector), vocabulary, policy)

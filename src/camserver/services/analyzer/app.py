@@ -1,7 +1,7 @@
 """The HTTP side of the analyzer. Routes translate, they don't decide."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NoReturn, TypeVar
@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from camserver.base.clock import Clock
-from camserver.base.errors import BadInput, Bug, CamError, NotFound
+from camserver.base.errors import BadInput, Bug, CamError, NotFound, Unavailable
 from camserver.base.log import bind_ids, get_logger
 from camserver.domain.detections import DetectionPolicy
 from camserver.domain.vocabulary import Vocabulary
@@ -49,6 +49,7 @@ ERRORS = {
     503: "unavailable",
 }
 RETRY_AFTER_SEC = 2
+MESSAGE_CHARS_MAX = 1000
 # Each may be of megabytes, and there is one server that puts one.
 PUTS_MAX = 4
 
@@ -76,7 +77,7 @@ class Routes:
                 Route("/v1/capabilities", self.capabilities, methods=["GET"]),
                 Route("/healthz", self.healthz, methods=["GET"]),
             ],
-            exception_handlers={CamError: _cam_error, HTTPException: _http_error},
+            exception_handlers={CamError: _cam_error, HTTPException: _http_error, Exception: _unexpected},
         )
 
     async def analyze(self, request: Request) -> Response:
@@ -84,7 +85,7 @@ class Routes:
             question = await _read_question(request, self.line.patience_sec)
             with bind_ids(camera_id=question.asked.camera_id):
                 vocabulary = self.vocabularies.expect(question.asked.schema_version)
-                steps = _steps(_Asked(question, vocabulary, self.policy))
+                steps = _steps(_Asked(question, vocabulary, self.policy, lambda: self.line.left_sec(place)))
                 answer = await _while_connected(request, self.line.run(steps, place))
         return _json(answer)
 
@@ -115,9 +116,19 @@ class Routes:
     async def capabilities(self, request: Request) -> Response:
         model = self.in_force.model
         info = ModelInfo(name=model.name, version=model.version)
-        return _json(Capabilities(runtime=model.runtime, model=info, warnings=self.in_force.warnings or None))
+        return _json(
+            Capabilities(
+                runtime=model.runtime,
+                model=info,
+                supported_primary_events=model.events,
+                warnings=self.in_force.warnings or None,
+            )
+        )
 
     async def healthz(self, request: Request) -> Response:
+        stuck_sec = self.line.stuck_sec
+        if stuck_sec is not None:
+            raise Unavailable(f"a picture has been worked on for {stuck_sec:.0f} s; this analyzer starts again")
         return _json(Health(uptime_sec=(self.clock.boot_ms() - self.started_ms) / 1000))
 
 
@@ -128,20 +139,21 @@ class _Asked:
     question: Question
     vocabulary: Vocabulary
     policy: DetectionPolicy
+    left_sec: Callable[[], float]  # for how long the caller still waits
 
     def prepare(self, crew: Crew) -> Prepared | None:
         """None: it is passed on as it came."""
         if crew.forwards(self.question.asked.profile):
             return None
         try:
-            return prepare(self.question)
+            return prepare(self.question, crew.one(self.question.asked.profile))
         except Exception as error:
             _fail(error)
 
     def find(self, prepared: Prepared | None, detector: Detector) -> Found | AnalyzeAnswer:
         try:
             if isinstance(detector, Forwarder):
-                return detector.forward(self.question, self.vocabulary)
+                return detector.forward(self.question, self.vocabulary, self.left_sec())
             assert prepared is not None
             return find(prepared, detector)
         except Exception as error:
@@ -225,7 +237,7 @@ def _cam_error(request: Request, error: Exception) -> Response:
     elif isinstance(error, BadInput):
         log.warning("request refused", path=request.url.path, status=error.http_status, cause=error.message)
     status = error.http_status
-    response = _json(ErrorAnswer(error=ERRORS.get(status, "internal"), message=error.message[:1000]), status)
+    response = _error(status, error.message)
     if isinstance(error, Overloaded):
         response.headers["Retry-After"] = str(error.retry_after_sec)
     elif status == 503:
@@ -237,6 +249,18 @@ def _cam_error(request: Request, error: Exception) -> Response:
 
 def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    name = ERRORS.get(error.status_code, "internal")
-    message = f"{request.method} {request.url.path}: {error.detail}"[:1000]
-    return _json(ErrorAnswer(error=name, message=message), error.status_code)
+    return _error(error.status_code, f"{request.method} {request.url.path}: {error.detail}")
+
+
+def _unexpected(request: Request, error: Exception) -> Response:
+    """A bug of ours, told in the contract's form; the server around this logs it with its trace."""
+    log.error("request failed", path=request.url.path, cause=type(error).__name__)
+    response = _error(500, "the request failed; the analyzer's log holds the cause")
+    response.headers["Connection"] = "close"  # the server around this ends it after an error
+    return response
+
+
+def _error(status: int, message: str) -> Response:
+    # A message may quote half a character of somebody's JSON, which no answer can hold.
+    said = message[:MESSAGE_CHARS_MAX].encode("utf-8", "replace").decode()
+    return _json(ErrorAnswer(error=ERRORS.get(status, "internal"), message=said), status)

@@ -32,9 +32,13 @@ class Crew:
     def detector(self, profile: Profile, seat: int) -> Detector:
         return self._of(profile)[seat]
 
+    def one(self, profile: Profile) -> Detector:
+        """Any of them, for what their model has in common."""
+        return self._of(profile)[0]
+
     def forwards(self, profile: Profile) -> bool:
         """Whether the request itself is passed on, so that nothing of it has to be decoded here."""
-        return isinstance(self._of(profile)[0], Forwarder)
+        return isinstance(self.one(profile), Forwarder)
 
     def _of(self, profile: Profile) -> Sequence[Detector]:
         return self.fast if profile == "fast" and self.fast else self.standard

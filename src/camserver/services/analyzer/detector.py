@@ -1,12 +1,14 @@
 """What finds things in a picture, behind the least that the service needs to know of it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from numpy.typing import NDArray
 from PIL import Image
 
-from camserver.domain.detections import Detection
+from camserver.domain.detections import ALL_EVENTS, Detection, events_of
+from camserver.services.analyzer.fitting import Fitted
 
 if TYPE_CHECKING:
     from camserver.domain.vocabulary import Vocabulary
@@ -19,6 +21,13 @@ class Model:
     runtime: str
     name: str
     version: str
+    # The primary events that can come of what it finds; all there are, unless its labels say less.
+    events: tuple[str, ...] = field(default=ALL_EVENTS, compare=False)
+    labels: frozenset[str] = field(default=frozenset(), compare=False)  # what it calls what it finds
+
+    def labelled(self, labels: Iterable[str]) -> "Model":
+        known = frozenset(labels)
+        return replace(self, events=events_of(known), labels=known)
 
 
 class Detector(Protocol):
@@ -35,6 +44,26 @@ class Detector(Protocol):
         """What is in an RGB picture, unsure finds too: what to believe is decided elsewhere."""
 
 
+@dataclass(frozen=True, slots=True)
+class ModelInput:
+    """A picture as a model is given it, and how places in that are brought back to the picture."""
+
+    values: NDArray[Any]
+    fitted: Fitted
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """A detector whose input can be made elsewhere, for several pictures at once, while it has another.
+
+    Detectors of one model make the same input, so any of them may be given it.
+    """
+
+    def input_of(self, picture: Image.Image) -> ModelInput: ...
+
+    def detect_in(self, given: ModelInput) -> Sequence[Detection]: ...
+
+
 @runtime_checkable
 class Forwarder(Protocol):
     """A detector that is another analyzer: it gets the request as it came and says what to answer.
@@ -42,7 +71,8 @@ class Forwarder(Protocol):
     It stands in the line as any detector does, in the same thread of its own.
     """
 
-    def forward(self, question: "Question", vocabulary: "Vocabulary") -> "AnalyzeAnswer": ...
+    def forward(self, question: "Question", vocabulary: "Vocabulary", left_sec: float) -> "AnalyzeAnswer":
+        """`left_sec`: for how long whoever asked still waits."""
 
 
 @dataclass(slots=True)
@@ -52,7 +82,9 @@ class InForce:
     model: Model
     model_warnings: tuple[str, ...] = ()
     update_warning: str | None = None
+    setup_warnings: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return self.model_warnings if self.update_warning is None else (*self.model_warnings, self.update_warning)
+        of_update = () if self.update_warning is None else (self.update_warning,)
+        return (*self.setup_warnings, *self.model_warnings, *of_update)

@@ -1,10 +1,13 @@
 """The line in front of the detectors: bounded, first come first served, and nobody waits for what is not wanted.
 
 A request takes a place before its body is read, so the places bound the memory too. When all are taken, or when its
-turn would come after its caller has given up, it is refused with the time after which it is worth asking again.
+answer would come after its caller has given up, it is refused with the time after which it is worth asking again. Who
+waits in vain is told so at that time.
 
 A detector shall never wait for a picture: while it has one, the next is decoded beside it (`AHEAD`), and what follows
 from its finds is worked out elsewhere. More than that is not decoded ahead: a decoded picture is large.
+
+A thread can't be stopped. One that never comes back makes the line `stuck`, and only another process helps.
 """
 
 import asyncio
@@ -35,6 +38,11 @@ FIRST_GUESS_SEC = 0.1
 NEWEST_WEIGHT = 0.1
 RETRY_AFTER_SEC_MAX = 30
 REPORT_EVERY_MS = 10_000
+# Of what the caller waits, so much is for the line; the rest is for the way and for pictures that take longer.
+PROMISED_SHARE = 0.8
+# A step that takes so many times what anybody waits for, and at least this long, never ends.
+STUCK_AFTER_PATIENCES = 6
+STUCK_AFTER_MS_MIN = 60_000
 
 
 class Overloaded(TooManyTries):
@@ -57,6 +65,7 @@ class Place:
 
     expires_ms: int  # boot time; nobody waits for the answer any longer
     left: bool = False
+    step_since_ms: int | None = None  # boot time; a thread works on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +97,16 @@ class Line:
         self._picture_sec = FIRST_GUESS_SEC
         self._refused = 0
         self._reported_ms: int | None = None
+        self._worked_on: dict[int, Place] = {}
+
+    @property
+    def stuck_sec(self) -> float | None:
+        """For how long a step has been at work that will never end; None while there is none."""
+        now_ms = self._clock.boot_ms()
+        since = [place.step_since_ms for place in list(self._worked_on.values())]
+        longest_ms = max((now_ms - at_ms for at_ms in since if at_ms is not None), default=0)
+        limit_ms = max(STUCK_AFTER_PATIENCES * self._patience_ms, STUCK_AFTER_MS_MIN)
+        return longest_ms / 1000 if longest_ms > limit_ms else None
 
     @property
     def taken(self) -> int:
@@ -111,9 +130,10 @@ class Line:
         """A place in the line; Overloaded when there is none."""
         if self._taken >= self._places_max:
             raise self._refusal(f"{self._taken} pictures wait or are being analyzed, and there is no room for more")
-        wait_sec = self._wait_sec()
-        if wait_sec * 1000 > self._patience_ms:
-            raise self._refusal(f"it would take {wait_sec:.0f} s until this picture's turn")
+        answer_sec = self._wait_sec() + self._picture_sec
+        # Where a detector is free there is nothing to wait for, however long pictures took before.
+        if self._taken >= self._crew.seats and answer_sec * 1000 > PROMISED_SHARE * self._patience_ms:
+            raise self._refusal(f"it would take {answer_sec:.0f} s until this picture's answer")
         place = Place(self._clock.boot_ms() + self._patience_ms)
         self._taken += 1
         try:
@@ -123,8 +143,16 @@ class Line:
             place.left = True
 
     async def run(self, steps: Steps[P, F, T], place: Place) -> T:
-        """Works on a request when its turn comes. Who leaves the place before that (cancels) costs no more work."""
-        await self._ahead.acquire()
+        """Works on a request when its turn comes. Who leaves the place before that (cancels) costs no more work.
+
+        Overloaded when its turn does not come in time. A picture that is being worked on then is the one that takes
+        too long, and that its caller shall find out for itself: such a failure counts.
+        """
+        try:
+            async with asyncio.timeout(self.left_sec(place)):
+                await self._ahead.acquire()
+        except TimeoutError:
+            raise self._late() from None
         try:
             self._check(place)
         except BaseException:
@@ -134,7 +162,14 @@ class Line:
         working = asyncio.wrap_future(work)
         # A cancelled request does not stop the threads, and what they hold must stay counted.
         working.add_done_callback(self._done)
+        await asyncio.wait((working,), timeout=self.left_sec(place))
+        if not working.done() and place.step_since_ms is None:
+            raise self._late()
         return await asyncio.shield(working)
+
+    def left_sec(self, place: Place) -> float:
+        """For how long the caller still waits."""
+        return max(place.expires_ms - self._clock.boot_ms(), 0) / 1000
 
     async def close(self) -> None:
         for threads in (self._finding, self._beside):
@@ -153,12 +188,19 @@ class Line:
         answer: Future[T] = Future()
 
         def prepare() -> None:
-            prepared = steps.prepare(crew)
+            with self._at_work(place):
+                prepared = steps.prepare(crew)
             hand_over(self._finding, lambda: find(prepared))
 
         def find(prepared: P) -> None:
-            found = self._find(steps, crew, place, prepared)
-            hand_over(self._beside, lambda: answer.set_result(steps.conclude(prepared, found)))
+            with self._at_work(place):
+                found = self._find(steps, crew, place, prepared)
+            hand_over(self._beside, lambda: conclude(prepared, found))
+
+        def conclude(prepared: P, found: F) -> None:
+            with self._at_work(place):
+                concluded = steps.conclude(prepared, found)
+            answer.set_result(concluded)
 
         def hand_over(threads: ThreadPoolExecutor, step: Callable[[], None]) -> None:
             threads.submit(step).add_done_callback(ended)
@@ -174,7 +216,8 @@ class Line:
 
     def _find(self, steps: Steps[P, F, T], crew: Crew, place: Place, prepared: P) -> F:
         """Only as many threads come here as there are seats, so none waits for one."""
-        self._check(place)
+        # At most what was promised, so that whoever comes straight through is looked at however long others took.
+        self._check(place, needs_ms=min(self._picture_sec * 1000, PROMISED_SHARE * self._patience_ms))
         seat = self._seats.get_nowait()
         try:
             started_ms = self._clock.boot_ms()
@@ -185,11 +228,25 @@ class Line:
         finally:
             self._seats.put(seat)
 
-    def _check(self, place: Place) -> None:
+    @contextmanager
+    def _at_work(self, place: Place) -> Iterator[None]:
+        """While a thread has a step of it."""
+        place.step_since_ms = self._clock.boot_ms()
+        self._worked_on[id(place)] = place
+        try:
+            yield
+        finally:
+            place.step_since_ms = None
+            self._worked_on.pop(id(place), None)
+
+    def _check(self, place: Place, needs_ms: float = 0.0) -> None:
         if place.left:
             raise NotWanted("the client left before its picture's turn")
-        if self._clock.boot_ms() > place.expires_ms:
-            raise self._refusal(f"this picture's turn came after more than {self.patience_sec:g} s")
+        if self._clock.boot_ms() + needs_ms > place.expires_ms:
+            raise self._late()
+
+    def _late(self) -> Overloaded:
+        return self._refusal(f"this picture's turn did not come in time for an answer within {self.patience_sec:g} s")
 
     def _wait_sec(self) -> float:
         """When those in the line now should be through."""

@@ -18,7 +18,7 @@ from PIL import Image
 
 from camserver.base.errors import ModelUnusable
 from camserver.domain.detections import Detection
-from camserver.services.analyzer.detector import Model
+from camserver.services.analyzer.detector import Model, ModelInput
 from camserver.services.analyzer.fitting import Fit, fit
 
 LABELS_FILE = "labelmap.txt"
@@ -61,19 +61,30 @@ class LiteRtDetector:
             self._outputs = _check_outputs(self._interpreter.get_output_details())
         except (ValueError, RuntimeError) as error:
             raise _unusable(path, str(error)) from error
-        self._model = model or Model("litert", path.stem, hashlib.sha256(content).hexdigest()[:VERSION_CHARS])
+        model = model or Model("litert", path.stem, hashlib.sha256(content).hexdigest()[:VERSION_CHARS])
+        self._model = model.labelled(self._labels)
 
     @property
     def model(self) -> Model:
         return self._model
 
     def detect(self, picture: Image.Image) -> Sequence[Detection]:
+        return self.detect_in(self.input_of(picture))
+
+    def input_of(self, picture: Image.Image) -> ModelInput:
         fitted = fit(picture, (self._side, self._side), self._how, BAR_GREY)
-        self._interpreter.set_tensor(self._input, np.asarray(fitted.picture)[np.newaxis])
+        return ModelInput(np.asarray(fitted.picture)[np.newaxis], fitted)
+
+    def detect_in(self, given: ModelInput) -> Sequence[Detection]:
+        fitted = given.fitted
+        self._interpreter.set_tensor(self._input, given.values)
         self._interpreter.invoke()
         boxes, classes, scores, _ = (self._interpreter.get_tensor(index)[0] for index in self._outputs)
         found = []
         for box, number, score in zip(boxes, classes, scores, strict=True):
+            # A damaged model, or one of another form, may say numbers that are none.
+            if not (np.isfinite(box).all() and np.isfinite(number)):
+                continue
             label = self._label(int(number))
             y1, x1, y2, x2 = (float(edge) for edge in box)
             place = fitted.place(x1, y1, x2, y2)

@@ -4,12 +4,14 @@ The TOML stands beside a model's file (yard.onnx, yard.toml) or is the model.tom
 file.
 """
 
+import ast
 import tomllib
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from camserver.base.errors import BadInput
+from camserver.services.analyzer.coco_labels import COCO80
 from camserver.services.analyzer.fitting import Fit
 
 TOML_BYTES_MAX = 200_000
@@ -19,7 +21,8 @@ Side = Annotated[int, Field(ge=32, le=4096)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Label = Annotated[str, Field(min_length=1, max_length=100)]
-Labels = Annotated[list[Label], Field(min_length=1, max_length=LABELS_MAX)]
+Labels = Annotated[list[Label], Field(min_length=1, max_length=LABELS_MAX)] | Literal["coco80"]
+OutputName = Annotated[str, Field(min_length=1, max_length=200)]
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 
 
@@ -34,7 +37,7 @@ class Table(BaseModel):
 class OnnxForm(Table):
     """Defaults are those of most YOLO exports."""
 
-    output: Literal["yolov8", "yolov5", "yolox", "nms_inside"]
+    output: Literal["yolov8", "yolov5", "yolox", "detr", "nms_inside", "nms_split"]
     width: Side = 640
     height: Side = 640
     layout: Literal["nchw", "nhwc"] = "nchw"
@@ -45,9 +48,15 @@ class OnnxForm(Table):
     std: tuple[Finite, Finite, Finite] = (1.0, 1.0, 1.0)
     fit: Fit = "centre"
     bar_grey: Annotated[int, Field(ge=0, le=255)] = 114
-    output_name: str | None = None  # of several outputs
+    output_name: OutputName | None = None  # of several outputs
+    # Of models that say boxes, scores and classes each for itself.
+    boxes_name: OutputName | None = None
+    scores_name: OutputName | None = None
+    classes_name: OutputName | None = None
+    count_name: OutputName | None = None
+    sigmoid: bool = False  # scores are still logits
     boxes: Literal["xywh", "xyxy"] | None = None  # xywh: middle, width and height
-    units: Literal["pixels", "share"] = "pixels"
+    units: Literal["pixels", "share"] | None = None
     strides: Annotated[tuple[Annotated[int, Field(ge=1, le=256)], ...], Field(min_length=1, max_length=8)] = (
         8,
         16,
@@ -65,15 +74,33 @@ class OnnxForm(Table):
             side % stride for side in (self.width, self.height) for stride in self.strides
         ):
             raise ValueError("width and height must be multiples of every stride")
+        split = (self.boxes_name, self.scores_name, self.classes_name, self.count_name)
+        if self.output == "nms_split" and self.output_name is not None:
+            raise ValueError(
+                "nms_split has no output_name; it has boxes_name, scores_name, classes_name and count_name"
+            )
+        if self.output == "detr" and (split[:2].count(None) == 1 or split[2:] != (None, None)):
+            raise ValueError("detr has either one output, or boxes_name and scores_name")
+        if self.output not in ("detr", "nms_split") and any(split):
+            raise ValueError("boxes_name, scores_name, classes_name and count_name are for nms_split and detr")
         return self
 
     @property
+    def is_decided(self) -> bool:
+        """Whether the model itself has sorted out doubles."""
+        return self.output in ("detr", "nms_inside", "nms_split")
+
+    @property
     def is_xywh(self) -> bool:
-        return (self.boxes or ("xyxy" if self.output == "nms_inside" else "xywh")) == "xywh"
+        return (self.boxes or ("xyxy" if self.output.startswith("nms") else "xywh")) == "xywh"
+
+    @property
+    def is_share(self) -> bool:
+        return (self.units or ("share" if self.output == "detr" else "pixels")) == "share"
 
 
 class ModelForm(Table):
-    """The TOML beside a model's file."""
+    """The TOML beside a model's file. Without labels they are those that the model's file holds itself."""
 
     labels: Labels | None = None
     labels_file: FileName | None = None
@@ -81,7 +108,7 @@ class ModelForm(Table):
 
     @model_validator(mode="after")
     def _labelled(self) -> Self:
-        if (self.labels is None) == (self.labels_file is None):
+        if self.labels is not None and self.labels_file is not None:
             raise ValueError("give either labels or labels_file")
         return self
 
@@ -104,6 +131,30 @@ def parse_table(kind: type[T], content: bytes, name: str) -> T:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or "the whole"
         raise BadInput(f"{name}: {field}: {first['msg']}") from None
+
+
+def given_labels(labels: list[str] | str | None) -> tuple[str, ...] | None:
+    """As they are used: in lower case, and a list that is known by its name in full."""
+    if labels is None:
+        return None
+    return COCO80 if isinstance(labels, str) else tuple(label.lower() for label in labels)
+
+
+def labels_inside(text: str | None) -> tuple[str, ...]:
+    """Those that exporters write into the file: `names`, a list or a table by number. ValueError when it is none."""
+    if text is None:
+        raise ValueError("no labels are given, and its file holds none (names); give labels or labels_file")
+    try:
+        names = None if len(text) > TOML_BYTES_MAX else ast.literal_eval(text)
+        if isinstance(names, dict):
+            names = [names[number] for number in range(len(names))]
+    except (ValueError, SyntaxError, KeyError, TypeError, MemoryError, RecursionError):
+        names = None
+    if not isinstance(names, list) or not 0 < len(names) <= LABELS_MAX or not all(isinstance(n, str) for n in names):
+        raise ValueError(
+            "no labels are given, and those in its file (names) can't be read; give labels or labels_file"
+        )
+    return tuple(name.strip().lower() for name in names)
 
 
 def parse_labels(content: bytes, name: str) -> tuple[str, ...]:

@@ -13,10 +13,17 @@ from PIL import Image
 from camserver.base.errors import BadInput, ModelUnusable
 from camserver.domain.detections import Detection
 from camserver.services.analyzer import onnx_outputs
-from camserver.services.analyzer.detector import Model
+from camserver.services.analyzer.detector import Model, ModelInput
 from camserver.services.analyzer.fitting import fit
 from camserver.services.analyzer.litert_detector import VERSION_CHARS
-from camserver.services.analyzer.model_form import TOML_BYTES_MAX, OnnxForm, parse_form, parse_labels
+from camserver.services.analyzer.model_form import (
+    TOML_BYTES_MAX,
+    OnnxForm,
+    given_labels,
+    labels_inside,
+    parse_form,
+    parse_labels,
+)
 
 _TYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,
@@ -24,15 +31,18 @@ _TYPES: dict[str, type[np.generic]] = {
     "tensor(uint8)": np.uint8,
 }
 _ERRORS_ONLY = 3
+# As exporters of models with suppression inside call it.
+NUMBER_OF_FINDS = "num_dets"
 
 
 class OnnxDetector:
-    """One session. ModelUnusable says what is wrong with the model or with how it is described."""
+    """One session. ModelUnusable says what is wrong with the model or with how it is described.
 
-    def __init__(self, content: bytes, form: OnnxForm, labels: Sequence[str], model: Model) -> None:
+    Without labels they are those that the model's file holds itself.
+    """
+
+    def __init__(self, content: bytes, form: OnnxForm, labels: Sequence[str] | None, model: Model) -> None:
         self._form = form
-        self._labels = tuple(labels)
-        self._model = model
         options = onnxruntime.SessionOptions()
         # As many pictures at once as there are detectors; each gets one core.
         options.intra_op_num_threads = 1
@@ -41,7 +51,10 @@ class OnnxDetector:
         try:
             self._session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
             self._input, self._type = _check_input(self._session.get_inputs(), form)
-            self._output = _choose_output(self._session.get_outputs(), form)
+            self._outputs = _choose_outputs([str(one.name) for one in self._session.get_outputs()], form)
+            inside = self._session.get_modelmeta().custom_metadata_map.get("names") if labels is None else None
+            self._labels = labels_inside(inside) if labels is None else tuple(labels)
+            self._model = model.labelled(self._labels)
             # What the description gets wrong about the output shows in the first one, so it is made now.
             self.detect(Image.new("RGB", (form.width, form.height)))
         except Exception as error:  # the runtime's errors share no base but this
@@ -52,11 +65,17 @@ class OnnxDetector:
         return self._model
 
     def detect(self, picture: Image.Image) -> Sequence[Detection]:
+        return self.detect_in(self.input_of(picture))
+
+    def input_of(self, picture: Image.Image) -> ModelInput:
         form = self._form
         fitted = fit(picture, (form.width, form.height), form.fit, form.bar_grey)
-        values = _values(np.asarray(fitted.picture), form, self._type)
-        (output,) = self._session.run([self._output], {self._input: values})
-        found = onnx_outputs.read(np.asarray(output, np.float32), form, len(self._labels))
+        return ModelInput(_values(np.asarray(fitted.picture), form, self._type), fitted)
+
+    def detect_in(self, given: ModelInput) -> Sequence[Detection]:
+        form, fitted = self._form, given.fitted
+        outputs = self._session.run(self._outputs, {self._input: given.values})
+        found = onnx_outputs.read([np.asarray(one, np.float32) for one in outputs], form, len(self._labels))
         detections = []
         for box, score, number in zip(found.boxes, found.scores, found.classes, strict=True):
             place = fitted.place(*(float(edge) for edge in box))
@@ -65,15 +84,15 @@ class OnnxDetector:
         return detections
 
 
-def load_described(path: Path) -> "OnnxDetector":
-    """A model's file with its TOML beside it."""
+def load_described(path: Path, content: bytes | None = None) -> "OnnxDetector":
+    """A model's file, unless its content was read before, with its TOML beside it."""
     try:
-        content = path.read_bytes()
+        content = path.read_bytes() if content is None else content
         beside = path.with_suffix(".toml")
         with beside.open("rb") as file:
             described = parse_form(file.read(TOML_BYTES_MAX + 1), beside.name)
         if described.labels_file is None:
-            labels: tuple[str, ...] = tuple(label.lower() for label in described.labels or ())
+            labels = given_labels(described.labels)
         else:
             with (path.parent / described.labels_file).open("rb") as file:
                 labels = parse_labels(file.read(TOML_BYTES_MAX), described.labels_file)
@@ -124,15 +143,29 @@ def _check_input(inputs: Sequence[Any], form: OnnxForm) -> tuple[str, type[np.ge
     return str(inputs[0].name), kind
 
 
-def _choose_output(outputs: Sequence[Any], form: OnnxForm) -> str:
-    names = [str(output.name) for output in outputs]
-    if form.output_name is None:
-        if len(names) > 1:
-            raise ValueError(f"it has the outputs {', '.join(names)}; name one with output_name")
-        return names[0]
-    if form.output_name not in names:
-        raise ValueError(f"it has no output {form.output_name}; it has {', '.join(names)}")
-    return form.output_name
+def _choose_outputs(names: Sequence[str], form: OnnxForm) -> list[str]:
+    """Those that are read, in the order that `onnx_outputs` reads them in."""
+    if form.output == "nms_split":
+        wanted = [
+            form.boxes_name or "det_boxes",
+            form.scores_name or "det_scores",
+            form.classes_name or "det_classes",
+        ]
+        if form.count_name is not None or NUMBER_OF_FINDS in names:
+            wanted.append(form.count_name or NUMBER_OF_FINDS)
+    elif form.boxes_name is not None and form.scores_name is not None:
+        wanted = [form.boxes_name, form.scores_name]
+    elif form.output_name is not None:
+        wanted = [form.output_name]
+    elif len(names) > 1:
+        by = "boxes_name and scores_name" if form.output == "detr" else "output_name"
+        raise ValueError(f"it has the outputs {', '.join(names)}; name what is read with {by}")
+    else:
+        wanted = [names[0]]
+    for name in wanted:
+        if name not in names:
+            raise ValueError(f"it has no output {name}; it has {', '.join(names)}")
+    return wanted
 
 
 def _first_line(error: Exception) -> str:

@@ -13,6 +13,7 @@ from camserver.domain.gate import Measured
 from camserver.domain.polygons import Polygon
 from camserver.media.cells import per_cell
 from camserver.media.change import Gray, Reference, measure
+from camserver.media.foreign_picture import UNREADABLE, check_scans, gray_of_bytes, in_rgb, upright
 from camserver.media.polygon_pixels import Bools, drawn
 from camserver.wire.analyzer import DiffInfo
 
@@ -23,7 +24,7 @@ SIDE_MAX = 16_384
 # Pictures above this (a screen of 4K) are decoded one at a time, and then made smaller: no model sees more of them.
 LARGE_PIXELS = 8_500_000
 _one_large = threading.Lock()
-# Pixels of other modes are numbers of colours, or of more than a byte.
+# Pixels of other modes are numbers of colours, or bits.
 _REDUCED_AS_THEY_ARE = ("L", "LA", "RGB", "RGBA", "CMYK")
 # What the model and the measurements see is smaller than this; a JPEG is decoded at a half, a quarter or an eighth.
 WIDTH_NEEDED = 640
@@ -38,22 +39,13 @@ CELL_PX = 8
 # Where there are only a few of them, or hardly anything else, the picture is taken as it is.
 FLAT_LEAST, FLAT_MOST = 0.05, 0.8
 
-# Pillow has no tree of its own for what is wrong with a file.
-_UNREADABLE = (
-    OSError,
-    SyntaxError,
-    ValueError,
-    EOFError,
-    Image.DecompressionBombError,
-    Image.DecompressionBombWarning,
-)
-
 
 def decode(content: bytes, name: str, *, only_measured: bool = False) -> Image.Image:
-    """The picture in RGB; BadInput when it is neither JPEG nor PNG, too large, or cut off.
+    """The picture in RGB, upright; BadInput when it is neither JPEG nor PNG, too large, endless, or cut off.
 
     `only_measured`: no model will look at it, so it may be as small as what is measured.
     """
+    check_scans(content, name)
     try:
         with Image.open(io.BytesIO(content), formats=("JPEG", "PNG")) as picture:
             width, height = picture.size
@@ -64,11 +56,10 @@ def decode(content: bytes, name: str, *, only_measured: bool = False) -> Image.I
             needed = MEASURED_WIDTH if only_measured and _halves_to_measured(width, height) else WIDTH_NEEDED
             picture.draft("RGB", (min(needed, width), 1))
             if width * height <= LARGE_PIXELS:
-                picture.load()
-                return picture if picture.mode == "RGB" else picture.convert("RGB")
+                return upright(in_rgb(picture), picture)
             with _one_large:
-                return _made_small(picture)
-    except _UNREADABLE as error:
+                return upright(_made_small(picture), picture)
+    except UNREADABLE as error:
         raise BadInput(f"{name} is no readable JPEG or PNG ({type(error).__name__})") from None
 
 
@@ -83,10 +74,11 @@ def _made_small(picture: Image.Image) -> Image.Image:
     try:
         factor = min(picture.size) // WIDTH_NEEDED
         if factor <= 1:
-            return picture.convert("RGB")
-        if picture.mode not in _REDUCED_AS_THEY_ARE:
-            return picture.convert("RGB").reduce(factor)
-        return picture.reduce(factor).convert("RGB")
+            return gray_of_bytes(picture).convert("RGB")
+        of_bytes = gray_of_bytes(picture)
+        if of_bytes.mode not in _REDUCED_AS_THEY_ARE:
+            return of_bytes.convert("RGB").reduce(factor)
+        return of_bytes.reduce(factor).convert("RGB")
     finally:
         picture.close()
 

@@ -22,7 +22,7 @@ from camserver.base.log import get_logger
 from camserver.clients import analyzer as clients
 from camserver.clients.analyzer import AnalyzerClient, AnalyzerError
 from camserver.domain.analysis import Analysis
-from camserver.domain.detections import Detection
+from camserver.domain.detections import ALL_EVENTS, Detection
 from camserver.domain.jobs import ErrorKind
 from camserver.domain.vocabulary import Vocabulary
 from camserver.services.analyzer.analyzing import Question
@@ -39,6 +39,8 @@ HOPS_MAX = 8
 RETRY_AFTER_SEC_MAX = 300
 # While it has not said yet what it runs.
 ASK_AGAIN_SEC = 30.0
+# It may be given another model.
+ASK_EVERY_SEC = 600.0
 UNKNOWN = "unknown"
 
 
@@ -65,37 +67,45 @@ class RemoteAnalyzer:
         """Until cancelled; then nobody waits for the other analyzer any longer."""
         try:
             while True:
-                await clock.sleep(ASK_AGAIN_SEC)
-                if in_force.model.version == UNKNOWN:
-                    in_force.model = await self.model()
+                await clock.sleep(ASK_AGAIN_SEC if in_force.model.version == UNKNOWN else ASK_EVERY_SEC)
+                said = await self.in_force()
+                if said.model.version != UNKNOWN:  # else it is away, and will be what it was
+                    in_force.model, in_force.model_warnings = said.model, said.model_warnings
         finally:
             for task in self._under_way:
                 task.cancel()
 
-    async def model(self) -> Model:
+    async def in_force(self) -> InForce:
         """What it says about itself; it may be away, or start later."""
         try:
             said = await self._client.capabilities()
         except AnalyzerError as error:
-            log.warning("the other analyzer says nothing about itself yet", cause=error.message)
-            return Model("remote", self._client.host, UNKNOWN)
-        return Model("remote", said.model.name or self._client.host, said.model.version or UNKNOWN)
+            log.warning("the other analyzer says nothing about itself", cause=error.message)
+            return InForce(Model("remote", self._client.host, UNKNOWN))
+        name, version = said.model.name or self._client.host, said.model.version or UNKNOWN
+        events = ALL_EVENTS if said.supported_primary_events is None else tuple(said.supported_primary_events)
+        return InForce(Model("remote", name, version, events), tuple(said.warnings or ()))
 
-    async def answer(self, question: Question, vocabulary: Vocabulary) -> AnalyzeAnswer:
+    async def answer(self, question: Question, vocabulary: Vocabulary, left_sec: float) -> AnalyzeAnswer:
+        """Within the time that whoever asked us still waits."""
         task = asyncio.current_task()
         assert task is not None
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         passed_on = _passed_on(question, self._via(question))
         try:
-            analysis = await self._analyze(passed_on, vocabulary)
+            analysis, diff = await self._analyze(passed_on, vocabulary, left_sec)
         except AnalyzerError as error:
             raise _ours(error, self._client.host) from error
-        return make_answer(question.asked, analysis, DiffInfo())
+        return make_answer(question.asked, analysis, diff)
 
-    async def _analyze(self, question: clients.Question, vocabulary: Vocabulary) -> Analysis:
+    async def _analyze(
+        self, question: clients.Question, vocabulary: Vocabulary, left_sec: float
+    ) -> tuple[Analysis, DiffInfo]:
+        loop = asyncio.get_running_loop()
+        until_sec = loop.time() + left_sec
         try:
-            return await self._client.analyze(question, vocabulary)
+            return await self._client.whole_answer(question, vocabulary, left_sec)
         except AnalyzerError as error:
             if error.kind is not ErrorKind.VOCABULARY_MISMATCH:
                 raise
@@ -105,7 +115,7 @@ class RemoteAnalyzer:
             if held is None or held.schema_version != vocabulary.version:
                 raise VocabularyMismatch("another vocabulary came into force meanwhile; ask again with it")
             await self._client.put_vocabulary(held.schema_version, held.schema)
-        return await self._client.analyze(question, vocabulary)
+        return await self._client.whole_answer(question, vocabulary, until_sec - loop.time())
 
     def _via(self, question: Question) -> str:
         names = [name.strip() for name in question.via.split(",") if name.strip()]
@@ -133,9 +143,9 @@ class RemoteDetector:
     def detect(self, picture: Image.Image) -> Sequence[Detection]:
         raise Bug("another analyzer is asked with the request as it came, not with a picture")
 
-    def forward(self, question: Question, vocabulary: Vocabulary) -> AnalyzeAnswer:
+    def forward(self, question: Question, vocabulary: Vocabulary, left_sec: float) -> AnalyzeAnswer:
         """Called in a thread of the line, while the loop runs."""
-        answering = asyncio.run_coroutine_threadsafe(self._remote.answer(question, vocabulary), self._loop)
+        answering = asyncio.run_coroutine_threadsafe(self._remote.answer(question, vocabulary, left_sec), self._loop)
         try:
             return answering.result()
         except CancelledError:

@@ -5,12 +5,14 @@ remembers nothing from one picture to the next, so any number of them may run. I
 """
 
 import asyncio
+import faulthandler
 import socket as sockets
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from camserver.base import asgi
 from camserver.base.clock import Clock
+from camserver.base.errors import Fatal
 from camserver.base.log import get_logger
 from camserver.base.memory import give_back_large
 from camserver.base.ready import Ready
@@ -29,6 +31,8 @@ from camserver.services.analyzer.vocabulary_file import VocabularyFile
 log = get_logger(__name__)
 
 FOLDER = "analyzer"  # in data_dir
+WATCH_EVERY_SEC = 1.0
+END_WITHIN_SEC = 5.0
 
 
 # What runs beside the requests, until the analyzer stops.
@@ -45,13 +49,26 @@ async def run(clock: Clock, settings: Settings, ready: Ready, socket: sockets.so
     swapping = Swapping(settings, clock)
     loaded = await asyncio.to_thread(load, settings)
     fast = await asyncio.to_thread(load_fast, settings)
-    beside: list[Beside] = []
+    beside: list[Beside] = [lambda line, _: watch(line, clock)]
     if settings.analyzer.needs_own_model:
         beside.append(lambda line, in_force: swapping.run(line.replace, in_force))
         if settings.analyzer.bundle_url is not None:
             beside.append(lambda _, in_force: Updating(settings, clock).run(in_force))
-    in_force = InForce(loaded.model, loaded.warnings)
+    in_force = InForce(loaded.model, loaded.warnings, setup_warnings=_setup_warnings(settings))
     await serve(loaded.detectors, clock, settings, ready, socket, fast=fast, in_force=in_force, beside=beside)
+
+
+def _setup_warnings(settings: Settings) -> tuple[str, ...]:
+    """Settings that contradict each other, and what follows."""
+    chosen = settings.analyzer
+    if chosen.bundle_url is None or chosen.needs_own_model:
+        return ()
+    by = "analyzer.detector" if chosen.detector == "remote" else "analyzer.model_path"
+    warning = (
+        f"no newer model is looked for at analyzer.bundle_url, because {by} says what is used; remove one of them"
+    )
+    log.warning("about the settings", warning=warning)
+    return (warning,)
 
 
 async def _pass_on(clock: Clock, settings: Settings, ready: Ready, socket: sockets.socket) -> None:
@@ -65,12 +82,29 @@ async def _pass_on(clock: Clock, settings: Settings, ready: Ready, socket: socke
     )
     try:
         remote = RemoteAnalyzer(client, lambda: vocabularies.held)
-        model, loop = await remote.model(), asyncio.get_running_loop()
-        detectors = [RemoteDetector(remote, model, loop) for _ in range(chosen.workers)]
-        beside: list[Beside] = [lambda _, in_force: remote.run(clock, in_force)]
-        await serve(detectors, clock, settings, ready, socket, vocabularies=vocabularies, beside=beside)
+        in_force, loop = await remote.in_force(), asyncio.get_running_loop()
+        detectors = [RemoteDetector(remote, in_force.model, loop) for _ in range(chosen.workers)]
+        beside: list[Beside] = [
+            lambda line, _: watch(line, clock),
+            lambda _, in_force: remote.run(clock, in_force),
+        ]
+        in_force.setup_warnings = _setup_warnings(settings)
+        await serve(
+            detectors, clock, settings, ready, socket, in_force=in_force, vocabularies=vocabularies, beside=beside
+        )
     finally:
         await client.close()
+
+
+async def watch(line: Line, clock: Clock) -> None:
+    """Ends this process when a picture is worked on for ever: the thread that does can't be stopped, and the process
+    is started again. What every thread was doing is then written to stderr."""
+    while line.stuck_sec is None:
+        await clock.sleep(WATCH_EVERY_SEC)
+    log.error("a picture is worked on for ever, the analyzer ends and is to be started again", sec=line.stuck_sec)
+    # Whoever closes the line waits for that thread in vain.
+    faulthandler.dump_traceback_later(END_WITHIN_SEC, exit=True)
+    raise Fatal(f"a picture was worked on for {line.stuck_sec or 0:.0f} s; the analyzer has to be started again")
 
 
 def _vocabulary_file(settings: Settings) -> VocabularyFile:

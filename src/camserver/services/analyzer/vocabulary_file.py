@@ -1,12 +1,12 @@
 """The vocabulary an analyzer was given last, in a file: it survives a restart, as the contract wants."""
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from camserver.base.errors import CamError, Conflict, Unavailable
+from camserver.base.errors import BadInput, CamError, Conflict, Unavailable
+from camserver.base.folders import write_whole
 from camserver.base.log import get_logger
 from camserver.domain.vocabulary import Vocabulary, parse_vocabulary
 
@@ -53,8 +53,9 @@ class VocabularyFile:
     def put(self, held: Held) -> None:
         """Keeps a vocabulary; BadInput when it is none. It is in force once it is on disk."""
         vocabulary = parse_vocabulary(held.schema)
+        content = _encoded(held)
         try:
-            self._write(json.dumps(asdict(held), ensure_ascii=False))
+            self._write(content)
         except OSError as error:
             raise Unavailable(
                 f"the vocabulary can't be kept in {self._path} ({error.strerror}); check the disk of server.data_dir"
@@ -68,16 +69,16 @@ class VocabularyFile:
             raise VocabularyMismatch(f"asked for the vocabulary {version!r}, but {has}; put it by PUT /v1/schema")
         return self._vocabulary
 
-    def _write(self, text: str) -> None:
+    def _write(self, content: bytes) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        draft = self._path.with_suffix(".draft")
-        with draft.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self._path)
-        folder = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        write_whole(self._path, content)
+
+
+def _encoded(held: Held) -> bytes:
+    """As it is kept. BadInput for what Python reads as JSON and nobody else does: halves of characters, NaN."""
+    try:
+        return json.dumps(asdict(held), ensure_ascii=False, allow_nan=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise BadInput("the vocabulary holds half a character (a lone surrogate); correct the document") from None
+    except ValueError:
+        raise BadInput("the vocabulary holds a number that is none (NaN or Infinity); correct the document") from None

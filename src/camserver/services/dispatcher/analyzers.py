@@ -30,6 +30,7 @@ from camserver.services.dispatcher.turns import patiently
 from camserver.services.dispatcher.vocabulary import ActiveVocabulary, Supply
 from camserver.store import Store, analyzers
 from camserver.store.analyzers import Seen
+from camserver.wire.analyzer import CapabilitiesAnswer
 
 if TYPE_CHECKING:
     from camserver.config.analyzer_section import AnalyzerSettings
@@ -55,6 +56,7 @@ class Analyzer:
     lane: Lane
     heard_boot_ms: int = 0  # the last sign of life, or the last check for one
     last_error: str | None = None
+    warning: str | None = None  # what it says is not as it should be with itself
     is_known: bool = False  # its capabilities were asked for
     checking: bool = False
 
@@ -272,6 +274,14 @@ class Pool:
             model=able.model.name,
             model_version=able.model.version,
         )
+        analyzer.warning = _warning(able)
+
+    async def _hear_warnings(self, analyzer: Analyzer) -> None:
+        """They are for people to read; who does not tell any has none."""
+        try:
+            analyzer.warning = _warning(await analyzer.client.capabilities())
+        except AnalyzerError:
+            analyzer.warning = None
 
     async def offer_vocabulary(self) -> None:
         await asyncio.gather(*(analyzer.supply.offer() for analyzer in self.analyzers))
@@ -281,6 +291,7 @@ class Pool:
         while True:
             await self.clock.sleep(VOCABULARY_EVERY_SEC)
             await self.offer_vocabulary()
+            await asyncio.gather(*(self._hear_warnings(one) for one in self.analyzers if not one.is_away))
 
     async def report(self) -> None:
         now_ms = self.clock.now_ms()
@@ -324,5 +335,9 @@ def _seen(analyzer: Analyzer, now_ms: int) -> Seen:
         in_flight=lane.in_flight,
         concurrency=lane.breaker.limit,
         latency_ms=None if lane.latency_ms is None else round(lane.latency_ms),
-        last_error=analyzer.last_error,
+        last_error="; ".join(filter(None, (analyzer.warning, analyzer.last_error))) or None,
     )
+
+
+def _warning(able: CapabilitiesAnswer) -> str | None:
+    return f"warning: {'; '.join(able.warnings)}" if able.warnings else None

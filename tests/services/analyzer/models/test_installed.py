@@ -2,6 +2,7 @@
 
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -119,3 +120,13 @@ def test_a_folder_that_can_not_be_written_is_named(tmp_path: Path) -> None:
         models.add(Made().bundle(tmp_path))
     with pytest.raises(DataUnusable, match=r"active\.json"):
         models.use(Pointer("yard", "1.0"))
+
+
+def test_two_that_install_the_same_at_once_both_have_it(models: InstalledModels, tmp_path: Path) -> None:
+    bundle = Made().bundle(tmp_path)
+    with ThreadPoolExecutor(6) as threads:
+        assert set(threads.map(models.add, [bundle] * 12)) == {Pointer(bundle.manifest.name, bundle.manifest.version)}
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(models.use, models.all() * 12))
+    assert models.active() == models.all()[0]
+    assert not [one for one in (tmp_path / "data" / "models").iterdir() if one.name.startswith(".")]

@@ -8,6 +8,7 @@ import pytest
 
 from camserver.base import assets
 from camserver.base.errors import ModelUnusable
+from camserver.services.analyzer.litert_detector import LiteRtDetector
 from camserver.services.analyzer.models.bundle import read_bundle
 from camserver.services.analyzer.models.loading import load, load_bundle
 from camserver.services.analyzer.pictures import decode
@@ -65,3 +66,46 @@ def test_an_output_that_does_not_fit_shows_before_the_model_is_used(tmp_path: Pa
     made = Made(files={"model.onnx": saying(np.zeros((1, 5), np.float32))})
     with pytest.raises(ModelUnusable, match="6 or 7 values a box"):
         load_bundle(made.bundle(tmp_path), 1)
+
+
+def test_the_shipped_model_is_run_only_when_it_is_that_one(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    assert load(settings).model.name == "efficientdet-lite1"
+    own = settings.server.data_dir / "assets"
+    own.mkdir(parents=True)
+    (own / assets.MODEL).write_bytes(asset(assets.MODEL).read_bytes() + b"\0")
+    with pytest.raises(ModelUnusable, match=r"its sha256 is .*make setup"):
+        load(settings)
+
+
+def test_a_file_of_the_settings_is_held_against_its_hash(tmp_path: Path) -> None:
+    path = asset(assets.MODEL)
+    assert (
+        load(settings_in(tmp_path, model_path=path, model_sha256=assets.MODEL_SHA256.upper())).model.name == path.stem
+    )
+    with pytest.raises(ModelUnusable, match=r"sha256.*analyzer\.model_sha256"):
+        load(settings_in(tmp_path, model_path=path, model_sha256="0" * 64))
+
+
+def test_what_it_does_not_know_a_model_is_not_credited_with(tmp_path: Path) -> None:
+    assert load(settings_in(tmp_path)).model.events == (
+        "none",
+        "camera_issue",
+        "human",
+        "animal",
+        "object_missing",
+        "vehicle",
+        "unknown",
+    )
+    path = litert(tmp_path / "lite", 'labels = ["Smoke", "Something"]')
+    (detector,) = load_bundle(read_bundle(path, BYTES_MAX), 1)
+    assert detector.model.events == ("none", "hazard", "camera_issue", "object_missing", "unknown")
+
+
+def test_a_model_that_fails_at_its_first_picture_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("no such operator")
+
+    monkeypatch.setattr(LiteRtDetector, "detect", broken)
+    with pytest.raises(ModelUnusable, match=r"fails when it is shown a picture: no such operator"):
+        load(settings_in(tmp_path))

@@ -13,7 +13,7 @@ from camserver.base.errors import CamError, Conflict, ModelUnusable, Unavailable
 from camserver.config import Settings
 from camserver.services.analyzer.models.installed import Pointer
 from camserver.services.analyzer.models.loading import installed_models
-from camserver.services.analyzer.models.updating import Outcome, Update, Updating
+from camserver.services.analyzer.models.updating import Outcome, Update, Updating, pause_sec
 from tests.rig.clock import ManualClock
 from tests.rig.polling import poll_async
 from tests.rig.ports import LOOPBACK, listening_socket, port_of
@@ -266,3 +266,12 @@ async def test_stopping_does_not_wait_for_a_server_that_sends_nothing(
         await asyncio.wait_for(asked.wait(), 60)
     hang.set()
     assert left_over(settings) == []
+
+
+def test_a_server_that_is_away_is_looked_for_again_soon_and_then_less_often() -> None:
+    full = [pause_sec(24, failures, 0.0) for failures in range(14)]
+    assert full[:4] == [86_400, 60, 120, 240]
+    assert full[1:] == sorted(full[1:])
+    assert full[-1] == 86_400
+    assert pause_sec(0.1, 9, 0.0) == pytest.approx(360)
+    assert pause_sec(24, 1000, 1.0) == pytest.approx(86_400 * 0.7)

@@ -1,16 +1,18 @@
 """What there is of models, and whether each can be used. Reading, checking and trying: work for a thread."""
 
+import asyncio
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from camserver.base import assets
 from camserver.base.errors import CamError
 from camserver.base.signing import fingerprint
+from camserver.clients.analyzer import AnalyzerClient
 from camserver.config import Settings
 from camserver.services.analyzer.models.bundle import signer_of
 from camserver.services.analyzer.models.installed import Pointer
-from camserver.services.analyzer.models.loading import installed_models, load_bundle, load_file
-from camserver.services.analyzer.models.manifest import SHIPPED
+from camserver.services.analyzer.models.loading import installed_models, load_bundle, load_file, load_shipped
+from camserver.services.analyzer.models.manifest import FAST_MODEL_PATH, MODEL_PATH, REMOTE, SHIPPED
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +29,37 @@ class Shown:
 
 
 def list_models(settings: Settings) -> list[Shown]:
-    """All that are there, checked but not tried; the one that comes with camserver first."""
+    """All that are there, checked but not tried: those of the settings, the one that comes with camserver, others."""
+    named = _named(settings)
+    by_settings = not settings.analyzer.needs_own_model
     models = installed_models(settings)
     try:
         active, wrong = models.active(), None
     except CamError as error:
         active, wrong = None, error.message
-    shipped = _shipped(settings, active is None, wrong)
-    return [shipped, *(_installed(settings, pointer, pointer == active) for pointer in models.all())]
+    installed = [_installed(settings, one, one == active and not by_settings) for one in models.all()]
+    # The one that comes with camserver stands in for one that can't be used.
+    sees = any(one.in_use and one.problem is None for one in installed)
+    installed = [replace(one, in_use=one.in_use and sees) for one in installed]
+    return [*named, _shipped(settings, not by_settings and not sees, wrong), *installed]
+
+
+def _named(settings: Settings) -> list[Shown]:
+    """What the settings name, which goes before what was chosen."""
+    chosen = settings.analyzer
+    named: list[Shown] = []
+    if chosen.detector == "remote":
+        named.append(Shown(REMOTE, str(chosen.remote_url), "remote", "?", None, True, None))
+    elif chosen.model_path is not None:
+        named.append(_file(MODEL_PATH, chosen.model_path, chosen.detector))
+    if chosen.fast_model_path is not None and chosen.detector != "remote":
+        named.append(_file(FAST_MODEL_PATH, chosen.fast_model_path, "litert"))
+    return named
+
+
+def _file(name: str, path: Path, runtime: str) -> Shown:
+    problem = None if path.is_file() else f"there is no file {path}; check analyzer.{name}"
+    return Shown(name, path.name, "onnx" if path.suffix == ".onnx" else runtime, "?", None, True, problem)
 
 
 def check_models(settings: Settings, name: str | None) -> list[Shown]:
@@ -66,12 +91,34 @@ def _tried(settings: Settings, shown: Shown) -> Shown:
     if shown.problem is not None:
         return shown
     try:
+        chosen = settings.analyzer
         if shown.name == SHIPPED:
             path = assets.find(assets.MODEL, settings.server.data_dir)
             assert path is not None  # or there would have been a problem
-            load_file(path, "litert", 1)
+            load_shipped(path, 1)
+        elif shown.name == MODEL_PATH and chosen.model_path is not None:
+            load_file(chosen.model_path, chosen.detector, 1, chosen.model_sha256)
+        elif shown.name == FAST_MODEL_PATH and chosen.fast_model_path is not None:
+            load_file(chosen.fast_model_path, "litert", 1)
+        elif shown.name == REMOTE:
+            asyncio.run(_ask(settings))
         else:
             load_bundle(installed_models(settings).read(Pointer(shown.name, shown.version)), 1)
     except CamError as error:
         return replace(shown, problem=error.message)
     return shown
+
+
+async def _ask(settings: Settings) -> None:
+    """Whether the other analyzer says what it is."""
+    chosen = settings.analyzer
+    client = AnalyzerClient(
+        str(chosen.remote_url),
+        analyze_timeout_sec=chosen.analyze_timeout_sec,
+        schema_timeout_sec=chosen.schema_timeout_sec,
+        health_timeout_sec=chosen.health_timeout_sec,
+    )
+    try:
+        await client.capabilities()
+    finally:
+        await client.close()

@@ -12,13 +12,14 @@ import re
 import shutil
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from camserver.base import assets
 from camserver.base.errors import Conflict, DataUnusable, ModelUnusable, NotFound
-from camserver.base.folders import sync
+from camserver.base.folders import sync, write_whole
 from camserver.services.analyzer.models.bundle import Bundle, read_bundle
 from camserver.services.analyzer.models.manifest import MANIFEST, NAME, SIGNATURE, VERSION, number_of
 
@@ -76,7 +77,12 @@ class InstalledModels:
                 return pointer
             place.parent.mkdir(parents=True, exist_ok=True)
             self._sweep()
-            self._write(bundle, place)
+            try:
+                self._write(bundle, place)
+            except OSError:
+                if not place.is_dir():
+                    raise
+                self._check_same(pointer, bundle)  # another process was quicker
         except OSError as error:
             raise DataUnusable(f"the model {pointer} can't be kept in {place}: {error.strerror or error}") from error
         return pointer
@@ -147,8 +153,9 @@ class InstalledModels:
     def _sweep(self) -> None:
         """Removes what installations left that were broken off; one that runs now is younger."""
         for left in self._folder.glob(f"{_STAGING}*"):
-            if time.time() - left.stat().st_mtime > _STAGING_AGE_SEC_MAX:
-                shutil.rmtree(left, ignore_errors=True)
+            with suppress(FileNotFoundError):  # it was that of an installation which is done now
+                if time.time() - left.stat().st_mtime > _STAGING_AGE_SEC_MAX:
+                    shutil.rmtree(left, ignore_errors=True)
 
     def _write(self, bundle: Bundle, place: Path) -> None:
         staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=self._folder))
@@ -168,11 +175,8 @@ class InstalledModels:
             raise
 
     def _point_at(self, pointer: Pointer) -> None:
-        draft = self._active_file.with_suffix(".draft")
         text = json.dumps({"name": pointer.name, "version": pointer.version})
-        _write_durably(draft, text.encode())
-        draft.replace(self._active_file)
-        sync(self._folder)
+        write_whole(self._active_file, text.encode())
 
 
 def pointer_to(name: object, version: object) -> Pointer | None:

@@ -1,5 +1,6 @@
 """From settings or a bundle to detectors that have seen a picture. Work for a thread: it takes a second or more."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from camserver.base.errors import BadInput, CamError, ModelUnusable
 from camserver.base.log import get_logger
 from camserver.config import Settings
 from camserver.services.analyzer.detector import Detector, Model
-from camserver.services.analyzer.model_form import parse_labels
+from camserver.services.analyzer.model_form import given_labels, parse_labels
 from camserver.services.analyzer.models.bundle import Bundle, check_trusted
 from camserver.services.analyzer.models.installed import InstalledModels, Pointer
 
@@ -44,7 +45,7 @@ def load(settings: Settings, *, stand_in: bool = True) -> Loaded:
     """
     chosen = settings.analyzer
     if chosen.model_path is not None:
-        return Loaded(load_file(chosen.model_path, chosen.detector, chosen.workers))
+        return Loaded(load_file(chosen.model_path, chosen.detector, chosen.workers, chosen.model_sha256))
     warnings: tuple[str, ...] = ()
     try:
         pointer = installed_models(settings).active()
@@ -65,7 +66,7 @@ def load(settings: Settings, *, stand_in: bool = True) -> Loaded:
     path = assets.find(assets.MODEL, settings.server.data_dir)
     if path is None:
         raise ModelUnusable(" ".join((*warnings, assets.no_model(settings.server.data_dir))))
-    return Loaded(load_file(path, "litert", chosen.workers), warnings)
+    return Loaded(load_shipped(path, chosen.workers), warnings)
 
 
 def load_fast(settings: Settings) -> list[Detector]:
@@ -74,15 +75,38 @@ def load_fast(settings: Settings) -> list[Detector]:
     return [] if path is None else load_file(path, "litert", settings.analyzer.workers)
 
 
-def load_file(path: Path, runtime: str, count: int) -> list[Detector]:
+def load_shipped(path: Path, count: int) -> list[Detector]:
+    """The model that comes with camserver: the very one that its figures are about."""
+    return load_file(path, "litert", count, assets.MODEL_SHA256)
+
+
+def load_file(path: Path, runtime: str, count: int, sha256: str | None = None) -> list[Detector]:
+    """Detectors of a file, which must have that hash if one is given; the first has seen a picture."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ModelUnusable(
+            f"the analyzer's model {path} can't be used: {error.strerror or error}. Check analyzer.model_path"
+        ) from error
+    found = hashlib.sha256(content).hexdigest()
+    if sha256 is not None and found != sha256.lower():
+        raise ModelUnusable(
+            f"the analyzer's model {path} can't be used: its sha256 is {found}, not {sha256.lower()}; it is "
+            "damaged or another one. `make setup` repairs the one that comes with camserver; for another see "
+            "analyzer.model_sha256"
+        )
     # Imported here: a runtime takes a while, and only one of them is needed.
+    detectors: list[Detector]
     if runtime == "onnx" or path.suffix == ".onnx":
         from camserver.services.analyzer.onnx_detector import load_described
 
-        return [load_described(path) for _ in range(count)]
-    from camserver.services.analyzer.litert_detector import LiteRtDetector
+        detectors = [load_described(path, content) for _ in range(count)]
+    else:
+        from camserver.services.analyzer.litert_detector import LiteRtDetector
 
-    return [LiteRtDetector(path) for _ in range(count)]
+        detectors = [LiteRtDetector(path, content=content) for _ in range(count)]
+    _try_out(detectors[0], str(path))
+    return detectors
 
 
 def load_installed(settings: Settings, pointer: Pointer, count: int) -> list[Detector]:
@@ -95,11 +119,15 @@ def load_installed(settings: Settings, pointer: Pointer, count: int) -> list[Det
 def load_bundle(bundle: Bundle, count: int) -> list[Detector]:
     """Detectors of a bundle that was checked; the first has seen a picture."""
     detectors = [_detector(bundle) for _ in range(count)]
-    try:
-        detectors[0].detect(Image.effect_noise(TRIAL_SIZE, 64).convert("RGB"))
-    except Exception as error:
-        raise ModelUnusable(f"the model {bundle.title} fails when it is shown a picture: {error}") from error
+    _try_out(detectors[0], bundle.title)
     return detectors
+
+
+def _try_out(detector: Detector, title: str) -> None:
+    try:
+        detector.detect(Image.effect_noise(TRIAL_SIZE, 64).convert("RGB"))
+    except Exception as error:
+        raise ModelUnusable(f"the model {title} fails when it is shown a picture: {error}") from error
 
 
 def _detector(bundle: Bundle) -> Detector:
@@ -113,16 +141,14 @@ def _detector(bundle: Bundle) -> Detector:
         return LiteRtDetector(Path(manifest.name, manifest.model), content=content, labels=labels, model=model)
     from camserver.services.analyzer.onnx_detector import OnnxDetector
 
-    # A manifest for this runtime has both, or it would not have been read.
-    assert manifest.onnx is not None
-    assert labels is not None
+    assert manifest.onnx is not None  # or the manifest would not have been read
     return OnnxDetector(content, manifest.onnx, labels, model)
 
 
 def _labels(bundle: Bundle) -> tuple[str, ...] | None:
     manifest = bundle.manifest
     if manifest.labels is not None:
-        return tuple(label.lower() for label in manifest.labels)
+        return given_labels(manifest.labels)
     if manifest.labels_file is None:
         return None
     try:

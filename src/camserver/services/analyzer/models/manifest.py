@@ -13,6 +13,9 @@ FILES_MAX = 20
 
 # Stands for the model that comes with camserver where one is named.
 SHIPPED = "default"
+# Stand for what the settings of these names say.
+MODEL_PATH, FAST_MODEL_PATH, REMOTE = "model_path", "fast_model_path", "remote_url"
+RESERVED = (SHIPPED, MODEL_PATH, FAST_MODEL_PATH, REMOTE)
 NAME = r"^[a-z0-9][a-z0-9._-]{0,63}\Z"
 # Numbers, so that the newer of two can be told.
 VERSION = r"^(0|[1-9][0-9]{0,8})(\.(0|[1-9][0-9]{0,8})){0,3}\Z"
@@ -22,8 +25,9 @@ Text = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 def _name(text: str) -> str:
-    if not re.match(NAME, text) or text == SHIPPED:
-        raise ValueError(f"a name has up to 64 of a-z, 0-9, dot, underscore and hyphen, and is not {SHIPPED}")
+    if not re.match(NAME, text) or text in RESERVED:
+        reserved = ", ".join(RESERVED)
+        raise ValueError(f"a name has up to 64 of a-z, 0-9, dot, underscore and hyphen, and is none of {reserved}")
     return text
 
 
@@ -53,8 +57,8 @@ class Manifest(Table):
             raise ValueError(f"{MANIFEST} and {SIGNATURE} can't be among files")
         if self.labels is not None and self.labels_file is not None:
             raise ValueError("give either labels or labels_file")
-        if self.runtime == "onnx" and (self.onnx is None or (self.labels is None and self.labels_file is None)):
-            raise ValueError("a model for onnx needs the table [onnx], and labels or labels_file")
+        if self.runtime == "onnx" and self.onnx is None:
+            raise ValueError("a model for onnx needs the table [onnx]")
         if self.runtime != "onnx" and self.onnx is not None:
             raise ValueError("the table [onnx] is for the runtime onnx")
         return self

@@ -8,6 +8,7 @@ a bundle of another name is installed and not taken into use.
 import asyncio
 import json
 import os
+import random
 import tempfile
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,8 +18,8 @@ from typing import Any
 from camserver.base import assets
 from camserver.base.cancelling import go_on_unless_cancelled
 from camserver.base.clock import Clock
-from camserver.base.errors import CamError, DataUnusable, ModelUnusable
-from camserver.base.folders import sync
+from camserver.base.errors import CamError, DataUnusable, ModelUnusable, Retry
+from camserver.base.folders import write_whole
 from camserver.base.log import get_logger
 from camserver.clients.bundles import BundleClient
 from camserver.config import Settings
@@ -35,6 +36,9 @@ KEPT_VERSIONS = 2
 STATE_FILE = "update.json"
 _STATE_BYTES_MAX = 10_000
 _SEC_PER_HOUR = 3600.0
+# After a look that did not reach the server, as when both start together; doubled each time.
+FIRST_RETRY_SEC = 60.0
+JITTER_SHARE = 0.3
 
 
 class Outcome(StrEnum):
@@ -49,6 +53,15 @@ class Update:
     pointer: Pointer | None = None
 
 
+def pause_sec(check_hours: float, failures: int, jitter: float) -> float:
+    """Until the next look, after so many in a row that reached nobody; `jitter` is in 0..1, so that not all come at
+    once."""
+    full_sec = check_hours * _SEC_PER_HOUR
+    if failures:
+        full_sec = min(full_sec, FIRST_RETRY_SEC * 2.0 ** min(failures - 1, 30))
+    return full_sec * (1 - JITTER_SHARE * jitter)
+
+
 class Updating:
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._settings = settings
@@ -58,19 +71,23 @@ class Updating:
 
     async def run(self, in_force: InForce) -> None:
         """Looks now and then until cancelled. What goes wrong is logged and shown; the model stays as it is."""
+        failures = 0
         while True:
             try:
                 await self.look()
                 in_force.update_warning = None
+                failures = 0
             except CamError as error:
                 go_on_unless_cancelled()
+                # What is wrong with a bundle stays wrong; a server that is away comes back.
+                failures = failures + 1 if isinstance(error, Retry) else 0
                 log.warning("no newer model", cause=error.message)
                 in_force.update_warning = f"looking for a newer model failed: {error.message}"
             except Exception as error:
                 go_on_unless_cancelled()
                 log.exception("looking for a newer model failed")
                 in_force.update_warning = f"looking for a newer model failed: {type(error).__name__}"
-            await self._clock.sleep(self._settings.analyzer.bundle_check_hours * _SEC_PER_HOUR)
+            await self._clock.sleep(pause_sec(self._settings.analyzer.bundle_check_hours, failures, random.random()))
 
     async def look(self) -> Update:
         """Once. ModelUnusable or Unavailable says what is wrong with what is there."""
@@ -144,11 +161,8 @@ class Updating:
 
     def _remember_tag(self, url: str, tag: str | None, pointer: Pointer) -> None:
         path = self._folder / STATE_FILE
-        draft = path.with_suffix(".draft")
         state = {"url": url, "etag": tag, "name": pointer.name, "version": pointer.version}
         try:
-            draft.write_text(json.dumps(state))
-            draft.replace(path)
-            sync(self._folder)
+            write_whole(path, json.dumps(state).encode())
         except OSError as error:
             raise DataUnusable(f"{path} can't be written: {error.strerror or error}") from error
