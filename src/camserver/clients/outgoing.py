@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import ipaddress
 import json
+import math
 import os
 import socket
 import ssl
@@ -218,7 +219,8 @@ def retry_after_sec(value: str | None, date: str | None) -> float | None:
     if value is None:
         return None
     with contextlib.suppress(ValueError):
-        return float(value)
+        seconds = float(value)
+        return seconds if math.isfinite(seconds) else None
     with contextlib.suppress(ValueError, TypeError, OverflowError):
         return (parsedate_to_datetime(value) - parsedate_to_datetime(date or "")).total_seconds()
     return None
