@@ -7,7 +7,7 @@ metadata. Everything that people named is escaped, so no name can mention a chan
 
 from collections.abc import Iterable
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from camserver.base.log import get_logger
 from camserver.clients.outgoing import Answered, OutgoingHttp
@@ -16,6 +16,7 @@ from camserver.domain.messages import Language, Text, one_line
 
 log = get_logger(__name__)
 
+HOST: Final = "slack.com"
 API_URL: Final = "https://slack.com/api"
 SECTION_MAX_CHARS: Final = 3000
 SECTIONS_MAX: Final = 40  # Slack takes 50 blocks
@@ -105,7 +106,7 @@ class SlackSender:
         )
         place = await self._ask(token, "files.getUploadURLExternal", form)
         address, file_id = place.get("upload_url"), _id(place, "file_id")
-        if not isinstance(address, str) or not file_id:
+        if not isinstance(address, str) or not file_id or not self.is_slacks(address):
             raise DeliveryError(Trouble.FAILED, "Slack named no place for the picture")
         answer = await self._http.request(
             "POST", address, data=outgoing.picture, headers={"Content-Type": "image/jpeg"}
@@ -122,6 +123,18 @@ class SlackSender:
             },
         )
         return file_id
+
+    def is_slacks(self, address: str) -> bool:
+        """Whether the place of a picture is Slack's: pictures go nowhere else, whatever an answer says."""
+        try:
+            told, api = urlsplit(address), urlsplit(self._api_url)
+            if (told.scheme, told.netloc) == (api.scheme, api.netloc):
+                return True
+            host = told.hostname or ""
+            is_plain = told.username is None and told.port in (None, 443)
+        except ValueError:
+            return False
+        return told.scheme == "https" and is_plain and (host == HOST or host.endswith(f".{HOST}"))
 
     async def _ask(self, token: Hidden, method: str, asked: dict[str, Any] | str) -> dict[str, Any]:
         """Calls a method of the Web API. A text is a form, for methods that take no JSON."""
