@@ -75,6 +75,7 @@ def test_the_commands_are_these() -> None:
         *("receiver remove", "delivery", "delivery list", "delivery requeue"),
         *("worker list", "worker drain", "worker undrain", "worker quota", "camera move", "camera pin"),
         *("camera unpin", "why", "flag", "flag list", "flag set", "flag clear"),
+        *("vocabulary", "vocabulary list", "vocabulary show", "vocabulary add", "vocabulary use"),
     }
 
 

@@ -28,6 +28,7 @@ from camserver.commands import (
     rules,
     serving,
     summaries,
+    vocabulary,
     why,
 )
 from camserver.commands.root import Chosen, Commands, find_config, json_option
@@ -103,6 +104,7 @@ for _command in (
     rules.rule,
     deliveries.delivery,
     why.why,
+    vocabulary.vocabulary,
     flags.flag,
 ):
     main.add_command(_command)
