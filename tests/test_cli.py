@@ -88,6 +88,7 @@ def test_the_commands_are_these() -> None:
         *("worker list", "worker drain", "worker undrain", "worker quota", "camera move", "camera pin"),
         *("camera unpin", "why", "flag", "flag list", "flag set", "flag clear"),
         *("lease", "lease list", "lease reclaim"),
+        *("vocabulary", "vocabulary list", "vocabulary show", "vocabulary add", "vocabulary use"),
     }
 
 

@@ -30,6 +30,7 @@ from camserver.commands import (
     rules,
     serving,
     summaries,
+    vocabulary,
     why,
 )
 from camserver.commands.root import Chosen, Commands, find_config, json_option
@@ -107,6 +108,7 @@ for _command in (
     deliveries.delivery,
     why.why,
     leases.lease,
+    vocabulary.vocabulary,
     flags.flag,
 ):
     main.add_command(_command)

@@ -5,8 +5,9 @@ import gzip
 import itertools
 import json
 import socket
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import ExitStack, asynccontextmanager
+from typing import TypeVar
 
 import pytest
 from aiohttp import web
@@ -18,6 +19,8 @@ from tests.domain.build import T0, shipped_document, shipped_vocabulary
 from tests.fakes.analyzer import BREAKS, FakeAnalyzer, Fault, Rule, Seen
 from tests.rig.pictures import jpeg, jpeg_of_bytes
 from tests.rig.ports import LOOPBACK, free_port, listening_socket, port_of
+
+T = TypeVar("T")
 
 VOCABULARY = shipped_vocabulary()
 CAMERA_ID, REQUEST_ID = "cam_2f_19", "0198c0de-0000-7000-8000-000000000001"
@@ -431,6 +434,12 @@ async def test_json_by_any_of_its_names_is_read(content_type: str) -> None:
 
 async def answered_by(pieces: Iterable[bytes], timeout_sec: float = PATIENT_SEC) -> AnalyzerError:
     """What the client makes of an answer sent piece by piece, for ever if it does not end."""
+    return await served_by(pieces, failure, timeout_sec)
+
+
+async def served_by(
+    pieces: Iterable[bytes], ask: Callable[[AnalyzerClient], Awaitable[T]], timeout_sec: float = PATIENT_SEC
+) -> T:
     stopped = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -451,7 +460,7 @@ async def answered_by(pieces: Iterable[bytes], timeout_sec: float = PATIENT_SEC)
     server = await asyncio.start_server(serve, LOOPBACK, 0)
     client = client_of(f"http://{LOOPBACK}:{server.sockets[0].getsockname()[1]}", timeout_sec)
     try:
-        return await failure(client)
+        return await ask(client)
     finally:
         stopped.set()
         await client.close()
@@ -468,6 +477,40 @@ async def test_an_answer_in_pieces_without_end_is_given_up() -> None:
     error = await answered_by(endless)
     assert error.kind is ErrorKind.BROKEN_ANSWER
     assert "longer than 1000000 bytes" in error.message
+
+
+ENDLESS = (b"Transfer-Encoding: chunked\r\n\r\n", itertools.repeat(b"1000\r\n" + b" " * 4096 + b"\r\n"))
+DRIPPING = (b"Content-Length: 900000\r\n\r\n", [b" "])
+
+
+@pytest.mark.parametrize("body", [ENDLESS, DRIPPING], ids=["endless", "dripping"])
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (429, ErrorKind.OVERLOADED),
+        (503, ErrorKind.UNAVAILABLE),
+        (400, ErrorKind.BAD_REQUEST),
+        (409, ErrorKind.VOCABULARY_MISMATCH),
+        (500, ErrorKind.SERVER_ERROR),
+    ],
+)
+async def test_an_errors_status_counts_whatever_its_body_does(
+    body: tuple[bytes, Iterable[bytes]], status: int, kind: ErrorKind
+) -> None:
+    head, pieces = body
+    error = await answered_by(itertools.chain([f"HTTP/1.1 {status} No\r\n".encode() + head], pieces))
+    assert error.kind is kind
+
+
+@pytest.mark.parametrize(("status", "is_well"), [(200, True), (404, True), (503, False)])
+async def test_health_is_the_status_whatever_the_body_does(status: int, is_well: bool) -> None:
+    pieces = itertools.chain([f"HTTP/1.1 {status} So\r\n".encode() + DRIPPING[0]], DRIPPING[1])
+    if is_well:
+        assert await served_by(pieces, lambda client: client.check_health()) is None
+    else:
+        with pytest.raises(AnalyzerError) as caught:
+            await served_by(pieces, lambda client: client.check_health())
+        assert caught.value.kind is ErrorKind.UNAVAILABLE
 
 
 async def test_a_head_without_end_is_given_up() -> None:

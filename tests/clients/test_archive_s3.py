@@ -130,6 +130,25 @@ def at_liar(liar: CannedServer, **config: Any) -> Receiver:
     return archive_receiver(ReceiverKind.S3, {**base, **config}, secret_access_key="secret-4711")
 
 
+async def test_one_that_does_not_name_what_it_stored_is_asked_whether_it_did(
+    archive: S3Archive, liar: CannedServer
+) -> None:
+    copy = copy_of(PICTURE)
+    liar.answers[:] = [Canned(200), Canned(200, headers={"x-amz-meta-sha256": copy.sha256})]
+    stored = await archive.store(at_liar(liar), copy, forget)
+    assert "repeat" not in stored.result
+    assert [asked.method for asked in liar.asked] == ["PUT", "HEAD"]
+    liar.answers[:] = [Canned(200), Canned(404)]
+    with pytest.raises(DeliveryError, match="404"):
+        await archive.store(at_liar(liar), copy, forget)
+
+
+async def test_one_that_names_it_is_believed(archive: S3Archive, liar: CannedServer) -> None:
+    liar.answers[:] = [Canned(200, headers={"ETag": '"4711"'})]
+    await archive.store(at_liar(liar), copy_of(PICTURE), forget)
+    assert [asked.method for asked in liar.asked] == ["PUT"]
+
+
 def error(code: str) -> bytes:
     return f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>secret-4711 body</Message></Error>".encode()
 
@@ -175,7 +194,7 @@ async def test_every_answer_means_something(
 async def test_a_store_without_conditions_gets_the_picture_without_one(
     archive: S3Archive, liar: CannedServer
 ) -> None:
-    liar.answers = [Canned(501, error("NotImplemented")), Canned(200)]
+    liar.answers = [Canned(501, error("NotImplemented")), Canned(200, headers={"ETag": '"1"'})]
     await archive.store(at_liar(liar), copy_of(PICTURE), forget)
     assert ["If-None-Match" in {name.title() for name in asked.headers} for asked in liar.asked] == [True, False]
     assert liar.asked[1].body == PICTURE

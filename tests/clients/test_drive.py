@@ -26,6 +26,7 @@ from tests.fakes.drive import (
     Lie,
     Lost,
     SessionGone,
+    Terse,
     Unheard,
     Wait,
 )
@@ -100,6 +101,28 @@ async def test_a_copy_is_read_again_and_a_missing_one_is_none(sending: Sending) 
     file_id = await sending.attempt()
     assert await sending.archive.read(sending.receiver, file_id) == PICTURE
     assert await sending.archive.read(sending.receiver, "nothing") is None
+
+
+async def test_a_file_of_which_only_the_id_is_told_is_looked_at(sending: Sending, drive: FakeDrive) -> None:
+    drive.fail("put", Terse())
+    file_id = await sending.attempt()
+    assert drive.looked_at.count(file_id) == 1
+    assert drive.pictures() == {PATH: PICTURE}
+
+
+@pytest.mark.parametrize("left", ["in the bin", "nowhere"])
+async def test_a_file_that_is_not_there_is_uploaded_anew(sending: Sending, drive: FakeDrive, left: str) -> None:
+    drive.fail("put", Terse(left))
+    error = await sending.failed()
+    assert error.kind is Trouble.RETRY
+    assert drive.pictures() == {}
+    await sending.attempt()
+    assert drive.pictures() == {PATH: PICTURE}
+
+
+async def test_a_clip_is_sent_as_one(sending: Sending, drive: FakeDrive) -> None:
+    await sending.attempt(path=PATH.replace(".jpg", ".mp4"))
+    assert drive.put_types == ["video/mp4"]
 
 
 async def test_folders_are_made_once_and_remembered(sending: Sending, drive: FakeDrive) -> None:

@@ -1,5 +1,6 @@
 """Addresses that people typed: resolved once, checked, and never somewhere else than checked."""
 
+import asyncio
 import socket
 from typing import Any
 
@@ -71,6 +72,32 @@ async def test_other_addresses_are_refused(url: str) -> None:
         await http.request("GET", url)
     await http.close()
     assert caught.value.kind is Trouble.REFUSED
+
+
+@pytest.mark.parametrize("status", [200, 202, 404, 503])
+@pytest.mark.parametrize("is_cut", [True, False], ids=["cut", "dripping"])
+async def test_once_the_headers_are_here_the_status_decides(status: int, is_cut: bool) -> None:
+    """What arrived must not be sent again because the receiver never ends its answer."""
+    requests, over = 0, asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal requests
+        await reader.readuntil(b"\r\n\r\n")
+        requests += 1
+        writer.write(f"HTTP/1.1 {status} So\r\nContent-Length: 1000\r\n\r\nok so".encode())
+        if not is_cut:
+            await over.wait()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    http = OutgoingHttp(OutgoingPolicy(allow_loopback=True))
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    answer = await http.request("POST", url, data=b"news", timeout_sec=60 if is_cut else 1)
+    over.set()
+    await http.close()
+    server.close()
+    assert (answer.status, requests) == (status, 1)
+    assert (answer.body, answer.whole) == (b"ok so", False)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from camserver.base.plain_json import plain_json
 from camserver.base.secrets import Secret
 from camserver.clients.outgoing import OutgoingHttp, OutgoingPolicy
 from camserver.clients.slack import SECTION_MAX_CHARS, SlackSender, payload
@@ -67,6 +69,37 @@ async def test_a_bot_posts_and_adds_the_picture_below(slack: FakeSlack, sender: 
     (finished,) = slack.called("files.completeUploadExternal")
     assert (finished["channel_id"], finished["thread_ts"]) == ("C1", "17.1")
     assert finished["files"][0]["id"] == done.result["file"]
+
+
+@pytest.mark.parametrize("lie", ["\ud800\0\n", "C" * 10_000, 7, None, ["C1"], {"id": "C1"}, float("nan")])
+async def test_what_slack_calls_things_is_believed_only_as_short_text(
+    slack: FakeSlack, sender: SlackSender, lie: object
+) -> None:
+    slack.answers.append((200, {}, json.dumps({"ok": True, "channel": lie, "ts": lie})))
+    done = await sender.send(receiver(bot_token=slack.token), outgoing())
+    for told in done.result.values():
+        assert told is None or (isinstance(told, str) and len(told) <= 64)
+    assert plain_json(done.result) is not None
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://files.slack.com/up", "https://slack.com.evil.test/up", "https://evilslack.com/up", "http://[::1",
+     "https://slack.com@evil.test/up", "https://u:p@files.slack.com/up", "https://files.slack.com:8443/up",
+     "http://127.0.0.1:9/upload/F1"],
+)  # fmt: skip
+async def test_a_picture_goes_to_slack_only(slack: FakeSlack, sender: SlackSender, address: str) -> None:
+    slack.answers.append((200, {}, json.dumps({"ok": True, "channel": "C1", "ts": "1"})))
+    slack.answers.append((200, {}, json.dumps({"ok": True, "upload_url": address, "file_id": "F1"})))
+    done = await sender.send(receiver(bot_token=slack.token), outgoing(picture=PICTURE))
+    assert "no place" in done.result["picture_error"]
+    assert not slack.called("files.completeUploadExternal")
+
+
+def test_slacks_own_places_are_slacks() -> None:
+    sender = SlackSender(OutgoingHttp.__new__(OutgoingHttp))
+    assert sender.is_slacks("https://files.slack.com/upload/v1/ABC")
+    assert sender.is_slacks("https://slack.com/upload")
 
 
 async def test_a_message_whose_picture_is_not_taken_is_sent_all_the_same(

@@ -36,19 +36,23 @@ def away(now_ms: int = T0) -> Lane:
 @pytest.mark.parametrize(
     ("lanes", "avoid", "chosen"),
     [
-        ([busy(3), busy(1), busy(2)], None, 1),
-        ([busy(3), busy(1), busy(2)], 1, 2),
-        ([busy(1, 40.0), busy(1, 20.0)], None, 1),
-        ([busy(1, 20.0), busy(1, 40.0)], None, 0),
-        ([busy(16), busy(16)], None, None),
-        ([busy(16), busy(15)], 1, 1),
-        ([away(), busy(15)], None, 1),
-        ([away()], None, None),
-        ([], None, None),
+        ([busy(3), busy(1), busy(2)], set(), 1),
+        ([busy(3), busy(1), busy(2)], {1}, 2),
+        ([busy(3), busy(1), busy(2)], {1, 2}, 0),
+        ([busy(3), busy(1), busy(2)], {0, 1, 2}, 1),
+        ([busy(1, 40.0), busy(1, 20.0)], set(), 1),
+        ([busy(1, 20.0), busy(1, 40.0)], set(), 0),
+        ([busy(16), busy(16)], set(), None),
+        ([busy(16), busy(15)], {1}, None),
+        ([away(), busy(15)], {1}, 1),
+        ([away(), busy(15)], set(), 1),
+        ([away()], set(), None),
+        ([], set(), None),
     ],
-    ids=["least", "not there again", "quicker", "quicker first", "full", "only there", "one away", "away", "none"],
-)
-def test_who_is_asked_next(lanes: list[Lane], avoid: int | None, chosen: int | None) -> None:
+    ids=["least", "not there again", "the third", "failed at all", "quicker", "quicker first", "full",
+         "worth waiting for", "only there", "one away", "away", "none"],
+)  # fmt: skip
+def test_who_is_asked_next(lanes: list[Lane], avoid: set[int], chosen: int | None) -> None:
     assert choose(lanes, T0, avoid) == chosen
 
 

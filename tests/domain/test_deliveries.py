@@ -142,3 +142,16 @@ def test_a_child_is_made_once_for_its_parent_and_receiver() -> None:
 def test_every_kind_of_receiver_is_told_or_archives() -> None:
     assert set(ReceiverKind) == TELLING | ARCHIVES
     assert not TELLING & ARCHIVES
+
+
+def test_one_message_put_off_for_hours_does_not_stop_the_others_for_as_long() -> None:
+    """A quota that is full for one may have room for the next; a minute is enough to be left alone."""
+    breaker = new_breaker(POLICY, 4)
+    for kind in (Trouble.RETRY, Trouble.FAILED):
+        error = DeliveryError(kind, "later", 21_600.0)
+        assert breaker_after(breaker, error, 0, 1.0).resume_at <= 60_000
+        follows = after_trouble(
+            kind, attempt=1, created_at=0, now_ms=0, policy=POLICY, jitter=1.0, retry_after_sec=21_600.0
+        )
+        assert isinstance(follows, Delay)
+        assert follows.available_at == 21_600_000

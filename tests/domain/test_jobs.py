@@ -6,6 +6,7 @@ from camserver.domain.jobs import (
     HOPELESS,
     REFUNDED,
     UNFINISHED,
+    USELESS_MAX,
     Breaker,
     BreakerState,
     Dead,
@@ -247,12 +248,37 @@ def test_a_failed_trial_doubles_the_stop_up_to_its_cap(kind: ErrorKind) -> None:
     assert stops == [4, 8, 16, 32, 60, 60, 60, 60]
 
 
-@pytest.mark.parametrize(
-    "kind", [ErrorKind.BAD_REQUEST, ErrorKind.BROKEN_ANSWER, ErrorKind.SERVER_ERROR, ErrorKind.OVERLOADED]
-)
+@pytest.mark.parametrize("kind", [ErrorKind.BAD_REQUEST, ErrorKind.SERVER_ERROR, ErrorKind.OVERLOADED])
 def test_any_answer_to_a_trial_shows_that_it_is_back(kind: ErrorKind) -> None:
     breaker = opened().claimed(T0 + 2 * SEC, 1).failed(kind, T0 + 3 * SEC, 1.0)
     assert (breaker.state, breaker.allowance(T0 + 3 * SEC)) == (BreakerState.CLOSED, 1)
+
+
+USELESS = [ErrorKind.BROKEN_ANSWER, ErrorKind.VOCABULARY_MISMATCH]
+
+
+@pytest.mark.parametrize("kind", USELESS)
+def test_one_that_only_talks_nonsense_is_as_good_as_away(kind: ErrorKind) -> None:
+    breaker = Breaker.new(POLICY)
+    for _ in range(USELESS_MAX - 1):
+        breaker = breaker.failed(kind, T0, 1.0)
+        assert breaker.allowance(T0) == POLICY.batch, "a few say nothing about the analyzer"
+    sound = breaker.succeeded()
+    assert (sound.state, sound.useless) == (BreakerState.CLOSED, 0), "one good answer in between, and all is well"
+    breaker = breaker.failed(kind, T0, 1.0)
+    assert (breaker.state, breaker.allowance(T0)) == (BreakerState.OPEN, 0)
+    again = breaker.claimed(breaker.resume_at, 1).failed(kind, breaker.resume_at, 1.0)
+    assert again.state is BreakerState.OPEN
+    assert again.resume_at - breaker.resume_at > breaker.resume_at - T0, "a trial that fails doubles the stop"
+    assert again.claimed(again.resume_at, 1).succeeded().state is BreakerState.CLOSED
+
+
+@pytest.mark.parametrize("kind", USELESS)
+def test_nonsense_between_slow_answers_is_counted_on(kind: ErrorKind) -> None:
+    breaker = Breaker.new(POLICY)
+    for _ in range(USELESS_MAX):
+        breaker = breaker.failed(kind, T0, 1.0).failed(ErrorKind.SERVER_ERROR, T0, 1.0)
+    assert breaker.state is BreakerState.OPEN
 
 
 def test_overload_slows_and_honours_retry_after() -> None:

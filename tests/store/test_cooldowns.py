@@ -99,6 +99,24 @@ async def test_a_holder_that_died_lets_go_by_itself(fresh_store: Store) -> None:
     assert isinstance(await reserve(fresh_store, later + 1), Busy), "a former holder ends no other reservation"
 
 
+async def test_a_reservation_that_is_taken_over_gives_the_hours_place_back(fresh_store: Store) -> None:
+    """Else dispatchers that die would use up a receiver's hour without having sent anything."""
+    dead = await reserve(fresh_store, hourly_cap=1)
+    assert isinstance(dead, Reserved)
+    later = NOW_MS + cooldowns.RESERVED_MS
+    taken = await reserve(fresh_store, later, hourly_cap=1)
+    assert isinstance(taken, Reserved)
+    assert await fresh_store.read(hours) == [(1, 0)]
+    # The first holder was only slow: what it says now changes nothing about the second one's place.
+    await fresh_store.write(cooldowns.given_up, dead)
+    assert await fresh_store.read(hours) == [(1, 0)]
+    assert isinstance(await reserve(fresh_store, later, hourly_cap=9), Busy)
+    await fresh_store.write(cooldowns.sent, taken, POLICY, later)
+    assert await fresh_store.read(hours) == [(1, 0)]
+    await fresh_store.write(cooldowns.sent, dead, POLICY, later)
+    assert await fresh_store.read(hours) == [(2, 0)], "it was sent after all"
+
+
 async def test_what_is_held_back_is_told_by_the_next_message(fresh_store: Store) -> None:
     await hold_back(fresh_store, 3)
     reserved = await reserve(fresh_store)

@@ -198,6 +198,47 @@ async def test_done_keeps_its_result(fresh_store: Store) -> None:
     )
 
 
+NESTED: Any = {}
+for _ in range(100):
+    NESTED = {"in": NESTED}
+UNSTORABLE = (
+    {"ts": "half \ud800"},
+    {"ts": "nul \0"},
+    {"\0": 1},
+    {"ts": float("nan")},
+    {"ts": [1, {"deep": float("inf")}]},
+    {"ts": 10**40},
+    {"ts": "x" * 300_000},
+    {"ts": object()},
+    NESTED,
+)
+
+
+async def test_what_was_done_is_done_whatever_its_receiver_said(fresh_store: Store) -> None:
+    """A result that not every database takes is left out: else it would be sent again and again."""
+    await queue(fresh_store, *(message() for _ in UNSTORABLE))
+    found = await take(fresh_store)
+    assert len(found) == len(UNSTORABLE)
+    settled = tuple(
+        Settled(one.delivery_id, one.token, Done(result)) for one, result in zip(found, UNSTORABLE, strict=True)
+    )
+    assert all(await fresh_store.write(settle, settled, NOW_MS))
+    assert set(await rows(fresh_store, "status, result")) == {("done", "{}")}
+
+
+async def test_what_failed_is_written_down_whatever_was_said(fresh_store: Store) -> None:
+    await furnish(fresh_store)
+    await queue(fresh_store, message(), message(), message(), message())
+    first, second, third, fourth = await take(fresh_store)
+    said = "nul \0 and half \udfff"
+    assert await end(fresh_store, first, Failed(Delay(NOW_MS, refund=False), said, {"ts": "\0"}))
+    assert await end(fresh_store, second, Failed(Dead("refused"), said))
+    assert await end(fresh_store, third, Suppressed(said))
+    assert await end(fresh_store, fourth, Later(NOW_MS, said))
+    for (error,) in await rows(fresh_store, "last_error"):
+        assert error.endswith("nul   and half  ")
+
+
 async def test_who_lost_the_fence_writes_nothing(fresh_store: Store) -> None:
     await queue(fresh_store, message(1))
     (found,) = await take(fresh_store)

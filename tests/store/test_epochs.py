@@ -65,6 +65,12 @@ async def test_garbage_is_named_oldest_first_until_it_is_forgotten(fresh_store: 
     assert isinstance(found[0], Trash)
 
 
+async def test_garbage_is_paged_through(fresh_store: Store) -> None:
+    await fresh_store.write(garbage.add, 1, ("e1/a.jpg", "e1/b.jpg", "e1/c.jpg"), NOW_MS)
+    found = await fresh_store.read(garbage.oldest)
+    assert await fresh_store.read(garbage.oldest, found[0].garbage_id) == found[1:]
+
+
 async def test_garbage_comes_in_batches(fresh_store: Store) -> None:
     keys = tuple(f"e1/{number}.jpg" for number in range(garbage.BATCH + 10))
     await fresh_store.write(garbage.add, 1, keys, NOW_MS)

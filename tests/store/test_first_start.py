@@ -47,6 +47,17 @@ async def test_the_setting_selects_another_stored_version_and_back(store: Store)
     assert (await store.read(vocabularies.active)).version == shipped().version
 
 
+async def test_without_the_setting_a_start_keeps_what_was_chosen(store: Store) -> None:
+    await store.write(first_start.prepare, shipped(), None, NOW_MS)
+    assert (await store.read(vocabularies.active)).version == shipped().version, (
+        "the first start takes the shipped one"
+    )
+    await store.write(vocabularies.add, OTHER, NOW_MS)
+    await store.write(vocabularies.activate, OTHER.version, NOW_MS)
+    await store.write(first_start.prepare, shipped(), None, NOW_MS)
+    assert (await store.read(vocabularies.active)).version == OTHER.version
+
+
 async def test_an_unknown_version_is_refused_naming_those_there_are(store: Store) -> None:
     with pytest.raises(BadSettings, match=r"'9\.9'.*2025-12-28\.1"):
         await store.write(first_start.prepare, shipped(), "9.9", NOW_MS)

@@ -17,6 +17,7 @@ from camserver.wire.analyzer import (
     BrokenAnswer,
     parse_answer,
     result_json,
+    without_repeats,
 )
 from tests.domain.build import T0, shipped_vocabulary
 from tests.fakes.analyzer import BREAKS
@@ -265,6 +266,30 @@ def test_a_name_that_comes_twice_is_refused(twice: str, name: str) -> None:
     body = json.dumps(WHOLE).replace('"severity": 2', twice)
     with pytest.raises(BrokenAnswer, match=f"'{name}' twice"):
         parse_body(body.encode())
+
+
+class CountedName(str):
+    """A name that counts how often names are compared or hashed."""
+
+    work = 0
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        CountedName.work += 1
+        return str.__eq__(self, other)
+
+    def __hash__(self) -> int:
+        CountedName.work += 1
+        return str.__hash__(self)
+
+
+def test_finding_the_name_among_a_hundred_thousand_takes_one_pass() -> None:
+    """A liar that repeats its last name must not hold the loop up for minutes."""
+    names = [CountedName(f"n{number}") for number in range(100_000)]
+    CountedName.work = 0
+    with pytest.raises(BrokenAnswer, match="'n99999' twice"):
+        without_repeats([(name, 0) for name in (*names, CountedName("n99999"))])
+    assert CountedName.work < 10 * len(names)
 
 
 def test_fields_beyond_the_contract_are_left_out() -> None:

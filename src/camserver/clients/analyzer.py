@@ -1,5 +1,6 @@
 """Asks an analyzer, and trusts nothing it says: bounded answers, no redirects, every error of a known kind."""
 
+import asyncio
 import json
 import secrets
 from collections.abc import Iterator, Mapping
@@ -40,6 +41,9 @@ CONNECTIONS_MAX = 1100
 UNWELL = frozenset({ErrorKind.CONNECTION, ErrorKind.UNAVAILABLE, ErrorKind.TIMEOUT, ErrorKind.SERVER_ERROR})
 # Longer bodies are written piece by piece, so that the event loop is not held up.
 WHOLE_BODY_BYTES_MAX = 500_000
+# Of an answer whose status says everything.
+BEGINNING_MAX_BYTES = 4096
+BEGINNING_MAX_SEC = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +175,8 @@ class AnalyzerClient:
         is_read: bool = False,
         via: str = "",
     ) -> bytes:
-        """The body of a 200. `is_read`: somebody looks into it, so it must be what the contract says."""
+        """The body of a 200. `is_read`: somebody looks into it, so it must be what the contract says. Elsewhere the
+        status says everything, and a body that never ends changes nothing about it."""
         headers = {} if content_type is None else {"Content-Type": content_type}
         if via:
             headers[VIA_HEADER] = via
@@ -179,11 +184,13 @@ class AnalyzerClient:
             async with self._session.request(
                 method, self._url + path, data=data, headers=headers, timeout=limit, allow_redirects=False
             ) as answer:
-                body = await _bounded(answer)
                 if answer.status != 200:
-                    raise _failed(answer, body)
-                if is_read:
-                    check_content_type(answer.headers.get("Content-Type", ""))
+                    raise _failed(answer, await _beginning(answer))
+                if not is_read:
+                    await _beginning(answer)
+                    return b""
+                body = await _bounded(answer)
+                check_content_type(answer.headers.get("Content-Type", ""))
                 return body
         except BrokenAnswer as error:
             raise AnalyzerError(ErrorKind.BROKEN_ANSWER, error.message) from None
@@ -238,6 +245,20 @@ async def _bounded(answer: aiohttp.ClientResponse) -> bytes:
                 ErrorKind.BROKEN_ANSWER, f"the analyzer's answer is longer than {ANSWER_BYTES_MAX} bytes"
             )
     return body
+
+
+async def _beginning(answer: aiohttp.ClientResponse) -> bytes:
+    """What people may want to read of a body that nothing depends on: a little of it, and for a moment."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BEGINNING_MAX_SEC):
+            while not answer.content.at_eof() and len(body) < BEGINNING_MAX_BYTES:
+                body += await answer.content.read(BEGINNING_MAX_BYTES - len(body))
+    except (TimeoutError, aiohttp.ClientError, OSError):
+        pass
+    if not answer.content.at_eof():
+        answer.close()
+    return bytes(body)
 
 
 def _timeout(total_sec: float) -> aiohttp.ClientTimeout:

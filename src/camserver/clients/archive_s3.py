@@ -56,9 +56,12 @@ class S3Archive:
             del headers["if-none-match"]
             answer = await self._ask(receiver, "PUT", key, headers, copy.data)
         if answer.status == 412:
-            return await self._stored_before(receiver, copy, key)
+            return await self._there(receiver, copy, key, repeat=True)
         if not answer.ok:
             raise _trouble(receiver, answer)
+        if not answer.headers.get("ETag"):
+            # Every store names what it stored. Whoever does not is asked whether it did.
+            return await self._there(receiver, copy, key)
         return Stored(key, {"key": key, "status": answer.status})
 
     async def read(self, receiver: Receiver, external_id: str) -> bytes | None:
@@ -77,7 +80,8 @@ class S3Archive:
     async def close(self) -> None:
         """The connections are the caller's."""
 
-    async def _stored_before(self, receiver: Receiver, copy: Copy, key: str) -> Stored:
+    async def _there(self, receiver: Receiver, copy: Copy, key: str, repeat: bool = False) -> Stored:
+        """The copy that lies there, asked for; one that is not ours is left alone."""
         answer = await self._ask(receiver, "HEAD", key, {})
         if not answer.ok:
             raise _trouble(receiver, answer)
@@ -86,7 +90,7 @@ class S3Archive:
                 Trouble.REFUSED,
                 f"{receiver.name}: there is another object with the key {key}; it was left as it is",
             )
-        return Stored(key, {"key": key, "status": answer.status, "repeat": True})
+        return Stored(key, {"key": key, "status": answer.status, **({"repeat": True} if repeat else {})})
 
     async def _ask(
         self,

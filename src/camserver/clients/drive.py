@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
@@ -130,7 +131,7 @@ class DriveArchive:
             begin = received
             cut: DeliveryError | None = None
             try:
-                answer = await self._put(receiver, session, copy.data[begin:], begin, len(copy.data))
+                answer = await self._put(session, copy, begin)
                 received = self._progress(receiver, copy, answer)
             except DeliveryError as error:
                 if error.kind not in (Trouble.RETRY, Trouble.FAILED) or error.retry_after_sec is not None:
@@ -148,7 +149,7 @@ class DriveArchive:
 
     async def _received(self, receiver: Receiver, copy: Copy, session: str) -> DriveFile | int | None:
         """How far an upload came: the file when it is whole, None when the session is gone."""
-        answer = await self._put(receiver, session, b"", None, len(copy.data))
+        answer = await self._put(session, copy, None)
         return self._progress(receiver, copy, answer)
 
     def _progress(self, receiver: Receiver, copy: Copy, answer: Answered) -> DriveFile | int | None:
@@ -164,20 +165,32 @@ class DriveArchive:
             return None
         raise trouble(receiver.name, answer)
 
-    async def _put(self, receiver: Receiver, session: str, data: bytes, begin: int | None, total: int) -> Answered:
-        """Sends a part of an upload; without `begin`, asks how far it came."""
+    async def _put(self, session: str, copy: Copy, begin: int | None) -> Answered:
+        """Sends the rest of an upload; without `begin`, asks how far it came."""
+        total = len(copy.data)
+        data = b"" if begin is None else copy.data[begin:]
         sent = "*" if begin is None else f"{begin}-{total - 1}"
         headers = {
             "Content-Range": f"bytes {sent}/{total}",
             "Content-Length": str(len(data)),
-            "Content-Type": "image/jpeg",
+            "Content-Type": copy.media_type,
         }
         return await self._http.request(
             "PUT", session, headers=headers, data=_once(data), timeout_sec=UPLOAD_TIMEOUT_SEC
         )
 
     async def _checked(self, receiver: Receiver, copy: Copy, found: DriveFile, repeat: bool = False) -> Stored:
-        """Believes that a file is there only when size and hash are ours."""
+        """Believes that a file is there only when Drive says so, with our size and hash."""
+        if found.size_bytes is None or found.sha256 is None:
+            found = await self._looked_at(receiver, found)
+        if found.trashed:
+            raise DeliveryError(
+                Trouble.RETRY,
+                f"{receiver.name}: Google Drive does not have the file it named; it is uploaded anew",
+                progress={SESSION: ""},
+            )
+        if found.size_bytes is None:
+            raise DeliveryError(Trouble.FAILED, f"{receiver.name}: Google Drive does not say what it stored")
         if found.is_copy(len(copy.data), copy.sha256):
             return Stored(found.file_id, {"file_id": found.file_id, **({"repeat": True} if repeat else {})})
         await self.remove(receiver, found.file_id)
@@ -187,6 +200,17 @@ class DriveArchive:
             # Its session would answer with the file that was removed.
             progress={SESSION: ""},
         )
+
+    async def _looked_at(self, receiver: Receiver, found: DriveFile) -> DriveFile:
+        """A file as Drive has it now, asked for once; one that it does not have is as good as trashed."""
+        query = {"fields": FILE_FIELDS, **ALL_DRIVES}
+        answer = await self._ask(receiver, "GET", f"/drive/v3/files/{found.file_id}", query)
+        if answer.status == 404:
+            return replace(found, trashed=True)
+        if not answer.ok:
+            raise trouble(receiver.name, answer)
+        told = file_of(answer.json())
+        return found if told is None or told.file_id != found.file_id else told
 
     async def _find(self, receiver: Receiver, delivery_uuid: str) -> DriveFile | None:
         """The file that an earlier attempt of this delivery left."""

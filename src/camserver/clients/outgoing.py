@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import ipaddress
 import json
+import math
 import os
 import socket
 import ssl
@@ -184,7 +185,7 @@ class OutgoingHttp:
             async with self._session.request(
                 method, url, headers=headers, data=data, json=json, timeout=limit, allow_redirects=False, ssl=tls
             ) as answer:
-                body, whole = await _bounded(answer, answer_max_bytes)
+                body, whole = await _read(answer, answer_max_bytes)
                 return Answered(answer.status, answer.headers, body, whole)
         except aiohttp.ConnectionTimeoutError:
             raise DeliveryError(Trouble.RETRY, f"{host}: no connection within {limit.connect:g} s") from None
@@ -218,18 +219,25 @@ def retry_after_sec(value: str | None, date: str | None) -> float | None:
     if value is None:
         return None
     with contextlib.suppress(ValueError):
-        return float(value)
+        seconds = float(value)
+        return seconds if math.isfinite(seconds) else None
     with contextlib.suppress(ValueError, TypeError, OverflowError):
         return (parsedate_to_datetime(value) - parsedate_to_datetime(date or "")).total_seconds()
     return None
 
 
-async def _bounded(answer: aiohttp.ClientResponse, most_bytes: int) -> tuple[bytes, bool]:
-    """The answer's body up to a bound. One that goes on is not read: its connection is closed."""
+async def _read(answer: aiohttp.ClientResponse, most_bytes: int) -> tuple[bytes, bool]:
+    """The answer's body up to a bound, and whether that is all of it. One that goes on is not read: its connection is
+    closed. Once the headers are here the status says what became of the request, so a body that breaks off or takes
+    too long is no failure of its own: nothing is sent again because of it."""
     body = bytearray()
-    async for chunk in answer.content.iter_chunked(65_536):
-        body += chunk
-        if len(body) > most_bytes:
-            answer.close()
-            return bytes(body[:most_bytes]), False
+    try:
+        async for chunk in answer.content.iter_chunked(65_536):
+            body += chunk
+            if len(body) > most_bytes:
+                answer.close()
+                return bytes(body[:most_bytes]), False
+    except (TimeoutError, aiohttp.ClientError, OSError):
+        answer.close()
+        return bytes(body), False
     return bytes(body), True

@@ -7,20 +7,23 @@ metadata. Everything that people named is escaped, so no name can mention a chan
 
 from collections.abc import Iterable
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from camserver.base.log import get_logger
 from camserver.clients.outgoing import Answered, OutgoingHttp
 from camserver.domain.deliveries import DeliveryError, Done, Hidden, Outgoing, Receiver, Trouble
-from camserver.domain.messages import Language, Text
+from camserver.domain.messages import Language, Text, one_line
 
 log = get_logger(__name__)
 
+HOST: Final = "slack.com"
 API_URL: Final = "https://slack.com/api"
 SECTION_MAX_CHARS: Final = 3000
 SECTIONS_MAX: Final = 40  # Slack takes 50 blocks
 FALLBACK_MAX_CHARS: Final = 3000
 PICTURE_NAME: Final = "camera.jpg"
+# Ids of channels, messages and files are far shorter.
+ID_MAX_CHARS: Final = 64
 
 # What Slack says in an answer of 200, by what follows from it; anything else counts as a failed attempt, because a
 # wrong channel or a missing scope may be mended.
@@ -81,17 +84,17 @@ class SlackSender:
             },
         }
         said = await self._ask(token, "chat.postMessage", message)
-        result = {"channel": said.get("channel"), "ts": said.get("ts")}
+        result = {"channel": _id(said, "channel"), "ts": _id(said, "ts")}
         if outgoing.picture is None:
             return Done(result)
         try:
-            file_id = await self._add_picture(token, said, outgoing)
+            file_id = await self._add_picture(token, result, outgoing)
         except DeliveryError as error:
             log.warning("slack_picture_not_added", why=error.message, delivery_uuid=outgoing.delivery_uuid)
             return Done({**result, "picture_error": error.message[:200]})
         return Done({**result, "file": file_id})
 
-    async def _add_picture(self, token: Hidden, said: dict[str, Any], outgoing: Outgoing) -> str:
+    async def _add_picture(self, token: Hidden, posted: dict[str, str | None], outgoing: Outgoing) -> str:
         """Uploads the picture and shows it below the message."""
         assert outgoing.picture is not None
         form = urlencode(
@@ -102,8 +105,8 @@ class SlackSender:
             }
         )
         place = await self._ask(token, "files.getUploadURLExternal", form)
-        address, file_id = place.get("upload_url"), place.get("file_id")
-        if not isinstance(address, str) or not isinstance(file_id, str):
+        address, file_id = place.get("upload_url"), _id(place, "file_id")
+        if not isinstance(address, str) or not file_id or not self.is_slacks(address):
             raise DeliveryError(Trouble.FAILED, "Slack named no place for the picture")
         answer = await self._http.request(
             "POST", address, data=outgoing.picture, headers={"Content-Type": "image/jpeg"}
@@ -115,11 +118,23 @@ class SlackSender:
             "files.completeUploadExternal",
             {
                 "files": [{"id": file_id, "title": outgoing.text.title}],
-                "channel_id": said.get("channel"),
-                "thread_ts": said.get("ts"),
+                "channel_id": posted["channel"],
+                "thread_ts": posted["ts"],
             },
         )
         return file_id
+
+    def is_slacks(self, address: str) -> bool:
+        """Whether the place of a picture is Slack's: pictures go nowhere else, whatever an answer says."""
+        try:
+            told, api = urlsplit(address), urlsplit(self._api_url)
+            if (told.scheme, told.netloc) == (api.scheme, api.netloc):
+                return True
+            host = told.hostname or ""
+            is_plain = told.username is None and told.port in (None, 443)
+        except ValueError:
+            return False
+        return told.scheme == "https" and is_plain and (host == HOST or host.endswith(f".{HOST}"))
 
     async def _ask(self, token: Hidden, method: str, asked: dict[str, Any] | str) -> dict[str, Any]:
         """Calls a method of the Web API. A text is a form, for methods that take no JSON."""
@@ -153,6 +168,12 @@ def _judged(answer: Answered, method: str) -> dict[str, Any]:
         else Trouble.FAILED
     )
     raise DeliveryError(kind, f"Slack ({method}) refused: {error}", answer.retry_after_sec)
+
+
+def _id(said: dict[str, Any], name: str) -> str | None:
+    """An id in an answer. It is stored and sent again, so it is made short and readable, whatever was said."""
+    told = said.get(name)
+    return one_line(told[: 2 * ID_MAX_CHARS], ID_MAX_CHARS) if isinstance(told, str) else None
 
 
 def payload(text: Text) -> dict[str, Any]:

@@ -260,7 +260,12 @@ class LlmSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VocabularySettings:
-    schema_version: str = setting("2025-12-28.1", "Version of the tag vocabulary to activate at start.", min_chars=1)
+    schema_version: str | None = setting(
+        None,
+        "Version of the tag vocabulary that every start activates; no other can be chosen then. Not set: the first "
+        "start takes the one that comes with the program, and `camserver vocabulary use` chooses another.",
+        min_chars=1,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ and shrinks by refusal and by slowness, and how long its answers take.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -111,11 +111,16 @@ class Lane:
         return replace(self, breaker=breaker, is_healthy=None if opens else self.is_healthy)
 
 
-def choose(lanes: Sequence[Lane], now_ms: int, avoid: int | None = None) -> int | None:
-    """Who is asked next: the least loaded, of equals the quicker; `avoid`, where the job failed, only when alone."""
+def choose(lanes: Sequence[Lane], now_ms: int, avoid: Collection[int] = ()) -> int | None:
+    """Who is asked next: the least loaded, of equals the quicker.
+
+    Those to `avoid`, where the job failed, come last: while another one answers, a place there is worth waiting for.
+    """
     free = [index for index, lane in enumerate(lanes) if lane.free(now_ms) > 0]
-    if len(free) > 1 and avoid in free:
-        free.remove(avoid)
+    if avoid:
+        others = [index for index in free if index not in avoid]
+        is_awaited = any(lane.is_open_for_business(now_ms) for index, lane in enumerate(lanes) if index not in avoid)
+        free = others if others or is_awaited else free
     return min(free, key=lambda index: _load(lanes[index]), default=None)
 
 

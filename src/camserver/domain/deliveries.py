@@ -24,6 +24,9 @@ from camserver.domain.messages import Text
 from camserver.domain.policy import setting
 
 ERROR_MAX_CHARS: Final = 255
+# A receiver that asks for a long pause gets it for that one delivery. All others to it wait no longer than this: what
+# it asked about one message may not hold for the next.
+LANE_RETRY_AFTER_MAX_SEC: Final = 60.0
 
 JsonObject: TypeAlias = Mapping[str, Any]  # what JSON can hold
 
@@ -299,7 +302,7 @@ def new_breaker(policy: DeliveriesPolicy, in_flight: int) -> Breaker:
     return Breaker.new(
         JobPolicy(
             batch=in_flight,
-            retry_after_cap_sec=policy.retry_after_cap_sec,
+            retry_after_cap_sec=min(policy.retry_after_cap_sec, LANE_RETRY_AFTER_MAX_SEC),
             breaker_failures=policy.breaker_failures,
             breaker_open_sec=policy.breaker_open_sec,
             breaker_open_cap_sec=policy.breaker_open_cap_sec,

@@ -84,6 +84,8 @@ HOPELESS = frozenset({ErrorKind.BAD_REQUEST, ErrorKind.UNREADABLE_IMAGE})
 # What a failure says about the analyzer: not there, too slow, or nothing.
 _AWAY = frozenset({ErrorKind.UNAVAILABLE, ErrorKind.CONNECTION})
 _SLOW = frozenset({ErrorKind.OVERLOADED, ErrorKind.TIMEOUT, ErrorKind.SERVER_ERROR})
+# It answers, and nothing can be done with what it says: may be the picture, but not ten times in a row.
+_USELESS = frozenset({ErrorKind.BROKEN_ANSWER, ErrorKind.VOCABULARY_MISMATCH})
 # These never reached the analyzer, so they say nothing about it.
 _OURS = frozenset({ErrorKind.LOCK_LOST, ErrorKind.UNREADABLE_IMAGE})
 
@@ -208,6 +210,8 @@ def _retry_after_ms(retry_after_sec: float | None, policy: JobPolicy) -> int | N
 
 # Slow answers alone never bring it below this; slowness has many reasons, a refusal one.
 SLOW_LIMIT_MIN = 4
+# Useless answers in a row after which an analyzer is as good as away: else a quick one would spend all attempts.
+USELESS_MAX = 10
 
 
 class BreakerState(StrEnum):
@@ -220,9 +224,9 @@ class BreakerState(StrEnum):
 class Breaker:
     """A circuit breaker: how many jobs may be claimed now, from what the analyzer answered lately.
 
-        CLOSED ── away `breaker_failures` times in a row ──> OPEN
+        CLOSED ── away `breaker_failures` times in a row, or USELESS_MAX useless answers ──> OPEN
         OPEN ── its time is up: one trial is taken ──> HALF_OPEN
-        HALF_OPEN ── any answer ──> CLOSED, one at a time ;  ── away again ──> OPEN, for twice as long
+        HALF_OPEN ── an answer ──> CLOSED, one at a time ;  ── away or useless again ──> OPEN, for twice as long
 
     While closed, an overloaded analyzer or one that fails halves how many are asked at once; as many successes as are
     asked at once add one, or take one away when the answers are slow. One that is overloaded even by one at a time is
@@ -236,6 +240,7 @@ class Breaker:
     opened: int = 0  # times in a row it opened, or was too much by one, without a success between
     resume_at: int = 0  # ms; before it nothing is claimed
     successes: int = 0  # since the limit last moved
+    useless: int = 0  # answers in a row that nothing could be done with, while closed
 
     @classmethod
     def new(cls, policy: JobPolicy) -> "Breaker":
@@ -262,13 +267,13 @@ class Breaker:
         """After an answer the analyzer gave in good order, whatever it said. `is_slow`: they take ever longer."""
         if self.state is not BreakerState.CLOSED:
             return Breaker(policy=self.policy, limit=1)
-        if self.limit == self.policy.batch and not (is_slow or self.failures or self.opened):
+        if self.limit == self.policy.batch and not (is_slow or self.failures or self.opened or self.useless):
             return self
         if self.successes + 1 < self.limit:
-            return replace(self, failures=0, opened=0, successes=self.successes + 1)
+            return replace(self, failures=0, opened=0, useless=0, successes=self.successes + 1)
         slower = max(min(self.limit, SLOW_LIMIT_MIN), self.limit - 1)
         limit = slower if is_slow else min(self.limit + 1, self.policy.batch)
-        return replace(self, failures=0, opened=0, successes=0, limit=limit)
+        return replace(self, failures=0, opened=0, useless=0, successes=0, limit=limit)
 
     def failed(self, kind: ErrorKind, now_ms: int, jitter: float, retry_after_sec: float | None = None) -> "Breaker":
         """After a failed attempt; `jitter` is a random number of 0..1."""
@@ -278,6 +283,8 @@ class Breaker:
             return self._away(now_ms, jitter, retry_after_sec)
         if kind in _SLOW:
             return self._slower(kind, now_ms, jitter, retry_after_sec)
+        if kind in _USELESS:
+            return self._useless(now_ms, jitter)
         return self.succeeded()
 
     def _away(self, now_ms: int, jitter: float, retry_after_sec: float | None) -> "Breaker":
@@ -291,12 +298,23 @@ class Breaker:
                 failures=failures,
                 resume_at=max(self.resume_at, self._retry_at(now_ms, retry_after_sec)),
             )
+        return self._opening(now_ms, jitter, retry_after_sec)
+
+    def _useless(self, now_ms: int, jitter: float) -> "Breaker":
+        if self.state is BreakerState.OPEN:
+            return self
+        if self.state is BreakerState.CLOSED and self.useless + 1 < USELESS_MAX:
+            return replace(self, failures=0, useless=self.useless + 1)
+        return self._opening(now_ms, jitter, None)
+
+    def _opening(self, now_ms: int, jitter: float, retry_after_sec: float | None) -> "Breaker":
         opened = self.opened + 1
         pause_ms = backoff_ms(opened, jitter, self.policy.breaker_open_sec, self.policy.breaker_open_cap_sec)
         return replace(
             self,
             state=BreakerState.OPEN,
             failures=0,
+            useless=0,
             opened=opened,
             resume_at=max(now_ms + pause_ms, self._retry_at(now_ms, retry_after_sec)),
         )
@@ -314,7 +332,7 @@ class Breaker:
                 opened = self.opened + 1
                 pause_ms = backoff_ms(opened, jitter, self.policy.breaker_open_sec, self.policy.breaker_open_cap_sec)
                 resume_at = max(resume_at, now_ms + pause_ms)
-        return Breaker(policy=self.policy, limit=limit, opened=opened, resume_at=resume_at)
+        return Breaker(policy=self.policy, limit=limit, opened=opened, resume_at=resume_at, useless=self.useless)
 
     def _retry_at(self, now_ms: int, retry_after_sec: float | None) -> int:
         if retry_after_sec is None or not 0 <= retry_after_sec < float("inf"):

@@ -65,6 +65,10 @@ async def reserve(tx: Tx, sending: Sending, now_ms: int) -> Reserved | Busy | He
     assert taken is not None
     if taken["until"] > now_ms:
         return Busy(taken["until"])
+    if taken["until"]:
+        # Whoever held it died, or takes so long that it is as good as dead: the hour gets its place back.
+        await tx.run(_ADD_SENT, added=-1, receiver_id=sending.receiver_id, hour_at=_counted_in(taken["until"]))
+        await tx.run(_SET_UNTIL, scope=RESERVATION, until=0, **place)
     # In a statement of its own: one that waited for the lock does not see rows that its former holder added.
     rows = await tx.all(_COOLDOWNS, scopes=[CAMERA, sending.scope], **place)
     until = {row["scope"]: row["until"] for row in rows}
@@ -129,13 +133,15 @@ async def sent(tx: Tx, reserved: Reserved, policy: NotifyPolicy, now_ms: int) ->
     if reserved.held_back:
         # More may have come while it was sent: those are for the next message.
         await tx.run(_TOLD, scope=CAMERA, told=reserved.held_back, **place)
-    await _end_reservation(tx, reserved)
+    if not await _end_reservation(tx, reserved):
+        # Somebody took it over and gave the hour's place back; but this one was sent.
+        await tx.run(_ADD_SENT, added=1, receiver_id=sending.receiver_id, hour_at=reserved.hour_at)
 
 
 async def given_up(tx: Tx, reserved: Reserved) -> None:
-    """After an attempt that failed: no cooldown starts, and the hour gets its place back."""
-    await _end_reservation(tx, reserved)
-    await tx.run(_ADD_SENT, added=-1, receiver_id=reserved.sending.receiver_id, hour_at=reserved.hour_at)
+    """After an attempt that failed: no cooldown starts, and the hour gets its place back, once."""
+    if await _end_reservation(tx, reserved):
+        await tx.run(_ADD_SENT, added=-1, receiver_id=reserved.sending.receiver_id, hour_at=reserved.hour_at)
 
 
 async def held_back(tx: Tx, tenant_id: int, receiver_id: int, camera_key: int, now_ms: int) -> None:
@@ -157,8 +163,14 @@ async def held_back(tx: Tx, tenant_id: int, receiver_id: int, camera_key: int, n
     )
 
 
-async def _end_reservation(tx: Tx, reserved: Reserved) -> None:
-    await tx.run(
+def _counted_in(until: int) -> int:
+    """The hour that a reservation was counted in."""
+    return hour_of(until - RESERVED_MS)
+
+
+async def _end_reservation(tx: Tx, reserved: Reserved) -> bool:
+    """False when it ran out and somebody else took it over."""
+    ended = await tx.run(
         "UPDATE cooldowns SET until = 0 WHERE receiver_id = :receiver_id AND camera_key = :camera_key "
         "AND scope = :scope AND until = :until",
         receiver_id=reserved.sending.receiver_id,
@@ -166,6 +178,7 @@ async def _end_reservation(tx: Tx, reserved: Reserved) -> None:
         scope=RESERVATION,
         until=reserved.until,
     )
+    return ended > 0
 
 
 _COLUMNS = "(receiver_id, camera_key, scope, tenant_id, until, suppressed)"

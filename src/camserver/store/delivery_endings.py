@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import uuid_utils
 
+from camserver.base.log import get_logger
+from camserver.base.plain_json import plain_json
 from camserver.domain.deliveries import (
     Along,
     Child,
@@ -22,8 +24,14 @@ from camserver.domain.deliveries import (
     after_trouble,
 )
 from camserver.domain.jobs import Dead, Delay
-from camserver.store.deliveries import SWEEP_BATCH, NewDelivery, add, json_text
+from camserver.store.deliveries import SWEEP_BATCH, NewDelivery, add
 from camserver.store.tx import Row, Tx
+
+log = get_logger(__name__)
+
+REASON_MAX_CHARS = 255
+# A result that can't be kept. What was done must not be done again because of what its receiver said.
+NOT_KEPT = "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +90,7 @@ async def _write_endings(tx: Tx, settled: Sequence[Settled], now_ms: int) -> Non
         if isinstance(ending, Failed) and isinstance(ending.follows, Delay):
             again.append(_delayed(one.delivery_id, ending.follows, ending.error, ending.progress))
             continue
-        status, error, result = _over(ending)
+        status, error, result = _over(one.delivery_id, ending)
         over.append(
             {
                 "delivery_id": one.delivery_id,
@@ -103,19 +111,33 @@ def _delayed(delivery_id: int, until: Delay, error: str, progress: JsonObject | 
         "delivery_id": delivery_id,
         "available_at": until.available_at,
         "refund": int(until.refund),
-        "error": error[:255],
-        "result": json_text(progress),
+        "error": _line(error),
+        "result": _kept(delivery_id, progress),
     }
 
 
-def _over(ending: Done | FanOut | Suppressed | Failed) -> tuple[str, str | None, str | None]:
+def _over(delivery_id: int, ending: Done | FanOut | Suppressed | Failed) -> tuple[str, str | None, str | None]:
     """Status, error and result of a delivery that is over."""
     if isinstance(ending, Done | FanOut):
-        return "done", None, json_text(ending.result)
+        return "done", None, _kept(delivery_id, ending.result)
     if isinstance(ending, Suppressed):
-        return "suppressed", ending.reason[:255], None
+        return "suppressed", _line(ending.reason), None
     reason = f"{ending.follows.reason}: " if isinstance(ending.follows, Dead) else ""
-    return "dead", f"{reason}{ending.error}"[:255], json_text(ending.progress)
+    return "dead", _line(f"{reason}{ending.error}"), _kept(delivery_id, ending.progress)
+
+
+def _kept(delivery_id: int, held: JsonObject | None) -> str | None:
+    if not held:
+        return None
+    text = plain_json(held)
+    if text is None:
+        log.warning("delivery_result_not_kept", delivery_id=delivery_id, names=sorted(map(repr, held))[:10])
+    return NOT_KEPT if text is None else text
+
+
+def _line(reason: str) -> str:
+    """Not every database takes every character."""
+    return "".join(char if char.isprintable() else " " for char in reason[:REASON_MAX_CHARS])
 
 
 async def _insert_children(tx: Tx, parent: Row, children: tuple[Child, ...], now_ms: int) -> None:

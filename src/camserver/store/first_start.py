@@ -20,13 +20,17 @@ class Home:
     site_id: int
 
 
-async def prepare(tx: Tx, shipped: vocabularies.Document, schema_version: str, now_ms: int) -> Home:
-    """Makes what is missing and activates the wanted vocabulary; BadSettings when there is no such version."""
+async def prepare(tx: Tx, shipped: vocabularies.Document, schema_version: str | None, now_ms: int) -> Home:
+    """Makes what is missing and activates the wanted vocabulary; BadSettings when there is no such version.
+
+    None wants none in particular: what people chose stays; where nothing is active yet, the shipped one becomes so.
+    """
     tenant_id = await tenants.ensure(tx, tenants.DEFAULT_TENANT, now_ms)
     await lock_home(tx)
     site_id = await tenants.ensure_site(tx, tenant_id, tenants.DEFAULT_SITE, now_ms)
     await vocabularies.add(tx, shipped, now_ms)
-    await vocabularies.activate(tx, schema_version, now_ms)
+    if schema_version is not None or not await vocabularies.is_any_active(tx):
+        await vocabularies.activate(tx, schema_version or shipped.version, now_ms)
     return Home(tenant_id, site_id)
 
 
@@ -38,6 +42,6 @@ async def lock_home(tx: Tx) -> int:
     return int(row["tenant_id"])
 
 
-async def prepare_store(store: Store, schema_version: str, now_ms: int) -> Home:
+async def prepare_store(store: Store, schema_version: str | None, now_ms: int) -> Home:
     """`prepare` with the vocabulary that comes with the program."""
     return await store.write(prepare, vocabularies.shipped(), schema_version, now_ms)

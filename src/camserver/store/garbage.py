@@ -20,8 +20,12 @@ async def add(tx: Tx, tenant_id: int, object_keys: tuple[str, ...], now_ms: int)
     )
 
 
-async def oldest(tx: Tx) -> tuple[Trash, ...]:
-    rows = await tx.all(f"SELECT garbage_id, object_key FROM garbage ORDER BY garbage_id LIMIT {BATCH}")
+async def oldest(tx: Tx, after: int = 0) -> tuple[Trash, ...]:
+    """The oldest behind that id: what can't be deleted must not hide what can."""
+    rows = await tx.all(
+        f"SELECT garbage_id, object_key FROM garbage WHERE garbage_id > :after ORDER BY garbage_id LIMIT {BATCH}",
+        after=after,
+    )
     return tuple(Trash(row["garbage_id"], row["object_key"]) for row in rows)
 
 

@@ -68,6 +68,10 @@ async def activate(tx: Tx, version: str, now_ms: int) -> None:
     )
 
 
+async def is_any_active(tx: Tx) -> bool:
+    return await tx.one("SELECT schema_version FROM schema_versions WHERE active_slot = 1") is not None
+
+
 async def active(tx: Tx) -> Document:
     """The version the store calls active now."""
     row = await tx.one("SELECT schema_version, document FROM schema_versions WHERE active_slot = 1")

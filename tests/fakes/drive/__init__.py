@@ -5,7 +5,7 @@ async with FakeDrive() as drive:
     ... drive.url, drive.key_file, drive.root_id ...
 """
 
-from tests.fakes.drive.faults import Answer, Corrupted, Cut, Elsewhere, Lie, Lost, SessionGone, Unheard, Wait
+from tests.fakes.drive.faults import Answer, Corrupted, Cut, Elsewhere, Lie, Lost, SessionGone, Terse, Unheard, Wait
 from tests.fakes.drive.server import FakeDrive
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Lie",
     "Lost",
     "SessionGone",
+    "Terse",
     "Unheard",
     "Wait",
 ]

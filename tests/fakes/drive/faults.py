@@ -62,4 +62,11 @@ class Wait:
     begun: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-Fault = Answer | Cut | Unheard | Lie | Lost | SessionGone | Corrupted | Elsewhere | Wait
+@dataclass(frozen=True, slots=True)
+class Terse:
+    """Only an id is answered. The file is there, in the bin, or nowhere."""
+
+    left: str = "there"
+
+
+Fault = Terse | Answer | Cut | Unheard | Lie | Lost | SessionGone | Corrupted | Elsewhere | Wait

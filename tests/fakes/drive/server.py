@@ -16,7 +16,19 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from tests.fakes.drive.faults import Answer, Corrupted, Cut, Elsewhere, Fault, Lie, Lost, SessionGone, Unheard, Wait
+from tests.fakes.drive.faults import (
+    Answer,
+    Corrupted,
+    Cut,
+    Elsewhere,
+    Fault,
+    Lie,
+    Lost,
+    SessionGone,
+    Terse,
+    Unheard,
+    Wait,
+)
 from tests.rig.ports import listening_socket, port_of
 
 FOLDER = "application/vnd.google-apps.folder"
@@ -60,6 +72,8 @@ class FakeDrive:
         self.sessions: dict[str, Session] = {}
         self.tokens: set[str] = set()
         self.asked: list[str] = []
+        self.looked_at: list[str] = []  # ids of files whose metadata was asked for
+        self.put_types: list[str] = []
         self.sent_bytes = 0  # of pictures, over all requests
         self.claims: list[dict[str, Any]] = []
         self._faults: dict[str, list[Fault]] = defaultdict(list)
@@ -190,6 +204,7 @@ class FakeDrive:
 
     async def _get(self, request: web.Request, _: Fault | None) -> web.Response:
         file = self.files.get(request.match_info["id"])
+        self.looked_at.append(request.match_info["id"])
         if file is None:
             return _refused(Answer(404, "notFound"))
         if request.query.get("alt") == "media":
@@ -219,6 +234,7 @@ class FakeDrive:
         told = request.headers["Content-Range"]
         step = "status" if told.startswith("bytes */") else "put"
         self.asked.append(step)
+        self.put_types.append(request.headers.get("Content-Type", ""))
         fault = self._faults[step].pop(0) if self._faults[step] else None
         number = request.query["upload_id"]
         session = self.sessions.get(number)
@@ -263,6 +279,11 @@ class FakeDrive:
     def _progress(self, session: Session, fault: Fault | None) -> web.Response:
         if isinstance(fault, Lie):
             return web.Response(status=308, headers={} if fault.range is None else {"Range": fault.range})
+        if session.file is not None and isinstance(fault, Terse):
+            session.file.trashed = fault.left == "in the bin"
+            if fault.left == "nowhere":
+                del self.files[session.file.file_id]
+            return web.json_response({"id": session.file.file_id})
         if session.file is not None:
             return web.json_response(session.file.shown())
         received = len(session.received)

@@ -101,6 +101,18 @@ def answer(asked: Asked, text: str, finish: str, tokens_in: int, tokens_out: int
     }
 
 
+def lied(good: dict[str, Any]) -> dict[str, Any]:
+    """An answer whose numbers are as large as numbers get, and whose model has a name that no database takes."""
+    for name in good.keys() & {"model", "modelVersion"}:
+        good[name] = "\x00\ud800\n" + "m" * 500
+    for name in good.keys() & {"usage", "usageMetadata"}:
+        good[name] = dict.fromkeys((*good[name], *MORE_COUNTS), 2**31 - 1)
+    return good
+
+
+MORE_COUNTS = ("cache_read_input_tokens", "cache_creation_input_tokens")
+
+
 # Errors as each provider writes them, by what they mean: status, headers, body.
 ERRORS: dict[str, dict[str, tuple[int, dict[str, str], dict[str, Any]]]] = {
     "openai": {

@@ -15,6 +15,7 @@ from tests.fakes.llm.dialects import (
     Asked,
     answer,
     as_body,
+    lied,
     read_anthropic,
     read_gemini,
     read_openai,
@@ -34,7 +35,7 @@ class Trick:
     An error of dialects.ERRORS by its name, or: hold (until released), cut (the body breaks off), reset (no answer),
     prose (words and no JSON), fenced (JSON in words), truncated, refused, huge, redirect, garbage (200, no JSON),
     wrong (200, other JSON), no_schema (a server that does not know schemas), new_bound (one that wants the newer
-    name of max_tokens), said (`text` as it is).
+    name of max_tokens), said (`text` as it is), liar (a model's name that no database takes, and tokens without end).
     """
 
     name: str
@@ -142,6 +143,8 @@ def _twisted(asked: Asked, trick: Trick, said: str) -> dict[str, Any]:
         "refused": ("", "refused"),
         "said": (trick.text, "stop"),
     }
+    if trick.name == "liar":
+        return lied(answer(asked, said, "stop", TOKENS_IN, TOKENS_OUT))
     text, finish = texts.get(trick.name, (said, "stop"))
     return answer(asked, text, finish, TOKENS_IN, TOKENS_OUT)
 

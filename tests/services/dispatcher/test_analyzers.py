@@ -117,6 +117,47 @@ async def test_a_job_that_failed_at_one_goes_to_another(stage: Stage, three: lis
 
 
 @on_one_database
+@pytest.mark.parametrize(
+    "nonsense",
+    [Fault.malformed(), Fault.answer_status(404), Fault.answer_status(401), Fault.answer_status(409)],
+    ids=["malformed", "404", "401", "409"],
+)
+async def test_a_quick_one_that_talks_nonsense_kills_no_job(
+    stage: Stage, three: list[FakeAnalyzer], nonsense: Fault
+) -> None:
+    """It is always free, so everything would go there. The honest ones are slow, and asked before a job dies."""
+    three[0].add_fault(nonsense)
+    for fake in three[1:]:
+        fake.add_fault(Fault.hold())
+    stage.with_jobs(batch=2, max_attempt=2)
+    async with stage.dispatcher():
+        await some_looks(stage, 36)
+        await until(lambda: sum(fake.in_flight for fake in three[1:]) == 4, "the honest ones are full")
+        await stage.pass_time(20, 1)
+        assert "dead" not in await stage.counts()
+        asked = len(three[0].analyses())
+        for fake in three[1:]:
+            fake.heal()
+        await stage.pass_time_until_nothing_waits(1)
+        assert await stage.counts() == {"done": 36}
+    assert asked <= 60, "it is left alone after a while"
+
+
+@on_one_database
+async def test_an_outage_of_sense_kills_no_backlog(stage: Stage, three: list[FakeAnalyzer]) -> None:
+    """When all of them talk nonsense they count as away, and only trials cost attempts."""
+    for fake in three:
+        fake.add_fault(Fault.malformed())
+    async with stage.dispatcher():
+        await some_looks(stage, 60)
+        await stage.pass_time(120, 2)
+        for fake in three:
+            fake.heal()
+        await stage.pass_time_until_nothing_waits(2)
+    assert await stage.counts() == {"done": 60}
+
+
+@on_one_database
 async def test_a_picture_is_given_up_only_when_two_refuse_it(stage: Stage, three: list[FakeAnalyzer]) -> None:
     three[0].add_fault(Fault.answer_status(400))
     await some_looks(stage)

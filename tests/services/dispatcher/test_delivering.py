@@ -13,6 +13,7 @@ from camserver.store.deliveries import Wanted
 from tests.fakes.webhook import Act, FakeWebhook
 from tests.rig.polling import until
 from tests.services.dispatcher.delivery_stage import DeliveryStage
+from tests.store.stage import statement
 
 ON_SQLITE = pytest.mark.parametrize("db_kind", ["sqlite"], indirect=True)
 
@@ -163,6 +164,24 @@ async def _revive(tx: Any, now_ms: int) -> None:
 
 
 @ON_SQLITE
+async def test_a_receiver_of_a_kind_nobody_knows_freezes_nobody_else(stage: DeliveryStage) -> None:
+    """A newer version may have added one; then this one goes on with what it knows, and says so."""
+    async with FakeWebhook() as hook:
+        unknown = await stage.receiver(hook, "unknown")
+        await stage.store.write(statement, "UPDATE receivers SET kind = 'telegraph'", {})
+        async with stage.desk() as desk:
+            await stage.receiver(hook, "known")
+            await stage.clock.advance(5_000)
+            await stage.notices(1)
+            await stage.until_over()
+            assert [one.name for one in desk.book.everywhere] == ["known"]
+            await desk.book.write_reports()
+    (delivered,) = await stage.messages()
+    assert delivered["status"] == "done"
+    (told,) = await stage.rows("SELECT last_error FROM receivers WHERE receiver_uuid = :uuid", uuid=unknown)
+    assert "can't be used by this version" in told["last_error"]
+
+
 async def test_endings_of_every_kind(stage: DeliveryStage) -> None:
     """A fault of ours counts; a store that a handler finds away does not, nor blames it the receiver."""
     turns: dict[int, int] = {}

@@ -17,6 +17,8 @@ from camserver.services.dispatcher.pruning import Tally
 from camserver.services.dispatcher.retaining import Retainer
 from camserver.store import Store, cases, check, retention, upkeep
 from camserver.store.cases import CaseChange
+from camserver.store.retention import Swept
+from camserver.store.upkeep import CameraRef
 from tests.rig.clock import ManualClock
 from tests.store.casework import Evidence, run, select
 from tests.store.scenery import NOW_MS
@@ -341,6 +343,54 @@ async def test_an_object_that_can_not_be_deleted_waits_in_the_bin(house: House) 
     house.disk.broken = set()
     await house.retainer.round()
     assert (await house.evidence.garbage(), await house.orphans()) == ([], [])
+
+
+async def test_what_is_wrong_with_one_camera_keeps_no_other_from_being_swept(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for camera in range(2):
+        await house.evidence.frame(days_ago(20), camera=camera, full_bytes=None)
+        await house.evidence.frame(NOW_MS, camera=camera, full_bytes=None)
+    await house.put_objects()
+    broken = house.evidence.scene.camera_keys[0]
+    real = Retainer._age_frames
+
+    async def fails_for_one(self: Retainer, camera: CameraRef, now_ms: int) -> Swept:
+        if camera.camera_key == broken:
+            raise ValueError("a row that makes no sense")
+        return await real(self, camera, now_ms)
+
+    monkeypatch.setattr(Retainer, "_age_frames", fails_for_one)
+    await house.retainer.round()
+    left = await house.evidence.rows("SELECT camera_key FROM frames WHERE captured_at < :now", now=NOW_MS)
+    assert [row["camera_key"] for row in left] == [broken]
+    (failed,) = [one for one in await house.reports() if one[0] == "failed"]
+    assert failed == ("failed", 1, 0, f"camera {broken}: ValueError: a row that makes no sense")
+    assert await house.store.read(upkeep.round_ended_at) == NOW_MS, "the round is over, not begun again and again"
+
+
+async def test_below_the_floor_one_broken_camera_leaves_it_to_the_others(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for camera in range(2):
+        await house.evidence.frame(days_ago(2), camera=camera, full_bytes=None)
+        await house.evidence.frame(NOW_MS, camera=camera, full_bytes=None)
+    await house.put_objects()
+    house.disk.free = 8950
+    broken, sound = house.evidence.scene.camera_keys[:2]
+    real = Retainer._sweep_clips
+
+    async def fails_for_one(self: Retainer, camera: CameraRef, *rest: Any) -> Swept:
+        if camera.camera_key == broken:
+            raise ValueError("a row that makes no sense")
+        return await real(self, camera, *rest)
+
+    monkeypatch.setattr(Retainer, "_sweep_clips", fails_for_one)
+    await house.retainer_with(replace(POLICY, free_min_bytes=9000)).keep_floor()
+    rows = await house.evidence.rows(
+        "SELECT camera_key FROM frames WHERE captured_at < :now AND epoch_id IS NULL", now=NOW_MS
+    )
+    assert [row["camera_key"] for row in rows] == [sound]
 
 
 async def test_one_dispatcher_at_a_time_has_the_duty_and_rounds_come_when_due(house: House) -> None:

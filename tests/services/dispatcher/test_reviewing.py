@@ -133,6 +133,23 @@ async def test_an_unknown_event_is_reviewed_by_its_best_frame_of_then(desk: Desk
     assert await desk.day() == (1, 900, 60, COST)
 
 
+async def test_a_lying_model_is_asked_once_and_does_not_eat_the_budget(desk: Desk, opened: Opened) -> None:
+    """Its name is one that no database takes, and its tokens are more than any column holds."""
+    desk.llm.tricks.append(Trick("liar"))
+    await desk.unknown()
+    await review_all(desk, opened(replace(TERMS, budget=Budget(200, 1_000_000))))
+    (review,) = await desk.reviewed()
+    assert review["model"].startswith("mmm")
+    assert len(review["model"]) <= 128
+    assert review["tokens_out"] == TERMS.max_tokens
+    assert 50_000 < review["tokens_in"] < 60_000
+    assert await desk.statuses() == ["done"]
+    assert len(desk.llm.asked) == 1
+    calls, tokens_in, tokens_out, cost_micro = await desk.day()
+    assert (calls, tokens_in, tokens_out) == (1, review["tokens_in"], review["tokens_out"])
+    assert cost_micro < 100_000, "most of the day's million is left"
+
+
 async def test_nothing_but_the_review_changes(desk: Desk, opened: Opened) -> None:
     """Whatever text in a picture makes a model say: severity, retention and notices stay as they were."""
     await desk.unknown()

@@ -53,8 +53,6 @@ async def test_every_unknown_event_gets_one_review_whatever_fails(stage: Stage, 
     countdown = Countdown()
     store: Store = FailingStore(stage.store, countdown, is_done)
     async with stage.dispatcher(store=store):
-        # What is worth a row is known once the receivers were read.
-        await stage.clock.some_turns(6)
         for number, fault in enumerate(FAULTS, start=1):
             if fault in ("find_subject", "reserve", "settle"):
                 countdown.arm(fault, 0)

@@ -1,6 +1,13 @@
+from pathlib import Path
+
+import pytest
+
 from camserver.domain.people import Role
-from tests.services.web.rig import RunningWeb
-from tests.store.people_rows import execute
+from camserver.store import Store
+from camserver.store.first_start import prepare_store
+from tests.rig.clock import ManualClock
+from tests.services.web.rig import RunningWeb, running_web
+from tests.store.people_rows import audit_rows, execute
 
 
 async def test_the_words_are_named_in_both_languages(web: RunningWeb) -> None:
@@ -18,6 +25,64 @@ async def test_the_words_are_named_in_both_languages(web: RunningWeb) -> None:
     seen = (await owner.get("/api/vocabulary")).body
     assert {tag["group"] for tag in seen["tags"]} == {"notify_safe"}
     assert (await web.browser().get("/api/vocabulary")).status == 401
+
+
+async def test_a_vocabulary_is_added_and_used(web_on_each: RunningWeb) -> None:
+    web = web_on_each
+    owner = await web.owner()
+    shipped = (await owner.get("/api/vocabulary/versions/2025-12-28.1")).body["document"]
+    tag = {"id": "vehicle.forklift", "group": "notify_safe", "label_ja": "フォークリフト", "label_en": "Forklift"}
+    changed = {**shipped, "schema_version": "2026-11-16.1", "tags": [*shipped["tags"], {**shipped["tags"][0], **tag}]}
+    added = await owner.post("/api/vocabulary", {"document": changed})
+    assert added.status == 200, added.body
+    assert {one["schema_version"]: one["is_active"] for one in added.body["versions"]} == {
+        "2026-11-16.1": False,
+        "2025-12-28.1": True,
+    }
+    assert (await owner.post("/api/vocabulary", {"document": changed})).status == 200, "the same again is fine"
+    used = await owner.post("/api/vocabulary/active", {"schema_version": "2026-11-16.1"})
+    assert [one["schema_version"] for one in used.body["versions"] if one["is_active"]] == ["2026-11-16.1"]
+    shown = (await owner.get("/api/vocabulary")).body
+    assert "vehicle.forklift" in {one["id"] for one in shown["tags"]}
+    # What a start does: the choice stays.
+    await prepare_store(web.store, web.settings.vocabulary.schema_version, 1)
+    assert (await owner.get("/api/vocabulary")).body["schema_version"] == "2026-11-16.1"
+    actions = [row[1] for row in await web.store.read(audit_rows)]
+    assert (actions.count("vocabulary_added"), actions.count("vocabulary_activated")) == (1, 1)
+
+
+async def test_vocabularies_that_make_no_sense_are_refused(web: RunningWeb) -> None:
+    owner = await web.owner()
+    shipped = (await owner.get("/api/vocabulary/versions/2025-12-28.1")).body["document"]
+    for document, status in (
+        ({}, 400),
+        ({**shipped, "schema_version": "no spaces"}, 400),
+        ({**shipped, "schema_version": "2", "tags": []}, 400),
+        ({**shipped, "schema_version": "2", "note": "\0"}, 400),
+        ({**shipped, "tags": shipped["tags"][:-1]}, 409),
+    ):
+        assert (await owner.post("/api/vocabulary", {"document": document})).status == status
+    assert (await owner.post("/api/vocabulary/active", {"schema_version": "9"})).status == 404
+    assert (await owner.get("/api/vocabulary/versions/9")).status == 404
+    assert len((await owner.get("/api/vocabulary/versions")).body["versions"]) == 1
+
+
+async def test_only_system_administrators_change_it(web: RunningWeb) -> None:
+    owner = await web.owner()
+    await web.store.write(execute, "UPDATE users SET role = :role", {"role": Role.TENANT_ADMIN.value})
+    assert (await owner.get("/api/vocabulary/versions")).status == 403
+    assert (await owner.post("/api/vocabulary/active", {"schema_version": "2025-12-28.1"})).status == 403
+
+
+@pytest.mark.parametrize("db_kind", ["sqlite"], indirect=True)
+async def test_a_version_that_settings_pin_is_the_only_choice(
+    store: Store, clock: ManualClock, tmp_path: Path
+) -> None:
+    async with running_web(store, clock, tmp_path, {"SCHEMA_VERSION": "2025-12-28.1"}) as web:
+        owner = await web.owner()
+        refused = await owner.post("/api/vocabulary/active", {"schema_version": "2026-11-16.1"})
+        assert refused.status == 409
+        assert (await owner.post("/api/vocabulary/active", {"schema_version": "2025-12-28.1"})).status == 200
 
 
 async def test_the_status_says_how_analysis_gets_on(web: RunningWeb) -> None:

@@ -1,6 +1,7 @@
 """Reading what providers send: numbers that may be missing, and JSON that a model wrapped into prose."""
 
 import json
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -68,7 +69,8 @@ def retry_after_sec(headers: Mapping[str, str]) -> float | None:
         if value is None:
             continue
         try:
-            return float(value) * factor
+            seconds = float(value) * factor
+            return seconds if math.isfinite(seconds) else None
         except ValueError:
             pass
         try:

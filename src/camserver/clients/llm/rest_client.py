@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from camserver.base.log import get_logger
 from camserver.base.secrets import Secret
 from camserver.clients.llm.answers import document_of, object_in, retry_after_sec
 from camserver.clients.llm.provider import Extra, Provider, Question, Said, Without, refused_extra
@@ -26,9 +27,13 @@ from camserver.clients.llm.questions import (
     LlmError,
     LlmErrorKind,
     Prompt,
+    Usage,
 )
 from camserver.clients.outgoing import OutgoingPolicy, checked_connector
 from camserver.domain.deliveries import DeliveryError, Trouble
+from camserver.domain.messages import one_line
+
+log = get_logger(__name__)
 
 ANSWER_BYTES_MAX = 1_000_000
 _POLICY = OutgoingPolicy(allow_loopback=True)
@@ -36,6 +41,11 @@ _POLICY = OutgoingPolicy(allow_loopback=True)
 CONNECT_TIMEOUT_SEC = 10.0
 # Extras that may be left out one after the other within one question.
 ADAPTATIONS_MAX = 2
+MODEL_MAX_CHARS = 128
+# No token of a text is shorter than a byte, no provider counts more than this for one picture, and none puts more
+# than this around a question.
+PICTURE_TOKENS_MAX = 50_000
+AROUND_TOKENS_MAX = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,16 +170,30 @@ def _told(question: Question) -> Question:
 def _checked(said: Said | None, question: Question) -> Answer:
     if said is None:
         raise LlmError(LlmErrorKind.BROKEN_ANSWER, "what came with status 200 is no answer of this API")
+    usage = _possible(said.usage, question)
     if said.refused:
-        raise LlmError(LlmErrorKind.REFUSED, f"no answer: {said.refused[:ERROR_CHARS_MAX]}", usage=said.usage)
+        raise LlmError(LlmErrorKind.REFUSED, f"no answer: {said.refused[:ERROR_CHARS_MAX]}", usage=usage)
     parsed: dict[str, Any] | None = None
     if question.schema is not None:
         parsed = object_in(said.text)
         if parsed is None and said.finish is Finish.LENGTH:
             raise LlmError(
-                LlmErrorKind.TRUNCATED, f"the answer is longer than {question.max_tokens} tokens", usage=said.usage
+                LlmErrorKind.TRUNCATED, f"the answer is longer than {question.max_tokens} tokens", usage=usage
             )
         if parsed is None:
             begin = said.text[:ERROR_CHARS_MAX]
-            raise LlmError(LlmErrorKind.BROKEN_ANSWER, f"the answer holds no JSON: {begin}", usage=said.usage)
-    return Answer(said.text, parsed, said.usage, said.model or question.model, said.finish)
+            raise LlmError(LlmErrorKind.BROKEN_ANSWER, f"the answer holds no JSON: {begin}", usage=usage)
+    # The model's name is stored with the answer.
+    model = one_line(said.model[: 2 * MODEL_MAX_CHARS], MODEL_MAX_CHARS)
+    return Answer(said.text, parsed, usage, model or question.model, said.finish)
+
+
+def _possible(usage: Usage, question: Question) -> Usage:
+    """What was used, but no more than this question could have: a lie must not eat up the day's budget."""
+    prompt = _told(question).prompt
+    texts = (prompt.system, prompt.text, json.dumps(dict(question.schema or {})))
+    most_in = sum(len(text.encode()) for text in texts) + PICTURE_TOKENS_MAX * len(prompt.pictures)
+    possible = Usage(min(usage.tokens_in, most_in + AROUND_TOKENS_MAX), min(usage.tokens_out, question.max_tokens))
+    if possible != usage:
+        log.warning("llm_usage_impossible", tokens_in=usage.tokens_in, tokens_out=usage.tokens_out)
+    return possible

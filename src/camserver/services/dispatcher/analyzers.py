@@ -78,8 +78,9 @@ class Pool:
     claim_ms: float = 0.0  # moving average of what a claim takes
     # Set when there is room for more jobs.
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _waiting: deque[tuple[asyncio.Future[int], int | None]] = field(default_factory=deque)
-    _failed_at: OrderedDict[str, int] = field(default_factory=OrderedDict)  # request id -> index of the analyzer
+    _waiting: deque[tuple[asyncio.Future[int], frozenset[int]]] = field(default_factory=deque)
+    # By request id: the indexes of the analyzers at which it failed.
+    _failed_at: OrderedDict[str, frozenset[int]] = field(default_factory=OrderedDict)
     _report_due_boot_ms: int = 0
 
     def wanted(self) -> int:
@@ -108,7 +109,7 @@ class Pool:
         AnalyzerError when nobody can be asked.
         """
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._waiting.append((future, self._failed_at.pop(request_id, None)))
+        self._waiting.append((future, self._failed_at.get(request_id, frozenset())))
         self._hand_out()
         try:
             return await future
@@ -117,11 +118,12 @@ class Pool:
                 self._leave(future.result())
             raise
 
-    def another(self, place: int) -> int | None:
-        """A place at another analyzer than that one, at once or not at all."""
+    def another(self, request_id: str) -> int | None:
+        """A place at an analyzer at which the job did not fail yet, at once or not at all."""
         now_ms = self.clock.now_ms()
-        index = choose(self._lanes(), now_ms, avoid=place)
-        if index is None or index == place:
+        failed_at = self._failed_at.get(request_id, frozenset())
+        index = choose(self._lanes(), now_ms, failed_at)
+        if index is None or index in failed_at or not failed_at:
             return None
         self.analyzers[index].lane = self.analyzers[index].lane.asked(now_ms)
         return index
@@ -143,6 +145,7 @@ class Pool:
             raise
         else:
             analyzer.lane = analyzer.lane.answered(latency_ms)
+            self._failed_at.pop(question.request_id, None)
             return answer
         finally:
             analyzer.heard_boot_ms = self.clock.boot_ms()
@@ -173,24 +176,29 @@ class Pool:
 
     def _remember(self, request_id: str, index: int) -> None:
         if len(self.analyzers) > 1:
-            self._failed_at[request_id] = index
+            self._failed_at[request_id] = self._failed_at.get(request_id, frozenset()) | {index}
+            self._failed_at.move_to_end(request_id)
             while len(self._failed_at) > REMEMBERED_MAX:
                 self._failed_at.popitem(last=False)
 
     def _hand_out(self) -> None:
         """Gives free places to those who wait; where nobody can be asked any more, turns them all away."""
         now_ms = self.clock.now_ms()
+        choosy: list[tuple[asyncio.Future[int], frozenset[int]]] = []
         while self._waiting:
-            future, avoid = self._waiting[0]
+            future, avoid = self._waiting.popleft()
             if future.done():  # whoever waited was cancelled
-                self._waiting.popleft()
                 continue
             index = choose(self._lanes(), now_ms, avoid)
             if index is None:
-                break
-            self._waiting.popleft()
+                # One that failed elsewhere may wait for a place that others behind it do not need.
+                choosy.append((future, avoid))
+                if not avoid:
+                    break
+                continue
             self.analyzers[index].lane = self.analyzers[index].lane.asked(now_ms)
             future.set_result(index)
+        self._waiting.extendleft(reversed(choosy))
         if self._waiting and not is_anyone_there(self._lanes(), now_ms):
             self._turn_away(now_ms)
 

@@ -39,6 +39,7 @@ from camserver.services.dispatcher.receivers import ReceiverBook
 from camserver.services.dispatcher.retaining import Retainer
 from camserver.services.dispatcher.reviewing import open_reviewer
 from camserver.services.dispatcher.summarizing import follow_summaries, summary_handler
+from camserver.services.dispatcher.turns import patiently
 from camserver.store import Store
 
 if TYPE_CHECKING:
@@ -53,12 +54,18 @@ class Outbox:
     """Everything that leaves the house, and what is done beside it. `run` runs until it is cancelled."""
 
     desk: DeliveryDesk
+    configure: Loop  # brings the receivers of the settings in line
     loops: tuple[Loop, ...]
     closing: AsyncExitStack
 
     @property
     def book(self) -> ReceiverBook:
         return self.desk.book
+
+    async def get_ready(self) -> None:
+        """Learns who receives what. Before that nothing may be decided: it would be told to nobody, for good."""
+        await self.configure()
+        await patiently(self.desk.clock, self.book.refresh)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -112,7 +119,12 @@ def open_outbox(
     notifier = _notifier(means, _senders(means, links), vocabulary)
     handlers = _handlers(means, notifier, _archiver(means, archives))
     desk = DeliveryDesk(name, store, clock, settings.deliveries, means.book, handlers)
-    return Outbox(desk, _loops(means, links, archives), means.closing)
+    return Outbox(
+        desk,
+        lambda: keep_configured(store, clock, settings, means.credential_key),
+        _loops(means, links, archives),
+        means.closing,
+    )
 
 
 def _means(name: str, store: Store, objects: Objects, clock: Clock, settings: "Settings") -> _Means:
@@ -189,7 +201,6 @@ def _loops(means: _Means, links: MqttLinks, archives: dict[ReceiverKind, Archive
     """What runs beside the deliveries."""
     name, store, clock, settings = means.name, means.store, means.clock, means.settings
     return (
-        lambda: keep_configured(store, clock, settings, means.credential_key),
         links.run,
         ArchiveSweeper(name, store, clock, means.book, archives, settings.archive).run,
         Retainer(store, means.objects, clock, settings.retention, name).run,

@@ -8,12 +8,20 @@ from camserver.domain.retention import RetentionPolicy
 from camserver.store import Store, upkeep
 from camserver.store.retention import Swept
 
+# Cameras whose evidence could not be swept, as reports name them.
+FAILED = "failed"
+FAILED_MAX_CHARS = 200
+
 
 @dataclass(slots=True)
 class Tally:
-    """What was deleted, by tenant, kind and reason."""
+    """What was deleted, by tenant, kind and reason; and what went wrong, by tenant."""
 
     counts: dict[tuple[int, str, str], Swept] = field(default_factory=dict)
+    failures: dict[int, list[str]] = field(default_factory=dict)
+
+    def failed(self, tenant_id: int, why: str) -> None:
+        self.failures.setdefault(tenant_id, []).append(why)
 
     def add(self, tenant_id: int, what: str, why: str, swept: Swept) -> None:
         if swept.rows or swept.objects:
@@ -24,6 +32,10 @@ class Tally:
         return tuple(
             upkeep.Report(tenant_id, what, swept.rows or swept.objects, swept.bytes, why)
             for (tenant_id, what, why), swept in sorted(self.counts.items())
+        ) + tuple(
+            # The first of them is enough for people; the log has all.
+            upkeep.Report(tenant_id, FAILED, len(whys), 0, whys[0][:FAILED_MAX_CHARS])
+            for tenant_id, whys in sorted(self.failures.items())
         )
 
 

@@ -14,6 +14,7 @@ from camserver.base.log import get_logger
 from camserver.base.secrets import Secret
 from camserver.domain.deliveries import (
     ARCHIVES,
+    ERROR_MAX_CHARS,
     TELLING,
     DeliveryError,
     Receiver,
@@ -58,7 +59,8 @@ class ReceiverBook:
             return
         found = await self.store.read(receivers.everywhere)
         self._problems = {}
-        self._known = {one.receiver_id: self._opened(one) for one in found}
+        opened = ((one.receiver_id, self._usable(one)) for one in found)
+        self._known = {receiver_id: receiver for receiver_id, receiver in opened if receiver is not None}
         self._version = version
         if self.on_change is not None:
             self.on_change()
@@ -117,6 +119,17 @@ class ReceiverBook:
         except BaseException:
             self._reports = {**reports, **self._reports}
             raise
+
+    def _usable(self, stored: StoredReceiver) -> Receiver | None:
+        """None for a row that makes no sense here, such as a kind that a newer version knows: the others go on."""
+        try:
+            return self._opened(stored)
+        except (ValueError, TypeError, AttributeError) as error:
+            problem = f"the receiver {stored.name} can't be used by this version: {error}"
+            log.error("receiver_unusable", receiver=stored.receiver_uuid, why=problem)
+            self._problems[stored.receiver_id] = problem
+            self.note_error(stored.receiver_id, problem[:ERROR_MAX_CHARS])
+            return None
 
     def _opened(self, stored: StoredReceiver) -> Receiver:
         secrets: dict[str, Secret] = {}

@@ -7,9 +7,11 @@ logged and reported to people.
 """
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from camserver.base.cancelling import go_on_unless_cancelled
 from camserver.base.clock import Clock
 from camserver.base.errors import CamError, Retry
 from camserver.base.log import get_logger
@@ -131,7 +133,10 @@ class Retainer:
             for camera in cameras:
                 if not await self._on_duty():
                     return
-                taken[camera.tenant_id] = taken.get(camera.tenant_id, 0) + await self.sweep_camera(camera, tally)
+                used_bytes = 0
+                with self._apart(camera, tally):
+                    used_bytes = await self.sweep_camera(camera, tally)
+                taken[camera.tenant_id] = taken.get(camera.tenant_id, 0) + used_bytes
             for tenant_id, used_bytes in taken.items():
                 need = beyond_bytes(used_bytes, self.policy.tenant_max_bytes)
                 if need:
@@ -142,6 +147,18 @@ class Retainer:
         finally:
             await self._tell(tally)
         await self._unlink_garbage()
+
+    @contextmanager
+    def _apart(self, camera: CameraRef, tally: Tally) -> Iterator[None]:
+        """What is wrong with one camera's evidence is reported, and keeps no other's from being swept."""
+        try:
+            yield
+        except Retry:
+            raise
+        except Exception as error:
+            log.exception("retention_camera_failed", camera_key=camera.camera_key, tenant_id=camera.tenant_id)
+            tally.failed(camera.tenant_id, f"camera {camera.camera_key}: {type(error).__name__}: {error}")
+            go_on_unless_cancelled()
 
     async def _cameras(self) -> list[CameraRef]:
         found: list[CameraRef] = []
@@ -286,16 +303,19 @@ class Retainer:
             for camera in cameras:
                 if freed >= need or camera.camera_key not in places or oldest[camera.camera_key] >= until_ms:
                     continue
-                clips = await self._sweep_clips(camera, why, until_ms, need - freed)
-                tally.add(camera.tenant_id, "clips", why, clips)
-                freed += clips.bytes
-                if freed >= need:
-                    break
-                pictures, places[camera.camera_key] = await self._sweep_frames(
-                    camera, why, places[camera.camera_key], until_ms, now_ms, need - freed
-                )
-                tally.add(camera.tenant_id, "pictures", why, pictures)
-                freed += pictures.bytes
+                place = places.pop(camera.camera_key)
+                with self._apart(camera, tally):
+                    clips = await self._sweep_clips(camera, why, until_ms, need - freed)
+                    tally.add(camera.tenant_id, "clips", why, clips)
+                    freed += clips.bytes
+                    if freed >= need:
+                        break
+                    # One that fails is left out from here on.
+                    pictures, places[camera.camera_key] = await self._sweep_frames(
+                        camera, why, place, until_ms, now_ms, need - freed
+                    )
+                    tally.add(camera.tenant_id, "pictures", why, pictures)
+                    freed += pictures.bytes
         return freed
 
     async def keep_floor(self) -> None:
@@ -352,13 +372,15 @@ class Retainer:
             await self.store.write(upkeep.report, reports, self.clock.now_ms())
 
     async def _unlink_garbage(self) -> None:
+        after = 0
         for _ in range(GARBAGE_ROUNDS_MAX):
-            trash = await self.store.read(garbage.oldest)
+            trash = await self.store.read(garbage.oldest, after)
             gone = tuple([item.garbage_id for item in trash if await self._is_deleted(item.object_key)])
             if gone:
                 await self.store.write(garbage.forget, gone)
-            if len(gone) < garbage.BATCH:
+            if len(trash) < garbage.BATCH:
                 return
+            after = trash[-1].garbage_id
             await self._pause()
 
     async def _is_deleted(self, key: str) -> bool:

@@ -56,6 +56,7 @@ async def run(store: Store, objects: Objects, clock: Clock, settings: "Settings"
     sweeper = Sweeper(store, objects, clock, settings.jobs, settings.events, interval_ms)
     try:
         await _first_vocabulary(pool.vocabulary, clock)
+        await outbox.get_ready()
         ready.set("dispatcher")
         # Before the first claim: an analyzer without it refuses every job.
         await pool.offer_vocabulary()

@@ -29,6 +29,8 @@ RENEWAL_MARGIN_SEC = 5
 PAGE = 500
 # Rounds a step takes per turn, so that a flood in one never starves the others.
 ROUNDS_MAX = 20
+# Pages of garbage of which nothing could be deleted, after which a turn is over: the objects' store may be away.
+GARBAGE_IN_VAIN_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class Sweeper:
     default_interval_ms: int
     # While the store was away nobody could renew a lock, so nobody is thought dead before they had time to.
     _locks_stand_until_boot_ms: int = 0
+    _garbage_after: int = 0
 
     async def run(self) -> None:
         """Sweeps for ever; each step at its own pace, the first time at once (decisions 22)."""
@@ -115,11 +118,20 @@ class Sweeper:
         return await self.store.write(changes.prune, self.clock.now_ms() - CHANGES_KEPT_MS)
 
     async def delete_garbage(self) -> int:
-        trash = await self.store.read(garbage.oldest)
-        gone = [item.garbage_id for item in trash if await self._is_deleted(item.object_key)]
-        if gone:
-            await self.store.write(garbage.forget, tuple(gone))
-        return len(gone)
+        """Goes over all of it, a page at a time. Where page after page stays, the next turn goes on behind them."""
+        deleted, in_vain = 0, 0
+        while in_vain < GARBAGE_IN_VAIN_MAX:
+            trash = await self.store.read(garbage.oldest, self._garbage_after)
+            gone = [item.garbage_id for item in trash if await self._is_deleted(item.object_key)]
+            if gone:
+                await self.store.write(garbage.forget, tuple(gone))
+            deleted += len(gone)
+            in_vain = 0 if gone else in_vain + 1
+            if len(trash) < garbage.BATCH:
+                self._garbage_after = 0
+                break
+            self._garbage_after = trash[-1].garbage_id
+        return deleted
 
     async def _is_deleted(self, key: str) -> bool:
         """Deletes an object. One that can't be deleted now is reported and kept for later; the others go on."""

@@ -42,6 +42,8 @@ OUTCOME_CLAIMS = 8
 LINGER_SEC = 0.01
 # How often a state that keeps moving is decided again before the job is given back.
 DECISIONS_MAX = 20
+# What is worth asking another analyzer about within the same attempt.
+ASK_ANOTHER = frozenset({ErrorKind.BAD_REQUEST, ErrorKind.BROKEN_ANSWER, ErrorKind.VOCABULARY_MISMATCH})
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +211,9 @@ async def _analyzed(desk: Desk, job: ClaimedJob, is_read: asyncio.Event) -> tupl
     try:
         return await desk.pool.ask(place, question)
     except AnalyzerError as error:
-        # A picture that is refused is given up at once. Where there are others, one that refuses every picture must
-        # not be the only one who was asked.
-        another = desk.pool.another(place) if error.kind is ErrorKind.BAD_REQUEST else None
+        # A picture that is refused is given up at once, and nonsense costs an attempt. Where there are others, one
+        # that refuses every picture or understands none must not be the only one who was asked.
+        another = desk.pool.another(job.frame_uuid) if error.kind in ASK_ANOTHER else None
         if another is None:
             raise
     return await desk.pool.ask(another, question)

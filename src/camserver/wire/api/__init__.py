@@ -81,8 +81,13 @@ from camserver.wire.api.events import (
     IncidentPage,
     Letterbox,
     LlmReview,
+    NewVocabulary,
     ReviewAsked,
     Vocabulary,
+    VocabularyChoice,
+    VocabularyDocument,
+    VocabularyVersion,
+    VocabularyVersions,
 )
 from camserver.wire.api.feed import Change, ChangePage, FeedChanges, FeedMessage, FeedPing, FeedResync
 from camserver.wire.api.jobs import (
@@ -242,6 +247,7 @@ __all__ = [
     "MediaKind",
     "MediaLink",
     "MediaLinkAsked",
+    "NewVocabulary",
     "Notification",
     "NotificationPage",
     "NotifyPreview",
@@ -306,6 +312,10 @@ __all__ = [
     "Tag",
     "TrialStarted",
     "Vocabulary",
+    "VocabularyChoice",
+    "VocabularyDocument",
+    "VocabularyVersion",
+    "VocabularyVersions",
     "WhyLine",
     "Worker",
     "WorkerList",

@@ -106,7 +106,7 @@ class CameraKept(Answer):
 
 class Sweep(Answer):
     at: int
-    what: str  # frames, pictures, clips, events, …; nothing_left: there was nothing to give
+    what: str  # frames, pictures, clips, events, …; failed: cameras left out; nothing_left: nothing to give
     count: int
     bytes: int
     reason: str  # age, quiet, camera_quota, tenant_quota, floor, floor_best

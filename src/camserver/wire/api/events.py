@@ -1,6 +1,6 @@
 """What was seen: frames, events, incidents, clips and the words for them."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -11,6 +11,32 @@ class Vocabulary(Answer):
     schema_version: str
     primary_events: list[Label]
     tags: list[Tag]
+
+
+class VocabularyVersion(Answer):
+    schema_version: str
+    is_active: bool
+    created_at: int
+    activated_at: int | None  # when it last became the active one
+
+
+class VocabularyVersions(Answer):
+    versions: list[VocabularyVersion]
+
+
+class VocabularyDocument(Answer):
+    """A vocabulary as an analyzer gets it."""
+
+    schema_version: str
+    document: dict[str, Any]
+
+
+class NewVocabulary(Asked):
+    document: dict[str, Any]  # with schema_version, primary_events, tag_groups and tags
+
+
+class VocabularyChoice(Asked):
+    schema_version: str = Field(min_length=1, max_length=32)
 
 
 class Box(Answer):
