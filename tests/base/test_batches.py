@@ -169,18 +169,20 @@ async def test_close_waits_for_everything_submitted(runner: Runner) -> None:
 
 async def test_two_batches_may_be_under_way_together_and_no_more(runner: Runner) -> None:
     runner.at_once = 2
-    batcher = Batcher(runner, size_max=2, waiting_max=100, at_once=2)
+    batcher = Batcher(runner, size_max=2, waiting_max=100, at_once=2, beside_min=2)
     runner.gate.clear()
     tasks = await submitted(batcher, 0, 1)
     await until(lambda: runner.under_way == 1, "the first batch")
-    tasks += await submitted(batcher, *range(2, 9))
+    tasks += await submitted(batcher, 2)
+    await asyncio.sleep(0)
+    assert runner.under_way == 1, "one more is too few for a second batch"
+    tasks += await submitted(batcher, *range(3, 9))
     await until(lambda: runner.under_way == 2, "the second batch beside it")
     runner.gate.set()
     assert await asyncio.gather(*tasks) == [2 * item for item in range(9)]
     assert runner.under_way_max == 2
     assert sorted(item for batch in runner.batches for item in batch) == list(range(9)), "each once"
     await batcher.close()
-    assert batcher.under_way == 0
     assert await batcher.submit(21) == 42, "it goes on afterwards"
 
 

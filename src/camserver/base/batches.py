@@ -22,7 +22,8 @@ class Batcher(Generic[Item, Answer]):
     When it asks to retry later, all of its items do. When it fails in another way, each item is run alone, since one
     of them may be what the others failed for. Whoever stops waiting has its item run all the same.
     `linger_sec` says how long a batch waits for more items before it runs, asked anew for each. With `at_once` above
-    1 so many batches are under way together, for a `run` that mostly waits; which of them ends first is open.
+    1 so many batches may be under way together, for a `run` that mostly waits; which of them ends first is open. One
+    begins beside another when `beside_min` items wait, since few large ones cost less than many small ones.
     """
 
     def __init__(
@@ -33,12 +34,14 @@ class Batcher(Generic[Item, Answer]):
         waiting_max: int,
         linger_sec: Callable[[], float] | None = None,
         at_once: int = 1,
+        beside_min: int = 1,
     ) -> None:
         self._run = run
         self._size_max = size_max
         self._waiting_max = waiting_max
         self._linger_sec = linger_sec
         self._at_once = at_once
+        self._beside_min = beside_min
         self._waiting: deque[_Submitted[Item, Answer]] = deque()
         self._runners: set[asyncio.Task[None]] = set()
         self._is_collecting = False  # one of the runners is about to take what waits
@@ -56,20 +59,19 @@ class Batcher(Generic[Item, Answer]):
         while self._runners:
             await asyncio.wait(self._runners)
 
-    @property
-    def under_way(self) -> int:
-        """How many batches are being run or collected."""
-        return len(self._runners)
-
     def _start_runner(self) -> None:
-        if self._waiting and not self._is_collecting and len(self._runners) < self._at_once:
+        if self._is_due(len(self._runners)) and not self._is_collecting and len(self._runners) < self._at_once:
             self._is_collecting = True
             self._runners.add(asyncio.create_task(self._run_batches()))
+
+    def _is_due(self, others: int) -> bool:
+        """Whether enough waits for one more batch beside the others; without others, anything is enough."""
+        return len(self._waiting) >= (self._beside_min if others else 1)
 
     async def _run_batches(self) -> None:
         batch: list[_Submitted[Item, Answer]] = []
         try:
-            while self._waiting:
+            while self._is_due(len(self._runners) - 1):
                 self._is_collecting = True
                 if self._linger_sec is not None and len(self._waiting) < self._size_max:
                     await self._linger(self._linger_sec())

@@ -95,6 +95,7 @@ class Desk:
             # SQLite has one writer; a server lets a second batch go on while the first waits for the disk. No camera
             # is in both, thanks to its turn.
             at_once=1 if self.store.dialect is Dialect.SQLITE else 2,
+            beside_min=2 * self.terms.policy.batch,
         )
         self.failer = Batcher(self._fail, size_max=size_max, waiting_max=100 * size_max)
         self.rereader = Batcher(self._reread, size_max=size_max, waiting_max=100 * size_max)
