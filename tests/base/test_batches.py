@@ -18,12 +18,15 @@ class Runner:
         self.gate.set()
         self.batches: list[tuple[int, ...]] = []
         self.under_way = 0
+        self.under_way_max = 0
+        self.at_once = 1
         self.poison: dict[int, Exception] = {}
 
     async def __call__(self, items: tuple[int, ...]) -> Sequence[int]:
         self.batches.append(items)
         self.under_way += 1
-        assert self.under_way == 1, "batches overlap"
+        self.under_way_max = max(self.under_way, self.under_way_max)
+        assert self.under_way <= self.at_once, "more batches than may be overlap"
         try:
             await self.gate.wait()
         finally:
@@ -162,6 +165,25 @@ async def test_close_waits_for_everything_submitted(runner: Runner) -> None:
     await closing
     assert [task.result() for task in tasks] == [2, 4, 6]
     await Batcher(runner, size_max=1, waiting_max=1).close()
+
+
+async def test_two_batches_may_be_under_way_together_and_no_more(runner: Runner) -> None:
+    runner.at_once = 2
+    batcher = Batcher(runner, size_max=2, waiting_max=100, at_once=2, beside_min=2)
+    runner.gate.clear()
+    tasks = await submitted(batcher, 0, 1)
+    await until(lambda: runner.under_way == 1, "the first batch")
+    tasks += await submitted(batcher, 2)
+    await asyncio.sleep(0)
+    assert runner.under_way == 1, "one more is too few for a second batch"
+    tasks += await submitted(batcher, *range(3, 9))
+    await until(lambda: runner.under_way == 2, "the second batch beside it")
+    runner.gate.set()
+    assert await asyncio.gather(*tasks) == [2 * item for item in range(9)]
+    assert runner.under_way_max == 2
+    assert sorted(item for batch in runner.batches for item in batch) == list(range(9)), "each once"
+    await batcher.close()
+    assert await batcher.submit(21) == 42, "it goes on afterwards"
 
 
 async def test_nobody_waits_for_ever_when_the_loop_ends_in_the_middle(runner: Runner) -> None:

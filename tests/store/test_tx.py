@@ -93,6 +93,45 @@ async def test_many_fails_whichever_row_fails_and_leaves_nothing(fresh_store: St
     assert await fresh_store.write(_rename, keys[0], "the connection is fine") == 1
 
 
+async def _rename_at_once(tx: Tx, names: tuple[tuple[int, str], ...]) -> None:
+    rows = [{"key": key, "name": name} for key, name in names]
+    await tx.at_once("UPDATE cameras SET name = :name WHERE camera_key = :key", rows)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+async def test_at_once_does_every_row_and_no_other(fresh_store: Store, count: int) -> None:
+    scene = await furnish(fresh_store)
+    odd = ("'; --", "100 %s", "日本 \\")
+    await fresh_store.write(_rename_at_once, tuple(zip(scene.camera_keys, odd, strict=True))[:count])
+    assert (
+        await fresh_store.read(_names, "name IN (:names...)", names=list(odd)) == ["cam_0", "cam_1", "cam_2"][:count]
+    )
+
+
+async def _add_sites(tx: Tx, tenant_id: int, names: tuple[str, ...]) -> dict[str, int]:
+    """By name, the keys as they were answered."""
+    keys = await tx.insert_many(
+        """
+        INSERT INTO sites (tenant_id, site_uuid, name, created_at)
+        VALUES (:tenant_id, :site_uuid, :name, 1) RETURNING site_id, site_uuid""",
+        [{"tenant_id": tenant_id, "site_uuid": f"{n:036}", "name": name} for n, name in enumerate(names)],
+    )
+    return dict(zip(names, keys, strict=True))
+
+
+async def _sites(tx: Tx) -> dict[str, int]:
+    return {row["name"]: row["site_id"] for row in await tx.all("SELECT site_id, name FROM sites")}
+
+
+@pytest.mark.parametrize("names", [(), ("one",), ("b", "a", "'; x", "%s")])
+async def test_insert_many_answers_the_keys_in_the_order_of_its_rows(
+    fresh_store: Store, names: tuple[str, ...]
+) -> None:
+    scene = await furnish(fresh_store)
+    made = await fresh_store.write(_add_sites, scene.tenant_id, names)
+    assert {**made, "main": scene.site_id} == await fresh_store.read(_sites)
+
+
 async def _insert_without_key(tx: Tx) -> int:
     return await tx.insert("INSERT INTO epochs (owner, started_at, seen_at) VALUES ('x', 0, 0)")
 

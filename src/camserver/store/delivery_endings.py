@@ -63,10 +63,15 @@ async def settle(tx: Tx, settled: tuple[Settled, ...], now_ms: int) -> tuple[boo
     held = {(row["delivery_id"], row["locked_token"]): row for row in rows}
     kept = [one for one in settled if (one.delivery_id, one.token) in held]
     await _write_endings(tx, kept, now_ms)
+    children = [
+        _as_new(held[one.delivery_id, one.token], child)
+        for one in kept
+        if isinstance(one.ending, FanOut)
+        for child in one.ending.children
+    ]
+    await add(tx, tuple(children), now_ms)
     for one in kept:
         row = held[one.delivery_id, one.token]
-        if isinstance(one.ending, FanOut):
-            await _insert_children(tx, row, one.ending.children, now_ms)
         _tell_if_dead(tx, row, one.ending, now_ms)
         for along in one.ending.along:
             await along.operation(tx, *along.args)
@@ -101,9 +106,9 @@ async def _write_endings(tx: Tx, settled: Sequence[Settled], now_ms: int) -> Non
             }
         )
     if over:
-        await tx.many(_OVER, over)
+        await tx.at_once(_OVER, over)
     if again:
-        await tx.many(_AGAIN, again)
+        await tx.at_once(_AGAIN, again)
 
 
 def _delayed(delivery_id: int, until: Delay, error: str, progress: JsonObject | None) -> dict[str, object]:
@@ -140,29 +145,22 @@ def _line(reason: str) -> str:
     return "".join(char if char.isprintable() else " " for char in reason[:REASON_MAX_CHARS])
 
 
-async def _insert_children(tx: Tx, parent: Row, children: tuple[Child, ...], now_ms: int) -> None:
-    await add(
-        tx,
-        tuple(
-            NewDelivery(
-                delivery_uuid=str(uuid_utils.uuid7()),
-                tenant_id=parent["tenant_id"],
-                kind=child.kind,
-                reason=parent["reason"],
-                request=child.request,
-                site_id=parent["site_id"],
-                camera_key=parent["camera_key"],
-                frame_id=parent["frame_id"],
-                event_id=parent["event_id"],
-                incident_id=parent["incident_id"],
-                receiver_id=child.receiver_id,
-                parent_id=parent["delivery_id"],
-                once_key=child.key(parent["delivery_uuid"]),
-                available_at=child.available_at,
-            )
-            for child in children
-        ),
-        now_ms,
+def _as_new(parent: Row, child: Child) -> NewDelivery:
+    return NewDelivery(
+        delivery_uuid=str(uuid_utils.uuid7()),
+        tenant_id=parent["tenant_id"],
+        kind=child.kind,
+        reason=parent["reason"],
+        request=child.request,
+        site_id=parent["site_id"],
+        camera_key=parent["camera_key"],
+        frame_id=parent["frame_id"],
+        event_id=parent["event_id"],
+        incident_id=parent["incident_id"],
+        receiver_id=child.receiver_id,
+        parent_id=parent["delivery_id"],
+        once_key=child.key(parent["delivery_uuid"]),
+        available_at=child.available_at,
     )
 
 

@@ -3,8 +3,7 @@
 READ COMMITTED, since its default isolation met 2.5 deadlocks a job; matched rows are counted as in the others.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -16,15 +15,17 @@ from asyncmy.cursors import DictCursor
 
 from camserver.base.errors import CamError, StoreUnavailable
 from camserver.base.secrets import Secret
+from camserver.store import row_sets
 from camserver.store.pool import Pool
 from camserver.store.server_store import ServerStore, unavailable, violated
 from camserver.store.sql import Dialect, EmptyList, Sql, render
-from camserver.store.tx import Row, Tx
+from camserver.store.tx import Row, Tx, returned_pair
 
 CONNECT_TIMEOUT_SEC = 10
 STATEMENT_TIMEOUT_SEC = 60
 STATEMENTS_AT_ONCE = 64
-_INSERT = re.compile(r"\s*INSERT\b", re.IGNORECASE)
+# Up to four bytes each, and 16 MB is the server's default bound of a statement.
+INSERT_CHARS_MAX = 1_000_000
 _DEADLOCK, _LOCK_WAIT_TIMEOUT, _RECORD_CHANGED = 1213, 1205, 1020
 _DISK_FULL = {1021, 1114, 3}
 
@@ -57,21 +58,51 @@ class MariaTx(Tx):
         return int(cursor.rowcount)
 
     async def many(self, sql: str | Sql, rows: Sequence[Mapping[str, object]]) -> None:
-        if rows:
-            statement = render(sql, Dialect.MARIADB)
-            cursor = self._connection.cursor()
-            arguments = [statement.arguments(Dialect.MARIADB, row) for row in rows]
-            if _INSERT.match(statement.text):
-                # INSERT … VALUES becomes one statement of many rows.
-                await cursor.executemany(statement.text, arguments)
-                return
-            # Anything else the driver would run row by row, each with its own way to the server and back.
-            for first in range(0, len(arguments), STATEMENTS_AT_ONCE):
-                texts = [cursor.mogrify(statement.text, one) for one in arguments[first : first + STATEMENTS_AT_ONCE]]
-                await cursor.execute(";".join(texts))
-                # An error of any of them is raised here; the server runs none after it.
-                while await cursor.nextset():
-                    pass
+        if not rows:
+            return
+        statement = render(sql, Dialect.MARIADB)
+        arguments = [statement.arguments(Dialect.MARIADB, row) for row in rows]
+        cursor = self._connection.cursor()
+        if row_sets.parted_values(statement.text) is not None:
+            for text in _inserts(cursor, statement.text, arguments):
+                await cursor.execute(text)
+            return
+        # The driver would run these row by row, each with its own way to the server and back.
+        for first in range(0, len(arguments), STATEMENTS_AT_ONCE):
+            texts = [cursor.mogrify(statement.text, one) for one in arguments[first : first + STATEMENTS_AT_ONCE]]
+            await cursor.execute(";".join(texts))
+            # An error of any of them is raised here; the server runs none after it.
+            while await cursor.nextset():
+                pass
+
+    async def _inserted(self, sql: str, rows: Sequence[Mapping[str, object]]) -> dict[object, int]:
+        key, name = returned_pair(sql)
+        statement = render(sql, Dialect.MARIADB)
+        arguments = [statement.arguments(Dialect.MARIADB, row) for row in rows]
+        cursor = self._connection.cursor(DictCursor)
+        found: dict[object, int] = {}
+        for text in _inserts(cursor, statement.text, arguments):
+            await cursor.execute(text)
+            found.update({row[name]: row[key] for row in await cursor.fetchall()})
+        return found
+
+
+def _inserts(cursor: Any, text: str, arguments: Sequence[tuple[object, ...]]) -> Iterator[str]:
+    """An INSERT … VALUES of many rows, in parts that the server takes. The driver's own way knows only plain values
+    and no RETURNING."""
+    parts = row_sets.parted_values(text)
+    assert parts is not None
+    head, values, tail = parts[0] % (), parts[1], parts[2] % ()
+    written: list[str] = []
+    size = 0
+    for one in arguments:
+        row = cursor.mogrify(values, one)
+        if written and size + len(row) > INSERT_CHARS_MAX:
+            yield f"{head}{','.join(written)}{tail}"
+            written, size = [], 0
+        written.append(row)
+        size += len(row)
+    yield f"{head}{','.join(written)}{tail}"
 
 
 class MariaStore(ServerStore[Any]):

@@ -46,6 +46,7 @@ class Work:
     job: Finished
     event_id: int | None = None
     incident_id: int | None = None
+    was_analyzed: bool = True  # its frame, before; where that is not known, it may have been
 
     @property
     def outcome(self) -> Outcome:
@@ -54,8 +55,12 @@ class Work:
 
 async def apply(tx: Tx, jobs: tuple[Finished, ...], now_ms: int) -> tuple[Applied, ...]:
     """Applies each job's outcome or says why not; the answers are in the order of `jobs`."""
-    answers = await _admitted(tx, jobs)
-    works = [Work(job) for job, answer in zip(jobs, answers, strict=True) if answer is Applied.DONE]
+    answers, analyzed = await _admitted(tx, jobs)
+    works = [
+        Work(job, was_analyzed=job.job_id in analyzed)
+        for job, answer in zip(jobs, answers, strict=True)
+        if answer is Applied.DONE
+    ]
     if works:
         works.sort(key=lambda work: work.outcome.frame.camera_key)
         await _finish_jobs(tx, works, now_ms)
@@ -74,8 +79,11 @@ async def write_results(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
     _note_changes(tx, works, now_ms)
 
 
-async def _admitted(tx: Tx, jobs: Sequence[Finished]) -> list[Applied]:
-    """Locks the cameras, then the jobs, and checks versions and fences. A camera is admitted once a batch."""
+async def _admitted(tx: Tx, jobs: Sequence[Finished]) -> tuple[list[Applied], set[int]]:
+    """Locks the cameras, then the jobs, and checks versions and fences. A camera is admitted once a batch.
+
+    Also answers which of the jobs are about a frame that was analyzed before.
+    """
     camera_keys = sorted({job.outcome.frame.camera_key for job in jobs})
     states = await tx.all(
         """
@@ -86,8 +94,9 @@ async def _admitted(tx: Tx, jobs: Sequence[Finished]) -> list[Applied]:
     version_of = {row["camera_key"]: row["version"] for row in states}
     held = await tx.all(
         """
-        SELECT job_id, locked_token FROM inference_jobs WHERE job_id IN (:job_ids...) AND status = 'running'
-        ORDER BY job_id FOR UPDATE""",
+        SELECT job_id, locked_token,
+          (SELECT f.analyzed FROM frames f WHERE f.frame_id = inference_jobs.frame_id) AS analyzed
+        FROM inference_jobs WHERE job_id IN (:job_ids...) AND status = 'running' ORDER BY job_id FOR UPDATE""",
         job_ids=sorted(job.job_id for job in jobs),
     )
     fence_of = {row["job_id"]: row["locked_token"] for row in held}
@@ -101,7 +110,7 @@ async def _admitted(tx: Tx, jobs: Sequence[Finished]) -> list[Applied]:
         else:
             answers.append(Applied.DONE)
             del version_of[frame.camera_key]
-    return answers
+    return answers, {row["job_id"] for row in held if row["analyzed"]}
 
 
 async def _finish_jobs(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
@@ -116,7 +125,8 @@ async def _finish_jobs(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
 
 
 async def _write_incidents(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
-    grown = []
+    opening: list[Work] = []
+    opened, grown = [], []
     for work in works:
         change, frame = work.outcome.incident, work.outcome.frame
         if change is None:
@@ -128,18 +138,18 @@ async def _write_incidents(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
             "now_ms": now_ms,
         }
         if change.incident_id is None:
-            work.incident_id = await tx.insert(
-                _INSERT_INCIDENT,
-                incident_uuid=str(uuid_utils.uuid7()),
-                tenant_id=frame.tenant_id,
-                site_id=frame.site_id,
-                camera_key=frame.camera_key,
-                **values,
-            )
+            opening.append(work)
+            opened.append({"incident_uuid": str(uuid_utils.uuid7()), **_place(frame), **values})
         else:
             work.incident_id = change.incident_id
             grown.append({"incident_id": change.incident_id, "added": int(change.adds_event), **values})
-    await tx.many(_GROW_INCIDENT, grown)
+    for work, incident_id in zip(opening, await tx.insert_many(_INSERT_INCIDENT, opened), strict=True):
+        work.incident_id = incident_id
+    await tx.at_once(_GROW_INCIDENT, grown)
+
+
+def _place(frame: FrameFacts) -> dict[str, object]:
+    return {"tenant_id": frame.tenant_id, "site_id": frame.site_id, "camera_key": frame.camera_key}
 
 
 async def _write_events(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
@@ -148,55 +158,13 @@ async def _write_events(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
         for work in works
         if work.outcome.event.close_event_id is not None
     ]
-    await tx.many(CLOSE_EVENT, closed)
-    merged = []
-    for work in works:
-        change, frame = work.outcome.event, work.outcome.frame
-        if change.action is EventAction.NONE:
-            continue
-        values = {
-            "start_at": change.start_at,
-            "last_seen_at": change.last_seen_at,
-            "severity_max": change.severity_max,
-            "confidence_max": change.confidence_max,
-            "retention_class": change.retention.value,
-            "best_score": change.best_score,
-            "frame_id": frame.frame_id,
-            "now_ms": now_ms,
-        }
-        if change.action is EventAction.MERGE:
-            work.event_id = change.event_id
-            merged.append(
-                {
-                    "event_id": change.event_id,
-                    "is_best": int(change.is_best_frame),
-                    "own_class": work.outcome.retention.value,
-                    **values,
-                }
-            )
-            if change.start_moved:
-                await tx.run(
-                    "UPDATE event_tags SET start_at = :start_at WHERE event_id = :event_id",
-                    start_at=change.start_at,
-                    event_id=change.event_id,
-                )
-            continue
-        is_open = change.action is EventAction.OPEN
-        work.event_id = await tx.insert(
-            _INSERT_EVENT,
-            event_uuid=str(uuid_utils.uuid7()),
-            tenant_id=frame.tenant_id,
-            site_id=frame.site_id,
-            camera_key=frame.camera_key,
-            incident_id=work.incident_id,
-            open_key=frame.camera_key if is_open else None,
-            state="open" if is_open else "closed",
-            end_at=None if is_open else change.last_seen_at,
-            primary_event=change.primary_event,
-            **values,
-        )
-    await tx.many(_MERGE_EVENT, merged)
-    await tx.many(
+    await tx.at_once(CLOSE_EVENT, closed)
+    beginning = [work for work in works if work.outcome.event.action not in (EventAction.NONE, EventAction.MERGE)]
+    begun = [_new_event(work, now_ms) for work in beginning]
+    for work, event_id in zip(beginning, await tx.insert_many(_INSERT_EVENT, begun), strict=True):
+        work.event_id = event_id
+    await _merge_events(tx, [work for work in works if work.outcome.event.action is EventAction.MERGE], now_ms)
+    await tx.at_once(
         "UPDATE incidents SET last_event_id = :event_id WHERE incident_id = :incident_id",
         [
             {"event_id": work.event_id, "incident_id": work.incident_id}
@@ -206,8 +174,53 @@ async def _write_events(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
     )
 
 
+async def _merge_events(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
+    merged = []
+    for work in works:
+        change = work.outcome.event
+        work.event_id = change.event_id
+        own = {"is_best": int(change.is_best_frame), "own_class": work.outcome.retention.value}
+        merged.append({"event_id": change.event_id, **own, **_event_values(work, now_ms)})
+        if change.start_moved:
+            await tx.run(
+                "UPDATE event_tags SET start_at = :start_at WHERE event_id = :event_id",
+                start_at=change.start_at,
+                event_id=change.event_id,
+            )
+    await tx.at_once(_MERGE_EVENT, merged)
+
+
+def _new_event(work: Work, now_ms: int) -> dict[str, object]:
+    change, frame = work.outcome.event, work.outcome.frame
+    is_open = change.action is EventAction.OPEN
+    return {
+        "event_uuid": str(uuid_utils.uuid7()),
+        **_place(frame),
+        "incident_id": work.incident_id,
+        "open_key": frame.camera_key if is_open else None,
+        "state": "open" if is_open else "closed",
+        "end_at": None if is_open else change.last_seen_at,
+        "primary_event": change.primary_event,
+        **_event_values(work, now_ms),
+    }
+
+
+def _event_values(work: Work, now_ms: int) -> dict[str, object]:
+    change = work.outcome.event
+    return {
+        "start_at": change.start_at,
+        "last_seen_at": change.last_seen_at,
+        "severity_max": change.severity_max,
+        "confidence_max": change.confidence_max,
+        "retention_class": change.retention.value,
+        "best_score": change.best_score,
+        "frame_id": work.outcome.frame.frame_id,
+        "now_ms": now_ms,
+    }
+
+
 async def _write_frames(tx: Tx, works: Sequence[Work]) -> None:
-    await tx.many(
+    await tx.at_once(
         _UPDATE_FRAME,
         [
             {
@@ -233,10 +246,9 @@ async def _write_frames(tx: Tx, works: Sequence[Work]) -> None:
 
 async def _write_tags(tx: Tx, works: Sequence[Work]) -> None:
     # A frame that is analyzed again, after a person queued it again, loses its former tags.
-    await tx.run(
-        "DELETE FROM frame_tags WHERE frame_id IN (:frame_ids...)",
-        frame_ids=[work.outcome.frame.frame_id for work in works],
-    )
+    again = [work.outcome.frame.frame_id for work in works if work.was_analyzed]
+    if again:
+        await tx.run("DELETE FROM frame_tags WHERE frame_id IN (:frame_ids...)", frame_ids=again)
     frame_tags, event_tags = [], []
     for work in works:
         frame = work.outcome.frame
@@ -246,8 +258,8 @@ async def _write_tags(tx: Tx, works: Sequence[Work]) -> None:
             place = {"camera_key": frame.camera_key, "start_at": work.outcome.event.start_at}
             added = [_tag(frame, tag_id, tag_group) for tag_id, tag_group in work.outcome.event_tags]
             event_tags += [{"event_id": work.event_id, **place, **row} for row in (*own, *added)]
-    await tx.many(_INSERT_FRAME_TAG, frame_tags)
-    await tx.many(_INSERT_EVENT_TAG, event_tags)
+    await tx.at_once(_INSERT_FRAME_TAG, frame_tags)
+    await tx.at_once(_INSERT_EVENT_TAG, event_tags)
 
 
 def _tag(frame: FrameFacts, tag_id: str, tag_group: str) -> dict[str, object]:
@@ -255,14 +267,12 @@ def _tag(frame: FrameFacts, tag_id: str, tag_group: str) -> dict[str, object]:
 
 
 async def _write_deliveries(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
-    await tx.many(
+    await tx.at_once(
         _INSERT_DELIVERY,
         [
             {
                 "delivery_uuid": str(uuid_utils.uuid7()),
-                "tenant_id": work.outcome.frame.tenant_id,
-                "site_id": work.outcome.frame.site_id,
-                "camera_key": work.outcome.frame.camera_key,
+                **_place(work.outcome.frame),
                 "kind": due.kind.value,
                 "reason": due.reason,
                 "frame_id": work.outcome.frame.frame_id,
@@ -277,39 +287,26 @@ async def _write_deliveries(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
 
 
 async def _write_state(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
-    """Raises the version of every camera whose events or state change; a late frame changes nothing else of it."""
-    await tx.many(
+    """Raises the version of every camera whose events or state change; of a late frame's only its newest incident
+    may change besides."""
+    await tx.at_once(
         _UPDATE_STATE,
         [
             {
                 "camera_key": work.outcome.frame.camera_key,
-                "opened": int(work.outcome.event.action is EventAction.OPEN),
+                "touches": int(work.outcome.touches_state),
+                "opened": int(work.outcome.touches_state and work.outcome.event.action is EventAction.OPEN),
                 "event_id": work.event_id,
                 "stills": json.dumps([_STILL_VALUES(still) for still in work.outcome.stills]),
                 "detected": int(work.outcome.analysis.detected),
                 "captured_at": work.outcome.frame.captured_at,
+                "has_incident": int(work.outcome.incident is not None),
+                "incident_id": work.incident_id,
+                "last_seen_at": 0 if work.outcome.incident is None else work.outcome.incident.last_seen_at,
                 "now_ms": now_ms,
             }
             for work in works
-            if work.outcome.touches_state
-        ],
-    )
-    late = [work for work in works if not work.outcome.touches_state and work.event_id is not None]
-    if late:
-        await tx.run(
-            "UPDATE camera_state SET version = version + 1 WHERE camera_key IN (:camera_keys...)",
-            camera_keys=[work.outcome.frame.camera_key for work in late],
-        )
-    await tx.many(
-        _UPDATE_NEWEST_INCIDENT,
-        [
-            {
-                "camera_key": work.outcome.frame.camera_key,
-                "incident_id": work.incident_id,
-                "last_seen_at": work.outcome.incident.last_seen_at,
-            }
-            for work in works
-            if work.outcome.incident is not None
+            if work.outcome.touches_state or work.event_id is not None
         ],
     )
 
@@ -339,7 +336,7 @@ _INSERT_INCIDENT = """
 INSERT INTO incidents (incident_uuid, tenant_id, site_id, camera_key, start_at, last_seen_at, severity_max,
   event_count, created_at, updated_at)
 VALUES (:incident_uuid, :tenant_id, :site_id, :camera_key, :start_at, :last_seen_at, :severity_max,
-  1, :now_ms, :now_ms) RETURNING incident_id"""
+  1, :now_ms, :now_ms) RETURNING incident_id, incident_uuid"""
 _GROW_INCIDENT = """
 UPDATE incidents SET start_at = :start_at, last_seen_at = :last_seen_at, severity_max = :severity_max,
   event_count = event_count + :added, updated_at = :now_ms WHERE incident_id = :incident_id"""
@@ -352,7 +349,7 @@ INSERT INTO events (event_uuid, tenant_id, site_id, camera_key, incident_id, ope
   frame_count, created_at, updated_at)
 VALUES (:event_uuid, :tenant_id, :site_id, :camera_key, :incident_id, :open_key, :state, :primary_event,
   :start_at, :last_seen_at, :end_at, :severity_max, :confidence_max, :frame_id, :best_score, :retention_class,
-  1, :now_ms, :now_ms) RETURNING event_id"""
+  1, :now_ms, :now_ms) RETURNING event_id, event_uuid"""
 # A closed event that a frame from behind joins ends where it was last seen.
 _MERGE_EVENT = """
 UPDATE events SET start_at = :start_at, last_seen_at = :last_seen_at, severity_max = :severity_max,
@@ -386,17 +383,18 @@ INSERT INTO deliveries (delivery_uuid, tenant_id, site_id, camera_key, kind, rea
   status, available_at, created_at)
 VALUES (:delivery_uuid, :tenant_id, :site_id, :camera_key, :kind, :reason, :frame_id, :event_id, :incident_id,
   'queued', :now_ms, :now_ms)"""
+# The newest incident is the one last seen, also when a late frame made it: the next event may continue it.
+# last_detected before last_analyzed_at: MariaDB reads what was assigned before it.
 _UPDATE_STATE = """
 UPDATE camera_state SET version = version + 1,
   open_event_id = CASE WHEN :opened = 1 THEN :event_id ELSE open_event_id END,
-  stills = :stills,
-  last_detected = CASE WHEN last_analyzed_at IS NULL OR last_analyzed_at <= :captured_at THEN :detected
-                  ELSE last_detected END,
-  last_analyzed_at = CASE WHEN last_analyzed_at IS NULL OR last_analyzed_at <= :captured_at THEN :captured_at
-                     ELSE last_analyzed_at END,
-  updated_at = :now_ms
+  stills = CASE WHEN :touches = 1 THEN :stills ELSE stills END,
+  last_detected = CASE WHEN :touches = 1 AND (last_analyzed_at IS NULL OR last_analyzed_at <= :captured_at)
+                  THEN :detected ELSE last_detected END,
+  last_analyzed_at = CASE WHEN :touches = 1 AND (last_analyzed_at IS NULL OR last_analyzed_at <= :captured_at)
+                     THEN :captured_at ELSE last_analyzed_at END,
+  incident_id = CASE WHEN :has_incident = 0 OR EXISTS (
+    SELECT 1 FROM incidents i WHERE i.incident_id = camera_state.incident_id AND i.last_seen_at > :last_seen_at
+  ) THEN incident_id ELSE :incident_id END,
+  updated_at = CASE WHEN :touches = 1 THEN :now_ms ELSE updated_at END
 WHERE camera_key = :camera_key"""
-# The newest incident is the one last seen, also when a late frame made it: the next event may continue it.
-_UPDATE_NEWEST_INCIDENT = """
-UPDATE camera_state SET incident_id = :incident_id WHERE camera_key = :camera_key AND NOT EXISTS (
-  SELECT 1 FROM incidents i WHERE i.incident_id = camera_state.incident_id AND i.last_seen_at > :last_seen_at)"""

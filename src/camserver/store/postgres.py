@@ -7,10 +7,11 @@ import asyncpg
 
 from camserver.base.errors import Bug, CamError, StoreUnavailable
 from camserver.base.secrets import Secret
+from camserver.store import row_sets
 from camserver.store.pool import Pool
 from camserver.store.server_store import ServerStore, unavailable, violated
 from camserver.store.sql import Dialect, Sql, render
-from camserver.store.tx import Row, Tx
+from camserver.store.tx import Row, Tx, returned_pair
 
 CONNECT_TIMEOUT_SEC = 10
 STATEMENT_TIMEOUT_SEC = 60
@@ -50,6 +51,36 @@ class PostgresTx(Tx):
             await self._connection.executemany(
                 statement.text, [statement.arguments(Dialect.POSTGRES, row) for row in rows]
             )
+
+    async def at_once(self, sql: str | Sql, rows: Sequence[Mapping[str, object]]) -> None:
+        if len(rows) < 2:
+            await self.many(sql, rows)
+            return
+        text = sql if isinstance(sql, str) else sql.on(Dialect.POSTGRES)
+        names, together = await self._together(text)
+        await self.run(together, **row_sets.columns(names, rows))
+
+    async def _inserted(self, sql: str, rows: Sequence[Mapping[str, object]]) -> dict[object, int]:
+        if len(rows) < 2:
+            return await super()._inserted(sql, rows)
+        key, name = returned_pair(sql)
+        names, together = await self._together(sql)
+        return {row[name]: row[key] for row in await self.all(together, **row_sets.columns(names, rows))}
+
+    async def _together(self, text: str) -> tuple[tuple[str, ...], str]:
+        """The statement for many rows. Which types its arrays have, the server says of the statement for one."""
+        known = _TOGETHER.get(text)
+        if known is None:
+            statement = render(text, Dialect.POSTGRES)
+            asked = await self._connection.prepare(statement.text)
+            types = [one.name for one in asked.get_parameters()]
+            together = row_sets.unnested(text, dict(zip(statement.names, types, strict=True)))
+            known = _TOGETHER[text] = statement.names, together
+        return known
+
+
+# By the statement for one row. Bounded, as the texts of our statements are.
+_TOGETHER: dict[str, tuple[tuple[str, ...], str]] = {}
 
 
 class PostgresStore(ServerStore[Any]):

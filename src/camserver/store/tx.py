@@ -46,6 +46,14 @@ def returned_column(text: str) -> str:
     return found.group(1)
 
 
+@lru_cache(maxsize=512)
+def returned_pair(text: str) -> tuple[str, str]:
+    found = re.search(r"\bRETURNING\s+(\w+)\s*,\s*(\w+)\s*$", text)
+    if found is None:
+        raise Bug(f"an insert of many must end in RETURNING, its key and what tells rows apart: {text.strip()[:80]}")
+    return found.group(1), found.group(2)
+
+
 class Tx(ABC):
     """A transaction (write) or a series of statements (read)."""
 
@@ -70,12 +78,34 @@ class Tx(ABC):
     async def many(self, sql: str | Sql, rows: Sequence[Mapping[str, object]]) -> None:
         """Runs one statement for each row of parameters."""
 
+    async def at_once(self, sql: str | Sql, rows: Sequence[Mapping[str, object]]) -> None:
+        """As `many`, in no order, for an UPDATE … WHERE or INSERT … VALUES: one statement for all, where the database
+        has a way. No two rows of parameters may be about the same row of the table."""
+        await self.many(sql, rows)
+
     async def insert(self, sql: str | Sql, **params: object) -> int:
         """Runs an INSERT … RETURNING key and answers the key."""
         row = await self.one(sql, **params)
         if row is None:
             raise Bug("an INSERT … RETURNING gave no row")
         return int(row[returned_column(sql if isinstance(sql, str) else sql.on(self.dialect))])
+
+    async def insert_many(self, sql: str, rows: Sequence[Mapping[str, object]]) -> list[int]:
+        """Runs an INSERT … RETURNING key, name for rows that differ in the parameter `name`; their keys in order."""
+        name = returned_pair(sql)[1]
+        found = await self._inserted(sql, rows) if rows else {}
+        return [found[row[name]] for row in rows]
+
+    async def _inserted(self, sql: str, rows: Sequence[Mapping[str, object]]) -> dict[object, int]:
+        """The new keys, by what tells the rows apart."""
+        key, name = returned_pair(sql)
+        found: dict[object, int] = {}
+        for params in rows:
+            row = await self.one(sql, **params)
+            if row is None:
+                raise Bug("an INSERT … RETURNING gave no row")
+            found[row[name]] = int(row[key])
+        return found
 
     def changed(
         self,
@@ -108,29 +138,28 @@ class Tx(ABC):
             if not await self.run(_NUMBER_POSTGRES, tenant_id=tenant_id, count=len(changes), **_columns(changes)):
                 raise _no_counter(tenant_id)
             return
-        row = None
-        if self.dialect is Dialect.SQLITE:
-            row = await self.one(_COUNT_SQLITE, tenant_id=tenant_id, count=len(changes))
-        elif await self.run(_COUNT_MARIADB, tenant_id=tenant_id, count=len(changes)):
-            row = await self.one("SELECT LAST_INSERT_ID() AS last_seq")
+        rows = [
+            {
+                "tenant_id": tenant_id,
+                "back": len(changes) - 1 - index,
+                "kind": change.kind,
+                "site_id": change.site_id,
+                "camera_key": change.camera_key,
+                "object_id": change.object_id,
+                "at_ms": change.at_ms,
+            }
+            for index, change in enumerate(changes)
+        ]
+        if self.dialect is Dialect.MARIADB:
+            if not await self.run(_COUNT_MARIADB, tenant_id=tenant_id, count=len(changes)):
+                raise _no_counter(tenant_id)
+            await self.many(_INSERT_CHANGE_MARIADB, rows)
+            return
+        row = await self.one(_COUNT_SQLITE, tenant_id=tenant_id, count=len(changes))
         if row is None:
             raise _no_counter(tenant_id)
-        first = int(row["last_seq"]) - len(changes) + 1
-        await self.many(
-            _INSERT_CHANGE,
-            [
-                {
-                    "tenant_id": tenant_id,
-                    "seq": first + index,
-                    "kind": change.kind,
-                    "site_id": change.site_id,
-                    "camera_key": change.camera_key,
-                    "object_id": change.object_id,
-                    "at_ms": change.at_ms,
-                }
-                for index, change in enumerate(changes)
-            ],
-        )
+        last = int(row["last_seq"])
+        await self.many(_INSERT_CHANGE, [{**values, "last": last} for values in rows])
 
 
 def _no_counter(tenant_id: int) -> Bug:
@@ -145,7 +174,9 @@ _COUNT_MARIADB = (
 )
 _INSERT_CHANGE = """
 INSERT INTO changes (tenant_id, seq, kind, site_id, camera_key, object_id, created_at)
-VALUES (:tenant_id, :seq, :kind, :site_id, :camera_key, :object_id, :at_ms)"""
+VALUES (:tenant_id, :last - :back, :kind, :site_id, :camera_key, :object_id, :at_ms)"""
+# The number is in the session since the counter was raised: no way to the server and back while others wait for it.
+_INSERT_CHANGE_MARIADB = _INSERT_CHANGE.replace(":last", "LAST_INSERT_ID()")
 _NUMBER_POSTGRES = """
 WITH counter AS (
   UPDATE change_counters SET last_seq = last_seq + :count WHERE tenant_id = :tenant_id RETURNING last_seq

@@ -26,7 +26,7 @@ from camserver.domain.vocabulary import Vocabulary
 from camserver.services.dispatcher.analyzers import Pool
 from camserver.services.dispatcher.pictures import Pictures
 from camserver.services.dispatcher.turns import STORE_PAUSE_SEC, patiently, until_set
-from camserver.store import Store, jobs, outcomes
+from camserver.store import Dialect, Store, jobs, outcomes
 from camserver.store.jobs import ClaimedJob, ClaimTerms, Failure
 from camserver.store.outcomes import Applied, Finished
 from camserver.wire.analyzer import result_json
@@ -90,7 +90,14 @@ class Desk:
     def __post_init__(self) -> None:
         size_max = self.settling_max
         self.applier = Batcher(
-            self._apply, size_max=size_max, waiting_max=100 * size_max, linger_sec=self._linger_sec
+            self._apply,
+            size_max=size_max,
+            waiting_max=100 * size_max,
+            linger_sec=self._linger_sec,
+            # SQLite has one writer; a server lets a second batch go on while the first waits for the disk. No camera
+            # is in both, thanks to its turn.
+            at_once=1 if self.store.dialect is Dialect.SQLITE else 2,
+            beside_min=2 * self.terms.policy.batch,
         )
         self.failer = Batcher(self._fail, size_max=size_max, waiting_max=100 * size_max)
         self.rereader = Batcher(self._reread, size_max=size_max, waiting_max=100 * size_max)
