@@ -19,8 +19,8 @@ import signal
 import socket
 import subprocess
 import sys
-from types import ModuleType
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
