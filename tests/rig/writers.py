@@ -19,6 +19,7 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,7 @@ class Nursery:
 
     def fork(self, database: str, test_module: str, channel: socket.socket, lock_fd: int) -> ForkedWriter:
         nursery = self._running()
-        request = json.dumps({"database": database, "module": test_module}).encode()
+        request = json.dumps({"database": os.path.abspath(database), "module": test_module}).encode()
         socket.send_fds(nursery, [request], [channel.fileno(), lock_fd])
         answer, pidfds, _, _ = socket.recv_fds(nursery, MESSAGE_MAX_BYTES, 1)
         if not answer:
@@ -81,6 +82,8 @@ class Nursery:
                     [sys.executable, "-m", "tests.rig.writers", str(theirs.fileno())],
                     pass_fds=(theirs.fileno(),),
                     stdin=subprocess.DEVNULL,
+                    # The folder that a test is in is gone after it; this process stays.
+                    cwd=Path(__file__).parents[2],
                 )
             if ours.recv(MESSAGE_MAX_BYTES) != READY:
                 raise RuntimeError("the process that forks SQLite's writers did not start")
