@@ -97,7 +97,8 @@ async def take_all(tx: Tx, wants: tuple[Want, ...], ttl_ms: int, now_ms: int) ->
     )
     sessions = {row["camera_key"]: row for row in rows}
     # A session that has the intent made for it here is the one that was taken.
-    taken = [one for one in tries if (row := sessions.get(one.want.camera_key)) and row["intent_id"] == one.intent_id]
+    intents = {camera_key: row["intent_id"] for camera_key, row in sessions.items()}
+    taken = [one for one in tries if intents.get(one.want.camera_key) == one.intent_id]
     await tx.many(_END_SPAN, [_span_end(one) for one in taken])
     leases = tuple(_lease(one, sessions[one.want.camera_key], now_ms + ttl_ms) for one in taken)
     await tx.many(_BEGIN_SPAN, [_span_begin(lease) for lease in leases])

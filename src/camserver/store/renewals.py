@@ -48,7 +48,7 @@ async def renew_all(tx: Tx, holdings: Sequence[Holding], ttl_ms: int, now_ms: in
     )
     if not rows:
         return tuple(Renewal((), ()) for _ in holdings)
-    tenant_ids, camera_ids, generations, worker_keys = (list(column) for column in zip(*rows, strict=True))
+    tenant_ids, camera_ids = [row[0] for row in rows], [row[1] for row in rows]
     matched = await tx.run(
         _RENEW,
         expires_at=now_ms + ttl_ms,
@@ -56,8 +56,8 @@ async def renew_all(tx: Tx, holdings: Sequence[Holding], ttl_ms: int, now_ms: in
         held=json.dumps(rows) if tx.dialect is not Dialect.POSTGRES else "",
         tenant_ids=tenant_ids,
         camera_ids=camera_ids,
-        generations=generations,
-        worker_keys=worker_keys,
+        generations=[row[2] for row in rows],
+        worker_keys=[row[3] for row in rows],
     )
     # A lease is in at most one row of these, and a row matches at most one session.
     if matched == len(rows):
