@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from camserver.domain.detections import (
+    ALL_EVENTS,
     CARRIED,
     MEANINGS,
     Category,
@@ -16,9 +17,11 @@ from camserver.domain.detections import (
     Hints,
     Measured,
     Quality,
+    events_of,
     interpret,
     people,
     quality_tags,
+    unknown_names,
 )
 from camserver.domain.vocabulary import SHIPPED_FILE, Vocabulary, parse_vocabulary
 
@@ -305,3 +308,26 @@ def test_the_order_of_detections_means_nothing(found: list[Detection], quality: 
     assert interpret(once, quality, Hints(), VOCABULARY, POLICY) == interpret(
         shuffled, quality, Hints(), VOCABULARY, POLICY
     )
+
+
+def test_a_model_is_credited_with_what_its_labels_can_lead_to_and_no_more() -> None:
+    assert events_of(()) == ("none", "camera_issue", "object_missing", "unknown")
+    assert events_of(["chair", "smoke", "person"]) == (
+        "none",
+        "hazard",
+        "camera_issue",
+        "human",
+        "object_missing",
+        "unknown",
+    )
+    assert events_of(MEANINGS) == ALL_EVENTS
+
+
+def test_names_that_nothing_is_called_by_are_found() -> None:
+    hints = Hints(
+        excluded=frozenset({"person", "human", "camera.dark", "persno"}),
+        thresholds={"helmet": 0.5, "of the model": 0.5, "vehicles": 0.5},
+        expected=frozenset({"animal.bird", "car", "animal.birds"}),
+    )
+    assert unknown_names(hints, {"of the model"}, VOCABULARY) == ("animal.birds", "persno", "vehicles")
+    assert unknown_names(NO_HINTS, (), VOCABULARY) == ()

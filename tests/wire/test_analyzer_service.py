@@ -121,3 +121,9 @@ def test_any_body_is_a_vocabulary_or_refused(body: bytes) -> None:
 
 def test_the_shipped_vocabulary_is_well_below_the_bound() -> None:
     assert len(TEXT.encode()) * 10 < VOCABULARY_BYTES_MAX
+
+
+def test_capitals_in_hints_do_not_matter() -> None:
+    hints = {"excluded_objects": ["Cat"], "expected_objects": ["CAR"], "thresholds": {"Person": 0.6}}
+    known = parse_fields(FIELDS | {"hints_json": json.dumps(hints)}).hints.known()
+    assert (known.excluded, known.expected, known.thresholds) == ({"cat"}, {"car"}, {"person": 0.6})

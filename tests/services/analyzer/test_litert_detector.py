@@ -4,6 +4,7 @@ import io
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -99,3 +100,24 @@ def test_half_a_model_is_refused(tmp_path: Path) -> None:
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(ModelUnusable):
         LiteRtDetector(path)
+
+
+class Nonsense:
+    """An interpreter whose numbers are none, but for the last."""
+
+    def set_tensor(self, *_: object) -> None: ...
+
+    def invoke(self) -> None: ...
+
+    def get_tensor(self, index: int) -> np.ndarray:
+        nan, inf = float("nan"), float("inf")
+        boxes = [[nan, 0, 1, 1], [0, 0, inf, 1], [0, 0, 1, 1], [0, 0, 1, 1], [0, 0, 1, 1]]
+        said = [boxes, [0, 0, nan, inf, 0], [0.9, 0.9, 0.9, 0.9, 0.8], [5]]
+        return np.array([said[index]], np.float32)
+
+
+def test_numbers_that_are_none_are_left_out(detector: LiteRtDetector, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(detector, "_interpreter", Nonsense())
+    monkeypatch.setattr(detector, "_outputs", [0, 1, 2, 3])
+    (found,) = detector.detect(Image.new("RGB", (64, 64)))
+    assert (found.label, round(found.score, 1)) == ("person", 0.8)
