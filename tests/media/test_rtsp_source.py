@@ -71,6 +71,7 @@ async def test_video_that_shows_no_picture_time_and_again_is_connected_anew(on: 
     await on.grab_in_vain(7000)
     await on.grab_in_vain(14_000)
     assert not on.source.is_open
+    await on.source.until_closed(TIMEOUT_SEC)  # or the old connection takes what is meant for the new one
     on.packets.tell(packet(15_000, True))
     assert isinstance(await on.grab(), VideoShot)
 
