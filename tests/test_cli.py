@@ -76,7 +76,7 @@ def test_the_commands_are_these() -> None:
         ),
         *("case", "case create", "case list", "case add", "case note", "case hold", "case close", "case export"),
         *("case verify", "case key", "retention", "retention show", "retention run"),
-        *("llm", "llm test", "summary", "summary show"),
+        *("llm", "llm status", "llm test", "summary", "summary show"),
         *("job", "job list", "job requeue", "job status"),
         *("notify", "notify test", "notify preview", "notify rules"),
         *("notify snooze", "notify snoozes", "notify unsnooze", "receiver change"),

@@ -11,8 +11,9 @@ from click.testing import CliRunner, Result
 
 from camserver import cli
 from camserver.base.exits import Exit
-from camserver.commands.llm import described
+from camserver.commands.llm import budget_lines, described
 from tests.fakes.llm import KEY, FakeLlm, Trick
+from tests.rig.ports import free_port
 
 
 @pytest.fixture
@@ -112,3 +113,34 @@ def test_a_budget_that_can_not_be_kept_is_refused_before_anything_starts(
     assert result.exit_code == Exit.BAD_SETTINGS.value, result.output
     assert "llm.price_in and llm.price_out" in result.output
     assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize(("language", "words"), [("en_US.UTF-8", "No model"), ("ja_JP.UTF-8", "設定されていません")])
+def test_the_status_says_when_no_model_is_configured(tmp_path: Path, language: str, words: str) -> None:
+    config = tmp_path / "c.toml"
+    config.write_text(f"[web]\nport = {free_port()}\n")
+    given = ["--config", str(config), "--data-dir", str(tmp_path / "data"), "llm", "status"]
+    shown = CliRunner(env={"LC_ALL": language}).invoke(cli.main, given)
+    assert (shown.exit_code, words in shown.stdout) == (0, True), shown.output
+
+
+def test_the_status_shows_calls_and_money() -> None:
+    found = {
+        "is_configured": True,
+        "provider": "gemini",
+        "model": "m",
+        "day": "2026-11-16",
+        "calls": 3,
+        "calls_max": 200,
+        "tokens_in": 2700,
+        "tokens_out": 180,
+        "cost_micro": 3600,
+        "cost_micro_max": 1_500_000,
+    }
+    lines = budget_lines(found, "en").splitlines()
+    assert lines == [
+        "Questions to m of gemini on 2026-11-16 (UTC): 3 of 200",
+        "Tokens: 2700 sent, 180 answered",
+        "Cost: 0.003600 of 1.50 US dollars",
+    ]
+    assert "3 / 200" in budget_lines({**found, "cost_micro_max": None}, "ja")

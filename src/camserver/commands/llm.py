@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from camserver.commands.asking import with_server
 from camserver.commands.root import Chosen, json_option, pass_chosen
 from camserver.commands.shown import Language, reader_language
 from camserver.domain.phrases import Phrase
@@ -28,6 +29,14 @@ _WORDS: Mapping[str, Phrase] = {
         "トークン: 送信 {tokens_in}、回答 {tokens_out}", "Tokens: {tokens_in} sent, {tokens_out} answered"
     ),
     "cost": Phrase("費用: {cost:.6f} ドル", "Cost: {cost:.6f} US dollars"),
+    "off": Phrase("言語モデルは設定されていません。[llm] を設定してください", "No model is configured; see [llm]"),
+    "today": Phrase(
+        "{day} (UTC) の {provider} {model} への質問: {calls} / {calls_max} 回",
+        "Questions to {model} of {provider} on {day} (UTC): {calls} of {calls_max}",
+    ),
+    "spent": Phrase(
+        "費用: {cost:.6f} ドル（上限 {cost_max:.2f} ドル）", "Cost: {cost:.6f} of {cost_max:.2f} US dollars"
+    ),
     "no_price": Phrase(
         "費用: 不明。[llm] の price_in と price_out で設定できます",
         "Cost: not known; [llm] price_in and price_out set it",
@@ -37,7 +46,21 @@ _WORDS: Mapping[str, Phrase] = {
 
 @click.group()
 def llm() -> None:
-    """Try the language model that is asked about unclear events."""
+    """Try the language model, and see what it was asked."""
+
+
+@llm.command("status")
+@json_option
+@pass_chosen
+def llm_status(chosen: Chosen, as_json: bool) -> None:
+    """Show what was asked today, and the day's budget.
+
+    \b
+    Example:
+      camserver llm status
+    """
+    found = with_server(chosen, lambda server: server.get("/api/llm/budget"))
+    click.echo(json.dumps(found, ensure_ascii=False) if as_json else budget_lines(found, reader_language()))
 
 
 @llm.command("test")
@@ -115,6 +138,13 @@ async def _asked(settings: "Settings", picture: bytes) -> dict[str, Any]:
         "cost_usd": None if price is None else price.cost_micro(answer.usage) / 1_000_000,
         "seconds": round(time.monotonic() - began_sec, 3),
     }
+
+
+def budget_lines(found: Mapping[str, Any], language: Language) -> str:
+    most = found["cost_micro_max"]
+    values = {**found, "cost": found["cost_micro"] / 1_000_000, "cost_max": (most or 0) / 1_000_000}
+    lines = ("today", "tokens", "cost" if most is None else "spent") if found["is_configured"] else ("off",)
+    return "\n".join(getattr(_WORDS[line], language).format(**values) for line in lines)
 
 
 def described(result: Mapping[str, Any], language: Language) -> str:

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from camserver.domain import reviews
 from camserver.domain.summaries import Period, SiteDay, Totals, body
 from camserver.store import Tx
 from tests.services.web.rig import Browser, RunningWeb
@@ -143,3 +144,18 @@ async def _add_person(tx: Tx, role: str) -> None:
 async def test_a_question_that_is_still_open_is_no_opinion(web: RunningWeb) -> None:
     owner = await _reviewed_event(web, "")
     assert (await owner.get("/api/events/e1")).body["llm_review"] is None
+
+
+async def test_the_budget_of_the_language_model(web: RunningWeb) -> None:
+    owner = await web.owner()
+    found = (await owner.get("/api/llm/budget")).body
+    assert (found["is_configured"], found["calls"], found["calls_max"]) == (False, 0, web.settings.llm.daily_calls)
+    day, now_ms = found["day"], web.clock.now_ms()
+    assert day == reviews.day_of(now_ms)
+    sql = """INSERT INTO llm_days (tenant_id, day, calls, tokens_in, tokens_out, cost_micro)
+        SELECT tenant_id, :day, 3, 2700, 180, 3600 FROM users"""
+    await web.store.write(execute, sql, {"day": day})
+    found = (await owner.get("/api/llm/budget")).body
+    assert (found["calls"], found["tokens_in"], found["tokens_out"], found["cost_micro"]) == (3, 2700, 180, 3600)
+    await web.store.write(execute, "UPDATE users SET role = 'viewer'", {})
+    assert (await owner.get("/api/llm/budget")).status == 403

@@ -169,6 +169,21 @@ class Clip(Answer):
     height: int
 
 
+class LlmBudget(Answer):
+    """What the language model was asked on a day (UTC), and how much it may be. Costs in millionths of a dollar."""
+
+    is_configured: bool
+    provider: str
+    model: str
+    day: str
+    calls: int
+    calls_max: int
+    tokens_in: int
+    tokens_out: int
+    cost_micro: int
+    cost_micro_max: int | None  # null: money is not counted
+
+
 class LlmReview(Answer):
     """What a language model said of an event's picture: an opinion, which nothing else follows from."""
 
