@@ -10,6 +10,7 @@ from camserver.services.control.connections import Connection, Connections
 from camserver.store import Store
 from camserver.store.leases import Claim, release
 from camserver.store.starts import FaultCounts, camera_fault, set_active
+from camserver.store.worker_news import MESSAGE_MAX_CHARS, stream_back, stream_failed
 from camserver.wire.looks import GATE_STATE_MAX_BYTES
 from camserver.wire.worker import Kinds, Report, parse_fault
 
@@ -34,7 +35,7 @@ class Reports:
                 connection.worker.tenant_id, connection.worker.worker_key, report.camera_id, report.generation
             )
             held = await self._apply(claim, report)
-        expected = (Kinds.PIPELINE_READY, Kinds.PIPELINE_STOPPED)
+        expected = (Kinds.PIPELINE_READY, Kinds.PIPELINE_STOPPED, Kinds.STREAM_READY)
         level = log.info if report.event_type in expected else log.warning
         level(
             report.event_type,
@@ -59,7 +60,18 @@ class Reports:
                 fault = parse_fault(report.payload)
                 counts = FaultCounts(fault.fault, fault.failures, fault.auth_failures, fault.next_attempt_at)
                 return await self.store.write(camera_fault, claim, counts, fault.message, self.policy, now_ms)
+            case Kinds.STREAM_FAULT:
+                stream, fault = _text(report, "stream", 16), _text(report, "fault", 32)
+                message = _text(report, "message", MESSAGE_MAX_CHARS)
+                return await self.store.write(stream_failed, claim, stream, fault, message, now_ms)
+            case Kinds.STREAM_READY:
+                return await self.store.write(stream_back, claim, _text(report, "stream", 16), now_ms)
         return True
+
+
+def _text(report: Report, name: str, chars_max: int) -> str:
+    value = report.payload.get(name)
+    return value[:chars_max] if isinstance(value, str) else ""
 
 
 def _gate_state(report: Report) -> bytes | None:

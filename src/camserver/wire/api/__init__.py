@@ -24,6 +24,7 @@ from camserver.wire.api.cameras import (
     Polygons,
     Source,
     SourceAsked,
+    StreamFault,
     Zone,
 )
 from camserver.wire.api.cases import (
@@ -281,6 +282,7 @@ __all__ = [
     "SourceAsked",
     "Statistics",
     "StatisticsBucket",
+    "StreamFault",
     "Summary",
     "SummaryCount",
     "SummaryEvent",
