@@ -215,6 +215,8 @@ SHOWN = {
     "latest_picture": {"frame_uuid": "f", "captured_at": NOW_MS - 12_000},
     "own": {"transport": "udp", "mask_clock": False, "tls_pin": None, "ignore_masks": [CORNERS],
             "privacy_masks": None, "zones": [{"name": "door", "points": CORNERS}], "hints": {"preset": "shop"}},
+    "stream_fault": {"stream": "sub", "cause": {"id": "no_video", "label_en": "no video", "label_ja": "映像なし"},
+                     "message": "", "at": NOW_MS - 60_000, "over_at": NOW_MS},
     "health": {"state": "down", "since": NOW_MS - 90_000, "cause": {"label_en": "no route", "label_ja": "到達不能"},
                "issues": []},
 }  # fmt: skip
@@ -229,6 +231,7 @@ def test_everything_about_a_camera_is_shown(api: Api, monkeypatch: pytest.Monkey
         "worker: w-1",
         "health: down (no route), 90 s",
         "last look: 12 s",
+        "stream fault: sub: no video, 60 s (over)",
         "sends: h264 1920x1080 25 fps (sub: h264 640x360)",
         "probed: 2 h",
         "transport: udp",
@@ -274,6 +277,8 @@ def test_the_list_shows_state_age_codec_and_interval(api: Api, monkeypatch: pyte
         "health": {"state": "down", "since": 1, "cause": {"label_en": "wrong password", "label_ja": "認証エラー"},
                    "issues": []},
     }  # fmt: skip
+    fault = {"stream": "sub", "cause": {"label_en": "no video"}, "at": NOW_MS, "over_at": None}
+    bad |= {"stream_fault": fault}
     off = good | {"camera_id": "c", "enabled": False, "latest": None, "own": {"hints": {"preset": "road"}}}
     api.answers["GET /api/cameras"] = {"cameras": [good, bad, off]}
     lines = run("list").output.splitlines()
@@ -297,6 +302,7 @@ def test_the_list_shows_state_age_codec_and_interval(api: Api, monkeypatch: pyte
     ]
     assert "PAUSED (unauthorized)" in lines[2]
     assert "down (wrong password)" in lines[2]
+    assert "down (wrong password) [sub: no video]" in lines[2]
     assert "2 h unauthorized" in lines[2]
     assert "2 h wrong_password" in lines[2]
     assert " OFF " in lines[3]

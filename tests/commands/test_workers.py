@@ -16,7 +16,7 @@ NOW_MS = 1_700_000_000_000
 WORKER = {
     "worker_id": "shop-1", "site": "main", "status": "RUNNING", "version": "1", "slots": 10, "used": 3, "cpu": 0,
     "gpu": 0, "mem": 0, "labels": {"gpu": "yes"}, "is_connected": True, "is_draining": True,
-    "last_seen_at": NOW_MS - 4_000,
+    "last_seen_at": NOW_MS - 4_000, "metrics": {"spool_bytes": 1024.5, "cameras": 3.0}, "metrics_at": NOW_MS - 30_000,
 }  # fmt: skip
 LEASE = {
     "camera_id": "gate", "site": "main", "worker_id": "shop-1", "generation": 7, "state": "ACTIVE", "reason": "",
@@ -63,6 +63,7 @@ def test_workers_are_listed(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     for words in ("shop-1", "3/10", "gpu=yes", "connected (draining)", "4 s"):
         assert words in result.output
     assert json.loads(run("worker", "list", "--json").output) == {"workers": [WORKER]}
+    assert "shop-1 (30 s): cameras=3, spool_bytes=1024.5" in run("worker", "list", "-v").output
     monkeypatch.setenv("LC_ALL", "ja_JP.UTF-8")
     assert "退避中" in run("worker", "list").output
     api.answers["GET /api/workers"] = {"workers": []}

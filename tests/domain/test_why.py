@@ -107,3 +107,10 @@ def test_pins_quotas_and_pauses() -> None:
     assert "9 s" in waiting.lines[0].text.en
     labelled = told(need=replace(NEED, labels=frozenset({("gpu", "yes")})), offer=worker())
     assert "gpu=yes" in labelled.lines[0].text.en
+
+
+def test_a_stream_that_fails_beside_one_that_works_is_named() -> None:
+    found = told(replace(HELD, stream_fault=("sub", "no_video")), offer=worker(used=1))
+    assert found.is_running
+    [line] = [line for line in found.lines if line.code == "stream_fault"]
+    assert line.text.en == "Its sub stream fails, the other one works: no_video."

@@ -257,7 +257,8 @@ async def test_only_another_view_ends_what_was_wrong_with_it(fresh_store: Store,
 
 async def with_values(tx: Tx) -> None:
     await tx.run(
-        "INSERT INTO camera_overrides (camera_key, tenant_id, updated_at) SELECT camera_key, tenant_id, 1 FROM cameras"
+        "INSERT INTO camera_overrides (camera_key, tenant_id, updated_at) "
+        "SELECT camera_key, tenant_id, 1 FROM cameras"
     )
     await tx.run(
         "INSERT INTO camera_streams (camera_key, tenant_id, kind, source_type, url) "

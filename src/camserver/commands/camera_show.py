@@ -121,6 +121,10 @@ def _rows(camera: dict[str, Any], now_ms: int) -> Iterator[tuple[str, str]]:
     latest = camera.get("latest") or {}
     fault = f" {latest.get('error_code') or latest['status']}" if latest and latest["status"] != "ok" else ""
     yield label("looked"), f"{age(latest.get('captured_at'), now_ms)}{fault}"
+    if fault := camera.get("stream_fault"):
+        over = "" if fault["over_at"] is None else f" ({label('over')})"
+        since = age(fault["at"], now_ms)
+        yield label("stream_fault"), f"{stream_fault_shown(fault)}, {since}{over}"
     yield label("caps"), caps_shown(camera.get("caps") or {})
     yield label("probed"), probed_shown(camera, now_ms)
     yield label("interval"), f"{camera['polling_interval_sec']:g} s"
@@ -135,6 +139,11 @@ def _rows(camera: dict[str, Any], now_ms: int) -> Iterator[tuple[str, str]]:
     for zone in own.get("zones") or ():
         yield "zone", f"{zone['name']}={corners_shown(zone['points'])}"
     yield label("preset"), preset_shown(own)
+
+
+def stream_fault_shown(fault: dict[str, Any]) -> str:
+    """Which of its two streams failed, and why, in the terminal's language."""
+    return f"{fault['stream']}: {fault['cause'][f'label_{reader_language()}']}"
 
 
 def probed_shown(camera: dict[str, Any], now_ms: int) -> str:

@@ -144,6 +144,8 @@ _LABELS: Mapping[str, Phrase] = {
     "holder": Phrase("ワーカー", "worker"),
     "health": Phrase("健全性", "health"),
     "looked": Phrase("最終画像", "last look"),
+    "stream_fault": Phrase("ストリームの異常", "stream fault"),
+    "over": Phrase("解消済み", "over"),
     "caps": Phrase("映像", "sends"),
     "probed": Phrase("最終プローブ", "probed"),
     "interval": Phrase("間隔", "every"),

@@ -13,7 +13,14 @@ from camserver.commands.camera_hints import PRESET_NAMES, camera_hints, camera_p
 from camserver.commands.camera_import import camera_import
 from camserver.commands.camera_options import camera_fields, camera_options
 from camserver.commands.camera_probe import camera_probe, camera_test
-from camserver.commands.camera_show import camera_picture, camera_show, health_shown, preset_shown, probed_shown
+from camserver.commands.camera_show import (
+    camera_picture,
+    camera_show,
+    health_shown,
+    preset_shown,
+    probed_shown,
+    stream_fault_shown,
+)
 from camserver.commands.camera_words import head, say
 from camserver.commands.root import Chosen, json_option, pass_chosen
 from camserver.commands.shown import age, table
@@ -111,6 +118,9 @@ def _row(one: dict[str, Any], now_ms: int) -> tuple[str, ...]:
         state = say("off")
     if reason := one.get("state_reason"):
         state += f" ({reason})"
+    health = health_shown(one.get("health") or {})
+    if (fault := one.get("stream_fault")) and fault["over_at"] is None:
+        health += f" [{stream_fault_shown(fault)}]"
     looked = age(latest.get("captured_at"), now_ms)
     if latest and latest.get("status") != "ok":
         looked += f" {latest.get('error_code') or latest.get('status')}"
@@ -119,7 +129,7 @@ def _row(one: dict[str, Any], now_ms: int) -> tuple[str, ...]:
         str(one.get("camera_id", "")),
         str(one.get("name", "")),
         state,
-        health_shown(one.get("health") or {}),
+        health,
         looked,
         str(caps.get("codec") or "-"),
         str(caps.get("res") or "-"),

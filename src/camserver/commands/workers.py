@@ -45,14 +45,16 @@ def say(name: str, **values: object) -> str:
 
 
 @click.command("list")
+@click.option("-v", "--verbose", is_flag=True, help="Also what each measured last, under its line.")
 @json_option
 @pass_chosen
-def worker_list(chosen: Chosen, as_json: bool) -> None:
+def worker_list(chosen: Chosen, verbose: bool, as_json: bool) -> None:
     """List the workers with what they hold and what they could.
 
     \b
     Examples:
       camserver worker list
+      camserver worker list --verbose
       camserver worker list --json
     """
     found = with_server(chosen, lambda server: server.get("/api/workers"))
@@ -64,6 +66,9 @@ def worker_list(chosen: Chosen, as_json: bool) -> None:
         return
     now_ms = int(time.time() * 1000)
     click.echo(table(_HEAD[reader_language()], [_row(one, now_ms) for one in found["workers"]]))
+    for one in found["workers"] if verbose else ():
+        measured = ", ".join(f"{name}={value:g}" for name, value in sorted(one["metrics"].items()))
+        click.echo(f"{one['worker_id']} ({age(one['metrics_at'], now_ms)}): {measured or '-'}")
 
 
 def _row(one: dict[str, Any], now_ms: int) -> tuple[str, ...]:

@@ -45,6 +45,7 @@ class CameraFacts:
     auth_failures: int
     pinned_id: str | None
     needs_labels: tuple[tuple[str, str], ...]
+    stream_fault: tuple[str, str] | None = None  # which of its two streams fails now, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,9 @@ def _held(camera: CameraFacts, workers: tuple[WorkerFacts, ...], now_ms: int) ->
     if camera.pinned_id is not None:
         code = "pinned_here" if camera.pinned_id == camera.holder_id else "pinned_elsewhere"
         extra.append(_line(code, camera, pinned=camera.pinned_id))
+    if camera.stream_fault is not None:
+        stream, fault = camera.stream_fault
+        extra.append(_line("stream_fault", camera, stream=stream, reason=fault))
     if camera.is_stopping:
         return Explanation(False, (_line("stopping", camera, reason=camera.reason, **facts), *away, lease))
     if camera.state == "ACTIVE":
@@ -185,6 +189,10 @@ WORDS: Mapping[str, Phrase] = {
     ),
     "not_processed": Phrase(
         "処理しない設定のため、画像は送られません。", "It is set to do_not_process: no pictures."
+    ),
+    "stream_fault": Phrase(
+        "{stream} ストリームに異常があります: {reason}（もう一方は動作中）。",
+        "Its {stream} stream fails, the other one works: {reason}.",
     ),
     "pinned_here": Phrase("ワーカー {pinned} に固定されています。", "It is pinned to worker {pinned}."),
     "pinned_elsewhere": Phrase(

@@ -15,6 +15,7 @@ from camserver.domain.people import Permission
 from camserver.store import audit, overrides, tenants
 from camserver.store.overrides import Overrides
 from camserver.store.tx import Row, Scoped
+from camserver.store.worker_news import StreamFault, parse_fault
 
 PAGE_MAX = 500
 CAMERA_ID_MAX_CHARS = 64
@@ -111,6 +112,7 @@ class CameraSummary:
     latest_picture: LatestPicture | None
     open_event: OpenEvent | None
     health: CameraHealth
+    stream_fault: StreamFault | None  # the last one of one of two streams
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ _IN_REACH = "c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND (:all_sites =
 _SUMMARY = f"""
 SELECT c.camera_key, c.camera_id, c.name, c.enabled, c.created_at, s.name AS site, st.source_type, st.url,
   su.source_type AS sub_type, su.url AS sub_url, a.key_id, c.do_not_process, c.network_zone, c.caps, c.last_probe_at,
-  {overrides.COLUMNS}, cs.state, cs.reason, w.worker_id, f.frame_uuid, f.captured_at, f.received_at,
+  {overrides.COLUMNS}, cs.state, cs.reason, cs.stream_fault, w.worker_id, f.frame_uuid, f.captured_at, f.received_at,
   f.collector_status, f.error_code, f.detected, f.primary_event, f.severity, f.infer_bytes, e.event_uuid,
   e.primary_event AS event_primary, e.severity_max AS event_severity, e.start_at AS event_start_at,
   h.health, h.health_cause, h.health_since, h.issues
@@ -228,6 +230,7 @@ def _summary(row: Row, older_picture: LatestPicture | None) -> CameraSummary:
         latest_picture=picture,
         open_event=None if row["event_uuid"] is None else _open_event(row),
         health=_health(row),
+        stream_fault=parse_fault(row["stream_fault"]),
     )
 
 

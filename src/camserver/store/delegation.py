@@ -14,6 +14,7 @@ from camserver.store.assignment import NEED_COLUMNS, OFFER_COLUMNS, need_of, off
 from camserver.store.camera_changes import locked
 from camserver.store.cameras import missing, reach
 from camserver.store.tx import Row, Scoped
+from camserver.store.worker_news import StreamFault, parse_fault
 
 WORKERS_MAX = 1_000
 
@@ -33,6 +34,8 @@ class WorkerSummary:
     is_connected: bool
     is_draining: bool
     last_seen_at: int | None
+    metrics: dict[str, float]
+    metrics_at: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,8 @@ def _summary(row: Row) -> WorkerSummary:
         is_connected=row["connected_epoch"] is not None,
         is_draining=offer.is_draining,
         last_seen_at=row["last_seen_at"],
+        metrics=json.loads(row["metrics"]) if row["metrics"] else {},
+        metrics_at=row["metrics_at"],
     )
 
 
@@ -253,6 +258,7 @@ async def why_facts(tx: Scoped, camera_id: str, seen_since: int, interval_sec: f
             failures=row["failures"] or 0,
             auth_failures=row["auth_failures"] or 0,
             pinned_id=row["pinned_id"],
+            stream_fault=_lasting(parse_fault(row["stream_fault"])),
             needs_labels=tuple(sorted((json.loads(row["needs_labels"]) if row["needs_labels"] else {}).items())),
         ),
         need=need_of(row, interval_sec),
@@ -262,8 +268,12 @@ async def why_facts(tx: Scoped, camera_id: str, seen_since: int, interval_sec: f
     )
 
 
+def _lasting(fault: StreamFault | None) -> tuple[str, str] | None:
+    return None if fault is None or fault.over_at is not None else (fault.stream, fault.fault)
+
+
 _WORKERS = f"""
-SELECT {OFFER_COLUMNS}, w.worker_id, w.version, i.name AS site
+SELECT {OFFER_COLUMNS}, w.worker_id, w.version, w.metrics, w.metrics_at, i.name AS site
 FROM workers w JOIN sites i ON i.site_id = w.site_id LEFT JOIN (
   SELECT s.worker_key, count(*) AS used, sum(s.load_cpu) AS load_cpu, sum(s.load_gpu) AS load_gpu,
     sum(s.load_mem) AS load_mem
@@ -287,7 +297,7 @@ SELECT {
         "c.camera_key, c.tenant_id, c.site_id, COALESCE(s.generation, 0) AS generation",
     ).replace("u.camera_key = s.camera_key", "u.camera_key = c.camera_key")
 }, c.camera_id, c.enabled, c.site_id AS camera_site_id, i.name AS site, s.state, s.reason, s.worker_key,
-  s.lease_expires_at, s.stop_wanted, s.start_sent_at, s.acked_at, s.failures, s.auth_failures,
+  s.lease_expires_at, s.stop_wanted, s.start_sent_at, s.acked_at, s.failures, s.auth_failures, s.stream_fault,
   h.worker_id AS holder_id, p.worker_id AS pinned_id,
   CASE WHEN EXISTS (SELECT 1 FROM camera_streams f WHERE f.camera_key = c.camera_key)
     THEN 1 ELSE 0 END AS has_stream

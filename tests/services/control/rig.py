@@ -160,7 +160,12 @@ class ScriptedWorker:
                     return message
                 self._unheeded.append(message)
 
-    async def beat(self, *renew: tuple[str, int], state: WorkerState = WorkerState.RUNNING) -> Renewed:
+    async def beat(
+        self,
+        *renew: tuple[str, int],
+        state: WorkerState = WorkerState.RUNNING,
+        metrics: dict[str, float] | None = None,
+    ) -> Renewed:
         self._heartbeat_seq += 1
         await self.say(
             Heartbeat(
@@ -168,6 +173,7 @@ class ScriptedWorker:
                 heartbeat_seq=self._heartbeat_seq,
                 boot_ms=self.control.clock.boot_ms(),
                 state=state,
+                metrics=metrics or {},
                 renew=held(*renew),
             )
         )

@@ -1,6 +1,7 @@
 """Control as a worker meets it: a real socket, a moved clock."""
 
 import base64
+import json
 
 import pytest
 from aiohttp import WSServerHandshakeError
@@ -9,6 +10,7 @@ from camserver.base.errors import StoreUnavailable
 from camserver.domain.workers import WorkerState
 from camserver.store.leases import Claim, release
 from camserver.store.starts import set_all_active
+from camserver.store.tx import Row, Tx
 from camserver.store.workers import heartbeats
 from camserver.wire.looks import LookRefused, Recorded
 from camserver.wire.worker import Ack, Capacity, Heartbeat, Lost, Refused, Renewed, Start
@@ -404,3 +406,43 @@ async def test_after_a_jump_of_the_clock_a_lost_worker_is_still_missed(control: 
     order = await other.start()
     assert (order.camera_id, order.generation) == ("cam_1", 2)
     await check_history(control.store, camera.key)
+
+
+async def test_a_workers_metrics_are_written_down_at_most_once_a_minute(control: RunningControl) -> None:
+    worker = await control.connect()
+
+    async def noted(count: float) -> object:
+        await worker.beat(metrics={"spool": count})
+        await worker.settled()
+        [row] = await control.store.read(all_workers)
+        return None if row["metrics"] is None else json.loads(row["metrics"])
+
+    assert await noted(1) == {"spool": 1}
+    assert await noted(2) == {"spool": 1}
+    await control.pass_time(61)
+    assert await noted(3) == {"spool": 3}
+
+
+async def all_workers(tx: Tx) -> list[Row]:
+    return list(await tx.all("SELECT metrics FROM workers"))
+
+
+async def test_a_fault_of_one_of_two_streams_is_kept_until_it_is_over(control: RunningControl) -> None:
+    camera = await control.hang_camera()
+    worker = await control.connect()
+    await worker.start()
+    await worker.report("stream_fault", "cam_1", 1, stream="sub", fault="no_video", message="nothing came")
+    await worker.settled()
+    fault = await control.store.read(stream_fault, camera.key)
+    assert (fault["stream"], fault["fault"], fault["over_at"]) == ("sub", "no_video", None)
+    await worker.report("stream_ready", "cam_1", 1, stream="sub")
+    await worker.settled()
+    fault = await control.store.read(stream_fault, camera.key)
+    assert fault["over_at"] is not None
+
+
+async def stream_fault(tx: Tx, camera_key: int) -> dict[str, object]:
+    row = await tx.one("SELECT stream_fault FROM camera_sessions WHERE camera_key = :key", key=camera_key)
+    assert row is not None
+    fault: dict[str, object] = json.loads(row["stream_fault"])
+    return fault

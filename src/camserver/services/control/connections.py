@@ -67,6 +67,7 @@ class Connection:
         self.heard_boot_ms = boot_ms
         self.sent: dict[str, Sent] = {}
         self.errands: dict[str, int] = {}  # not answered yet: errand_uuid → boot-time ms of sending
+        self.metrics_boot_ms: int | None = None  # when they were last written down
         self.verdicts_since = 0
         self.verdicts_told: dict[str, int] = {}  # camera_id → captured_at
 

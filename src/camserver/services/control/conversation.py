@@ -5,7 +5,7 @@ lease: the worker has until they expire to come back.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -27,6 +27,7 @@ from camserver.services.control.guard import Caller, CertificateExpired, Guard
 from camserver.services.control.reports import Reports
 from camserver.store import Store
 from camserver.store.starts import not_done
+from camserver.store.worker_news import note_metrics
 from camserver.store.workers import Beat, Heard, Registration, disconnected, sign_in
 from camserver.wire.worker import (
     PROTOCOL,
@@ -53,6 +54,7 @@ REGISTER_TIMEOUT_SEC = 30.0
 RETRY_PAUSES_SEC = (0.2, 1.0, 2.0, 5.0)
 # Verdicts are read back this far before the newest one seen: transactions do not commit in the order of their times.
 VERDICT_OVERLAP_MS = 30_000
+METRICS_EVERY_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +250,20 @@ class Conversations:
             log.warning("leases_lost", lost=[list(one) for one in beat.renewal.lost])
         if beat.is_replaced:
             connection.end(CLOSE_REPLACED, "replaced", "this worker is connected to another process")
+            return
+        await self._note_metrics(connection, message.metrics)
+
+    async def _note_metrics(self, connection: Connection, metrics: Mapping[str, float]) -> None:
+        """After the answer, and rarely: they are only for people."""
+        boot_ms = self.clock.boot_ms()
+        last_ms = connection.metrics_boot_ms
+        if not metrics or (last_ms is not None and boot_ms - last_ms < METRICS_EVERY_MS):
+            return
+        connection.metrics_boot_ms = boot_ms
+        try:
+            await self.store.write(note_metrics, connection.worker.worker_key, dict(metrics), self.clock.now_ms())
+        except CamError as error:
+            log.warning("a worker's metrics could not be noted", cause=error.message)
 
     async def _ack(self, connection: Connection, message: Ack) -> None:
         sent = connection.sent.get(message.intent_id)

@@ -11,6 +11,7 @@ from camserver.services.control.entries import Entries
 from camserver.store import Store
 from camserver.store.leases import Claim, release
 from camserver.store.starts import FaultCounts, camera_fault
+from camserver.store.worker_news import MESSAGE_MAX_CHARS, stream_back, stream_failed
 from camserver.store.workers import Registered
 from camserver.wire.looks import GATE_STATE_MAX_BYTES
 from camserver.wire.worker import Kinds, Report, parse_fault
@@ -37,7 +38,7 @@ class Reports:
         if report.camera_id is not None and report.generation is not None:
             claim = Claim(worker.tenant_id, worker.worker_key, report.camera_id, report.generation)
             held = await self._apply(claim, report)
-        expected = (Kinds.PIPELINE_READY, Kinds.PIPELINE_STOPPED)
+        expected = (Kinds.PIPELINE_READY, Kinds.PIPELINE_STOPPED, Kinds.STREAM_READY)
         level = log.info if report.event_type in expected else log.warning
         level(
             report.event_type,
@@ -63,6 +64,12 @@ class Reports:
                 fault = parse_fault(report.payload)
                 counts = FaultCounts(fault.fault, fault.failures, fault.auth_failures, fault.next_attempt_at)
                 return await self.store.write(camera_fault, claim, counts, fault.message, self.policy, now_ms)
+            case Kinds.STREAM_FAULT:
+                stream, fault = _text(report, "stream", 16), _text(report, "fault", 32)
+                message = _text(report, "message", MESSAGE_MAX_CHARS)
+                return await self.store.write(stream_failed, claim, stream, fault, message, now_ms)
+            case Kinds.STREAM_READY:
+                return await self.store.write(stream_back, claim, _text(report, "stream", 16), now_ms)
         return True
 
 
@@ -70,6 +77,11 @@ def _intent_id(report: Report) -> str | None:
     """The START that the report follows from, as the worker says: for those who read the log, and nothing else."""
     said = report.payload.get(INTENT_ID)
     return said[:36] if isinstance(said, str) and said else None
+
+
+def _text(report: Report, name: str, chars_max: int) -> str:
+    value = report.payload.get(name)
+    return value[:chars_max] if isinstance(value, str) else ""
 
 
 def _gate_state(report: Report) -> bytes | None:

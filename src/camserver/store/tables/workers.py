@@ -19,6 +19,8 @@ workers = table(
     number("last_seen_at", nullable=True),
     number("created_at"),
     flag("drain_wanted"),  # people want it emptied: it gets no camera, and those it has go elsewhere
+    Column("metrics", Json),  # what it measured last, name → number; written at most once a minute
+    number("metrics_at", nullable=True),
     UniqueConstraint("tenant_id", "worker_id"),
 )
 
@@ -89,6 +91,8 @@ camera_sessions = table(
     Column("load_cpu", Double, nullable=False, server_default=text("0")),
     Column("load_gpu", Double, nullable=False, server_default=text("0")),
     Column("load_mem", Double, nullable=False, server_default=text("0")),
+    # The last fault of one of two streams: {"stream", "fault", "message", "at", "over_at"}; over_at null: it lasts.
+    Column("stream_fault", Json),
     Index("ix_camera_sessions_worker_key", "worker_key"),
     Index("ix_camera_sessions_tenant_id_site_id", "tenant_id", "site_id"),
 )

@@ -24,6 +24,7 @@ from camserver.wire.api.cameras import (
     Polygons,
     Source,
     SourceAsked,
+    StreamFault,
     Zone,
 )
 from camserver.wire.api.cases import (
@@ -303,6 +304,7 @@ __all__ = [
     "SourceAsked",
     "Statistics",
     "StatisticsBucket",
+    "StreamFault",
     "Summary",
     "SummaryCount",
     "SummaryEvent",

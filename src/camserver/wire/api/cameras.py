@@ -160,6 +160,16 @@ class CameraHealth(Answer):
     issues: list[CameraIssue]
 
 
+class StreamFault(Answer):
+    """The last fault of one of a camera's two streams, while the other did its work."""
+
+    stream: str  # main, sub
+    cause: Label
+    message: str
+    at: int
+    over_at: int | None  # null: it lasts
+
+
 class CameraOwn(Answer):
     """What a camera has of its own; null: the configured default."""
 
@@ -206,6 +216,7 @@ class Camera(Answer):
     latest_picture: PictureRef | None
     open_event: OpenEvent | None
     health: CameraHealth
+    stream_fault: StreamFault | None  # only for those who may manage cameras
 
 
 class CameraPage(Answer):

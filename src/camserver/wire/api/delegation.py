@@ -23,6 +23,8 @@ class Worker(Answer):
     is_connected: bool
     is_draining: bool  # it gets no camera, and those it has go elsewhere
     last_seen_at: int | None
+    metrics: dict[str, float]  # what it measured last; empty: it did not say
+    metrics_at: int | None
 
 
 class WorkerList(Answer):

@@ -10,6 +10,7 @@ from camserver.base.credentials import Sealed, seal
 from camserver.base.errors import BadInput, Forbidden, NotFound
 from camserver.base.secrets import Secret
 from camserver.domain.people import Permission
+from camserver.domain.phrases import camera_cause_phrase
 from camserver.objects.keys import Kind
 from camserver.services.web import camera_values, pictures
 from camserver.services.web.calls import Call, TheCall
@@ -20,6 +21,7 @@ from camserver.services.web.sources import LOCAL_TYPES, Login, Source, one_login
 from camserver.store import camera_changes, cameras
 from camserver.store.camera_changes import CameraChange
 from camserver.store.cameras import CameraSummary, LatestFrame, Stream
+from camserver.store.worker_news import StreamFault
 from camserver.wire import api
 
 routes = Routes()
@@ -187,6 +189,20 @@ def shown(call: Call, camera: CameraSummary) -> api.Camera:
         ),
         open_event=None if camera.open_event is None else api.OpenEvent.model_validate(asdict(camera.open_event)),
         health=shown_health(camera.health),
+        stream_fault=_stream_fault(camera.stream_fault) if manages else None,
+    )
+
+
+def _stream_fault(fault: StreamFault | None) -> api.StreamFault | None:
+    if fault is None:
+        return None
+    cause = camera_cause_phrase(fault.fault or "error")
+    return api.StreamFault(
+        stream=fault.stream,
+        cause=api.Label(id=fault.fault or "error", label_ja=cause.ja, label_en=cause.en),
+        message=fault.message,
+        at=fault.at,
+        over_at=fault.over_at,
     )
 
 

@@ -1,0 +1,73 @@
+"""What workers say of themselves and of cameras' streams that nothing is decided by; for people to see."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from camserver.store.leases import Claim, changed, claimed
+from camserver.store.tx import Tx
+
+MESSAGE_MAX_CHARS = 255
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFault:
+    """One of a camera's two streams failed while the other did its work. `over_at`: when it was back, None before."""
+
+    stream: str  # main, sub
+    fault: str
+    message: str
+    at: int
+    over_at: int | None = None
+
+
+async def note_metrics(tx: Tx, worker_key: int, metrics: Mapping[str, float], now_ms: int) -> None:
+    """Keeps the newest. Callers see to it that it is not written with every heartbeat."""
+    await tx.run(
+        "UPDATE workers SET metrics = :metrics, metrics_at = :now_ms WHERE worker_key = :worker_key",
+        worker_key=worker_key,
+        metrics=json.dumps(dict(metrics)),
+        now_ms=now_ms,
+    )
+
+
+async def stream_failed(tx: Tx, claim: Claim, stream: str, fault: str, message: str, now_ms: int) -> bool:
+    """False when the claim does not hold."""
+    session = await claimed(tx, claim)
+    if session is None:
+        return False
+    await _keep(tx, session["camera_key"], StreamFault(stream, fault, message[:MESSAGE_MAX_CHARS], now_ms))
+    changed(tx, session["camera_key"], session, now_ms)
+    return True
+
+
+async def stream_back(tx: Tx, claim: Claim, stream: str, now_ms: int) -> bool:
+    """The same; the fault stays known, as one that is over."""
+    session = await claimed(tx, claim)
+    if session is None:
+        return False
+    fault = parse_fault(session["stream_fault"])
+    if fault is not None and fault.stream == stream and fault.over_at is None:
+        over = StreamFault(fault.stream, fault.fault, fault.message, fault.at, now_ms)
+        await _keep(tx, session["camera_key"], over)
+        changed(tx, session["camera_key"], session, now_ms)
+    return True
+
+
+async def _keep(tx: Tx, camera_key: int, fault: StreamFault) -> None:
+    plain = {
+        "stream": fault.stream,
+        "fault": fault.fault,
+        "message": fault.message,
+        "at": fault.at,
+        "over_at": fault.over_at,
+    }
+    await tx.run(
+        "UPDATE camera_sessions SET stream_fault = :stream_fault WHERE camera_key = :camera_key",
+        camera_key=camera_key,
+        stream_fault=json.dumps(plain, ensure_ascii=False),
+    )
+
+
+def parse_fault(text: str | None) -> StreamFault | None:
+    return None if text is None else StreamFault(**json.loads(text))

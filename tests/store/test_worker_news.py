@@ -1,0 +1,46 @@
+"""What workers say for people to see: metrics, and streams that fail beside one that works."""
+
+import pytest
+
+from camserver.domain.people import Principal, Role
+from camserver.store import Store, cameras, delegation
+from camserver.store.leases import Want, take
+from camserver.store.worker_news import StreamFault, note_metrics, stream_back, stream_failed
+from tests.store.stage import NOW_MS, TTL_MS, build
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_the_newest_metrics_of_a_worker_are_kept(fresh_store: Store) -> None:
+    stage = await build(fresh_store)
+    mine = fresh_store.as_(Principal(stage.tenant_id, None, Role.SYSTEM_ADMIN))
+    assert [(one.metrics, one.metrics_at) for one in await mine.read(delegation.workers)] == [({}, None)] * 2
+    for at_ms, count in ((NOW_MS, 1.0), (NOW_MS + 1, 2.5)):
+        await fresh_store.write(note_metrics, stage.workers[0].worker_key, {"spool": count}, at_ms)
+    first, second = await mine.read(delegation.workers)
+    assert (first.metrics, first.metrics_at) == ({"spool": 2.5}, NOW_MS + 1)
+    assert (second.metrics, second.metrics_at) == ({}, None)
+
+
+async def test_the_last_fault_of_a_stream_is_kept_and_told_to_be_over(fresh_store: Store) -> None:
+    stage = await build(fresh_store)
+    mine = fresh_store.as_(Principal(stage.tenant_id, None, Role.SYSTEM_ADMIN))
+    want = Want(stage.cameras[0].key, stage.workers[0].worker_key, 0)
+    assert await fresh_store.write(take, want, TTL_MS, NOW_MS) is not None
+    holder, stranger = stage.claim(0, 0, 1), stage.claim(1, 0, 1)
+    assert not await fresh_store.write(stream_failed, stranger, "sub", "no_video", "", NOW_MS)
+    assert (await mine.read(cameras.get, "cam_0")).stream_fault is None
+    assert await fresh_store.write(stream_failed, holder, "sub", "no_video", "x" * 300, NOW_MS + 1)
+    lasting = StreamFault("sub", "no_video", "x" * 255, NOW_MS + 1)
+    found = await mine.read(cameras.get, "cam_0")
+    assert (found.stream_fault, found.worker_id) == (lasting, "worker-0")
+    facts = await mine.read(delegation.why_facts, "cam_0", 0, 60.0)
+    assert facts.camera.stream_fault == ("sub", "no_video")
+    # The other stream's return says nothing about this one.
+    assert await fresh_store.write(stream_back, holder, "main", NOW_MS + 2)
+    assert (await mine.read(cameras.get, "cam_0")).stream_fault == lasting
+    assert await fresh_store.write(stream_back, holder, "sub", NOW_MS + 3)
+    over = (await mine.read(cameras.get, "cam_0")).stream_fault
+    assert over is not None
+    assert (over.at, over.over_at) == (NOW_MS + 1, NOW_MS + 3)
+    assert (await mine.read(delegation.why_facts, "cam_0", 0, 60.0)).camera.stream_fault is None
