@@ -31,8 +31,8 @@ from camserver.config import Settings, worker_token
 from camserver.domain.workers import WorkerState
 from camserver.media.addresses import AddressPolicy
 from camserver.media.ring import Rings
-from camserver.services.worker import identity_file
 from camserver.media.waiting_threads import NAMES
+from camserver.services.worker import identity_file
 from camserver.services.worker.camera import LookCounts, Surroundings
 from camserver.services.worker.cameras import Cameras
 from camserver.services.worker.enrolling import WORKER_ID
@@ -46,8 +46,8 @@ from camserver.services.worker.errands import Errands, Handler
 from camserver.services.worker.identity_file import Enrolled
 from camserver.services.worker.intents import Intents
 from camserver.services.worker.link import READY_NAME, Hooks, Identity, Link, ServerClock
-from camserver.services.worker.renewing import Renewing
 from camserver.services.worker.own_addresses import OwnAddresses
+from camserver.services.worker.renewing import Renewing
 from camserver.services.worker.reports import Reports
 from camserver.services.worker.spool import FREE_FLOOR_BYTES, Spool
 from camserver.services.worker.states import States
