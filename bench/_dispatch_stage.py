@@ -1,30 +1,37 @@
 """What the dispatcher's benchmark works on: jobs with pictures, a real dispatcher on them, and a clock to move."""
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import count as count_up
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+import uuid_utils
+
 from bench._queue_scene import analyze_tables
 from camserver.base.clock import StoreClock
+from camserver.base.credentials import seal
 from camserver.base.ready import Ready
 from camserver.config import Settings, load
+from camserver.config.secret_files import make_secrets
 from camserver.domain.leases import LeasePolicy
+from camserver.domain.people import Principal, Role
 from camserver.domain.vocabulary import SHIPPED_VERSION
 from camserver.objects.keys import Kind, frame_key
 from camserver.objects.local import LocalObjects
 from camserver.services.dispatcher import service
-from camserver.store import Store, frames, jobs, upkeep
+from camserver.store import Store, frames, jobs, receivers, upkeep
 from camserver.store.core import Operation
 from camserver.store.epochs import renew_epoch
 from camserver.store.first_start import prepare_store
 from camserver.store.outcomes import Applied
+from camserver.store.receivers import NewReceiver, secrets_of
 from tests.store.scenery import NOW_MS, Scene, furnish, look
 
 P = ParamSpec("P")
@@ -108,6 +115,10 @@ class WatchedStore(Store):
         raise AssertionError("the dispatcher does not own its store")
 
 
+def _make(folder: Path) -> None:
+    folder.mkdir()
+
+
 @dataclass(slots=True)
 class Stage:
     store: WatchedStore
@@ -115,6 +126,7 @@ class Stage:
     scene: Scene
     clock: MovableClock
     settings: Settings
+    kinds: tuple[Kind, ...] = (Kind.INFER,)  # the pictures that a look has
 
     @staticmethod
     async def open(store: Store, folder: Path, url: str, cameras: int, **jobs_policy: Any) -> "Stage":
@@ -132,6 +144,26 @@ class Stage:
         )
         return Stage(WatchedStore(store), LocalObjects(folder / "objects"), scene, clock, settings)
 
+    async def add_sinks(self, folder: Path) -> None:
+        """An archive in a folder, which gets every detected picture, and a webhook, which gets what is severe."""
+        _make(folder)
+        self.kinds = (Kind.INFER, Kind.FULL)
+        self.settings = replace(
+            self.settings,
+            deliveries=replace(self.settings.deliveries, allow_loopback=True),
+            archive=replace(self.settings.archive, folders=(str(folder),)),
+        )
+        key = make_secrets(self.settings).credential_key_bytes()
+        scoped = self.store.real.as_(Principal(self.scene.tenant_id, None, Role.SYSTEM_ADMIN))
+        for kind, config, secrets in (
+            ("folder", {"path": str(folder / "copies")}, {}),
+            ("webhook", {}, {"url": "http://127.0.0.1:9/hook"}),
+        ):
+            uuid = str(uuid_utils.uuid7())
+            sealed = seal(key, self.scene.tenant_id, secrets_of(uuid), json.dumps(secrets).encode())
+            new = NewReceiver(uuid, kind, kind, json.dumps(config), sealed, "ja", None)
+            await scoped.write(receivers.add, new, "", self.clock.now_ms())
+
     async def queue(self, count: int) -> None:
         """Looks of all cameras in turn, a second apart, through the product's own path; each has its picture."""
         cameras = len(self.scene.camera_keys)
@@ -144,14 +176,15 @@ class Stage:
             if not batch:
                 break
             model = self._model(number * 256 // LINKS_MAX)
-            for one in batch:
+            for one, kind in product(batch, self.kinds):
                 key = frame_key(
-                    self.scene.epoch_id, one.tenant_id, one.camera_key, one.captured_at, one.frame_uuid, Kind.INFER
+                    self.scene.epoch_id, one.tenant_id, one.camera_key, one.captured_at, one.frame_uuid, kind
                 )
                 path = self.objects.root / key
                 path.parent.mkdir(parents=True, exist_ok=True)
                 os.link(model, path)
-            recorded = tuple(replace(one, received_at=NOW_MS) for one in batch)
+            full_bytes = len(PICTURE) if Kind.FULL in self.kinds else None
+            recorded = tuple(replace(one, received_at=NOW_MS, full_bytes=full_bytes) for one in batch)
             await self.store.real.write(frames.record, recorded, LeasePolicy())
         await self.store.real.write(analyze_tables)
         self.store.wanted = count

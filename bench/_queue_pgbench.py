@@ -23,6 +23,9 @@ from tests.store.scenery import NOW_MS, Scene
 
 PGBENCH = "/usr/lib/postgresql/15/bin/pgbench"
 _PARAMETER = re.compile(r"(?<!:):([a-z_][a-z0-9_]*)(\.\.\.)?")
+_WORD = re.compile(r"[a-z0-9_.]*")
+_SINGULAR = {f"{name}s": name for name in ("job_id", "camera_key", "frame_id", "event_id", "incident_id")}
+_SINGULAR["delivery_uuids"] = "delivery_uuid"
 
 
 # A statement and the rows of parameters it was sent with.
@@ -141,7 +144,9 @@ def _statement(
     text: str, params: Mapping[str, object], variables: Mapping[tuple[str, int], str], constants: _Constants
 ) -> str:
     def value(name: str, given: object) -> str:
-        singular = {"job_ids": "job_id", "camera_keys": "camera_key", "frame_ids": "frame_id"}.get(name, name)
+        singular = _SINGULAR.get(name, name)
+        if singular == "delivery_uuid":
+            return "gen_random_uuid()::text"
         if name == "object_ids":
             return next(
                 (variables[kind, given] for kind in ("event_id", "frame_id") if (kind, given) in variables),  # type: ignore[index]
@@ -150,7 +155,8 @@ def _statement(
         if isinstance(given, int) and (singular, given) in variables:
             return variables[singular, given]
         if isinstance(given, str):
-            return constants.name(given)
+            # A statement takes no more than 255 variables.
+            return f"'{given}'" if _WORD.fullmatch(given) else constants.name(given)
         return "NULL" if given is None else repr(given)
 
     def place(match: re.Match[str]) -> str:

@@ -10,6 +10,7 @@ from camserver.domain.analysis import Analysis, Box
 from camserver.domain.events import EventPolicy
 from camserver.domain.jobs import JobPolicy
 from camserver.domain.leases import LeasePolicy
+from camserver.domain.notices import DeliveryPolicy
 from camserver.domain.outcomes import Policies, decide
 from camserver.domain.vocabulary import SHIPPED_FILE, parse_vocabulary
 from camserver.store import Sql, Store, Tx, frames, jobs, outcomes
@@ -43,11 +44,12 @@ RESULT_JSON = result_json(ANALYSIS)
 TERMS = ClaimTerms(
     JobPolicy(backlog_jobs=1000, backlog_age_sec=86_400), EventPolicy(), INTERVAL_MS, PREVIOUS_MAX_AGE_MS
 )
-POLICIES = Policies()
+# As with receivers and an archive: what is detected is written down for the archive, too.
+POLICIES = Policies(deliveries=DeliveryPolicy(archive=True, notify=True))
 
 
-def finished(job: ClaimedJob) -> Finished:
-    outcome = decide(job.frame, ANALYSIS, job.view, VOCABULARY, POLICIES, NOW_MS)
+def finished(job: ClaimedJob, policies: Policies = POLICIES) -> Finished:
+    outcome = decide(job.frame, ANALYSIS, job.view, VOCABULARY, policies, NOW_MS)
     return Finished(job.job_id, job.token, outcome, TAG_GROUPS, RESULT_JSON)
 
 
@@ -67,11 +69,11 @@ async def queue_jobs(store: Store, scene: Scene, count: int, first_seq: int = 1)
         await store.write(frames.record, tuple(replace(one, received_at=NOW_MS) for one in batch), LeasePolicy())
 
 
-async def open_events(store: Store, scene: Scene) -> None:
+async def open_events(store: Store, scene: Scene, policies: Policies = POLICIES) -> None:
     """One open event a camera, so that what is measured is the common case: a merge."""
     await queue_jobs(store, scene, len(scene.camera_keys))
     while claimed := await store.write(jobs.claim, "bench", "opening", BATCH, NOW_MS, TERMS):
-        await store.write(outcomes.apply, tuple(finished(job) for job in claimed), NOW_MS)
+        await store.write(outcomes.apply, tuple(finished(job, policies) for job in claimed), NOW_MS)
 
 
 async def new_scene(store: Store, count: int) -> Scene:

@@ -72,11 +72,14 @@ async def bare_speed(url: str, in_flight: int) -> Speed:
     return Speed(done / (time.perf_counter() - started), (time.process_time() - cpu) * 1000 / done)
 
 
-async def our_speed(base: Database, url: str, in_flight: int) -> Speed:
-    store = await open_store(base.url(f"flight_{in_flight}"), pool_size=20)
+async def our_speed(base: Database, url: str, in_flight: int, with_sinks: bool = False) -> Speed:
+    name = f"sinks_{in_flight}" if with_sinks else f"flight_{in_flight}"
+    store = await open_store(base.url(name), pool_size=20)
     try:
-        folder = base.folder / f"flight_{in_flight}"
+        folder = base.folder / name
         stage = await Stage.open(store, folder, url, CAMERAS, batch=in_flight, camera_bound=1_000_000)
+        if with_sinks:
+            await stage.add_sinks(base.folder / "archive")
         await stage.queue(max(40, round(MEASURE_SEC * in_flight * 1000 / TOOK_MS)))
         cpu = time.process_time()
         async with stage.dispatcher():
@@ -87,17 +90,17 @@ async def our_speed(base: Database, url: str, in_flight: int) -> Speed:
         await store.close()
 
 
-async def measure_speed(base: Database, in_flight: int) -> list[Row]:
+async def measure_speed(base: Database, in_flight: int, with_sinks: bool = False) -> list[Row]:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     with child("_dispatch_analyzer", port=port, parallel=in_flight, took_ms=TOOK_MS) as analyzer:
         analyzer.hear()
-        ours = await our_speed(base, url, in_flight)
+        ours = await our_speed(base, url, in_flight, with_sinks)
         bare = await bare_speed(url, in_flight)
-    name = f"{base.name}, {in_flight} in flight"
+    name = f"{base.name}, {in_flight} in flight{', every picture copied to an archive' if with_sinks else ''}"
     say(f"  {name}: {ours.per_sec:,.0f} jobs/s, the analyzer alone {bare.per_sec:,.0f}")
     return [
-        more_is_better(name, ours.per_sec, bare.per_sec, "the analyzer alone", "jobs/s", AIM),
+        more_is_better(name, ours.per_sec, bare.per_sec, "the analyzer alone", "jobs/s", None if with_sinks else AIM),
         less_is_better(f"{name}, CPU a job", ours.cpu_ms, bare.cpu_ms, "asking alone", "ms"),
     ]
 
@@ -166,6 +169,7 @@ async def main() -> None:
         with database(name) as base:
             for in_flight in IN_FLIGHT:
                 rows += await measure_speed(base, in_flight)
+            rows += await measure_speed(base, IN_FLIGHT[-1], with_sinks=True)
             rows += await measure_deliveries(base)
             if name == "SQLite":
                 rows += await measure_outage(base)

@@ -59,7 +59,7 @@ class NewDelivery:
 async def add(tx: Tx, new: tuple[NewDelivery, ...], now_ms: int) -> None:
     """Queues deliveries. One whose once_key is there already is left out."""
     if new:
-        await tx.at_once(_INSERT, [_columns(one, now_ms) for one in new])
+        await tx.many(_INSERT, [_columns(one, now_ms) for one in new])
 
 
 async def add_own(tx: Scoped, new: tuple[NewDelivery, ...], now_ms: int) -> None:
