@@ -142,6 +142,7 @@ class ScriptedWorker:
         self._unheeded: list[FromServer] = []
         self.registered: Registered | None = None
         self._heartbeat_seq = 0
+        self._acknowledged: set[str] = set()
 
     async def say(self, message: Message) -> None:
         await self.socket.send_str(encode(message))
@@ -183,8 +184,14 @@ class ScriptedWorker:
                 return answer
 
     async def start(self, ready: bool = True) -> Start:
-        """Waits for a START, acknowledges it and, if wanted, says that the camera is going."""
+        """Waits for a START, acknowledges it and, if wanted, says that the camera is going.
+
+        One that it has acknowledged may come again, sent before that was heard; it is no other.
+        """
         order = await self.hear(Start)
+        while order.intent_id in self._acknowledged:
+            order = await self.hear(Start)
+        self._acknowledged.add(order.intent_id)
         await self.say(Ack(intent_id=order.intent_id, status="ok"))
         if ready:
             await self.report("pipeline_ready", order.camera_id, order.generation)
