@@ -95,8 +95,6 @@ class AnalyzerSettings:
             raise ValueError(f'detector is "onnx", but model_path is {self.model_path}; name a .onnx file')
         if self.model_sha256 is not None and not re.fullmatch("[0-9a-fA-F]{64}", self.model_sha256):
             raise ValueError(f"model_sha256 is {self.model_sha256[:80]!r}, which is no sha256 of 64 hex digits")
-        if self.model_sha256 is not None and self.model_path is None:
-            raise ValueError("model_sha256 says what the file of model_path must be, but model_path names none")
         for key in self.model_keys:
             if not re.fullmatch("[0-9a-fA-F]{64}", key):
                 raise ValueError(f"model_keys holds {key[:80]!r}, which is no public key of 64 hex digits")

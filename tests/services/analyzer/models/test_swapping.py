@@ -25,7 +25,8 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return settings_in(tmp_path / "data", workers=2, waiting_max=100)
+    # The clock is moved by seconds while pictures wait; nobody shall lose patience by that.
+    return settings_in(tmp_path / "data", workers=2, waiting_max=100, analyze_timeout_sec=300.0)
 
 
 @pytest.fixture

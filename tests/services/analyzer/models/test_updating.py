@@ -239,7 +239,7 @@ async def test_the_running_analyzer_looks_warns_and_swaps(
         await poll_async(warned, "a warning about the bundle")
         assert await model_of(analyzer) == "yard 1.0"
         shelf.content, shelf.tag = signed("2.0").zipped(), '"2"'
-        await clock.until_sleeping(2)
+        await clock.until_sleeping(3)
         await clock.advance(24 * 3_600_000)
 
         async def swapped() -> bool:
