@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 )
 @json_option
 @pass_chosen
-def camera_change(chosen: Chosen, camera_id: str, as_json: bool, **given: Any) -> None:
+def camera_change(chosen: Chosen, /, camera_id: str, as_json: bool, **given: Any) -> None:
     """Change a camera; what is not given stays as it is.
 
     Its worker goes on with the new values at once. Masks of a kind, and zones, replace those there were; repeat the

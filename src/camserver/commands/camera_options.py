@@ -10,7 +10,7 @@ from camserver.commands.corners import corners, zone
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Options that are values of a camera's own: where none is set, the configured default holds.
-_VALUES: Mapping[str, tuple[str, click.ParamType | Any, str]] = {
+_VALUES: Mapping[str, tuple[str, Any, str]] = {
     "interval-sec": ("polling_interval_sec", click.FloatRange(1, 86_400), "Time between two looks."),
     "connect-timeout-sec": ("connect_timeout_sec", click.FloatRange(0.1, 60), "How long connecting may take."),
     "transport": ("transport", click.Choice(["tcp", "udp"]), "How RTSP video travels."),

@@ -121,10 +121,9 @@ def _rows(camera: dict[str, Any], now_ms: int) -> Iterator[tuple[str, str]]:
     latest = camera.get("latest") or {}
     fault = f" {latest.get('error_code') or latest['status']}" if latest and latest["status"] != "ok" else ""
     yield label("looked"), f"{age(latest.get('captured_at'), now_ms)}{fault}"
-    if fault := camera.get("stream_fault"):
-        over = "" if fault["over_at"] is None else f" ({label('over')})"
-        since = age(fault["at"], now_ms)
-        yield label("stream_fault"), f"{stream_fault_shown(fault)}, {since}{over}"
+    if failed := camera.get("stream_fault"):
+        over = "" if failed["over_at"] is None else f" ({label('over')})"
+        yield label("stream_fault"), f"{stream_fault_shown(failed)}, {age(failed['at'], now_ms)}{over}"
     yield label("caps"), caps_shown(camera.get("caps") or {})
     yield label("probed"), probed_shown(camera, now_ms)
     yield label("interval"), f"{camera['polling_interval_sec']:g} s"

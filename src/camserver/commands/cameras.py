@@ -63,7 +63,7 @@ for _command in (
 @json_option
 @pass_chosen
 def camera_add(
-    chosen: Chosen, camera_id: str, source: str, site: str, preset: str | None, as_json: bool, **given: Any
+    chosen: Chosen, /, camera_id: str, source: str, site: str, preset: str | None, as_json: bool, **given: Any
 ) -> None:
     """Add a camera.
 

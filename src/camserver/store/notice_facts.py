@@ -3,6 +3,7 @@
 Read again at sending, so a message tells what is so then: the event's worst severity, its best picture, its end.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -195,9 +196,13 @@ async def _others(tx: Tx, row: Row) -> tuple[int, ...]:
         tenant_id=row["tenant_id"],
         site_id=row["site_id"],
         camera_key=row["camera_key"],
-        like=f'%"kind": "{Issue.UNATTENDED.value}"%',
     )
-    return tuple(other["camera_key"] for other in rows)
+    return tuple(other["camera_key"] for other in rows if _is_unattended(other["issues"]))
+
+
+def _is_unattended(issues: str) -> bool:
+    """Of a camera's open issues, as store/health.py writes them."""
+    return any(issue["kind"] == Issue.UNATTENDED.value for issue in json.loads(issues))
 
 
 def _event(row: Row, tags: tuple[str, ...], others: tuple[int, ...]) -> EventRow:
@@ -247,11 +252,10 @@ LEFT JOIN frames b ON b.frame_id = e.best_frame_id
 LEFT JOIN frames f ON f.frame_id = :frame_id
 WHERE e.tenant_id = :tenant_id AND e.event_id = :event_id"""
 _TAGS = f"SELECT tag_id FROM event_tags WHERE event_id = :event_id ORDER BY tag_id LIMIT {TAGS_MAX}"
-# `issues` is JSON that the server writes itself (store/health.py).
 _UNATTENDED = f"""
-SELECT c.camera_key FROM cameras c JOIN camera_state t ON t.camera_key = c.camera_key
+SELECT c.camera_key, t.issues FROM cameras c JOIN camera_state t ON t.camera_key = c.camera_key
 WHERE c.tenant_id = :tenant_id AND c.site_id = :site_id AND c.deleted_at IS NULL AND c.camera_key <> :camera_key
-  AND t.issues LIKE :like ORDER BY c.camera_key LIMIT {OTHERS_MAX}"""
+  AND t.issues IS NOT NULL AND t.health = 'unknown' ORDER BY c.camera_key LIMIT {OTHERS_MAX}"""
 _RECIPIENTS = """
 SELECT r.receiver_id, r.enabled, r.hourly_cap, h.sent
 FROM receivers r

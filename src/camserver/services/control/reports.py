@@ -65,9 +65,9 @@ class Reports:
                 counts = FaultCounts(fault.fault, fault.failures, fault.auth_failures, fault.next_attempt_at)
                 return await self.store.write(camera_fault, claim, counts, fault.message, self.policy, now_ms)
             case Kinds.STREAM_FAULT:
-                stream, fault = _text(report, "stream", 16), _text(report, "fault", 32)
+                stream, why = _text(report, "stream", 16), _text(report, "fault", 32)
                 message = _text(report, "message", MESSAGE_MAX_CHARS)
-                return await self.store.write(stream_failed, claim, stream, fault, message, now_ms)
+                return await self.store.write(stream_failed, claim, stream, why, message, now_ms)
             case Kinds.STREAM_READY:
                 return await self.store.write(stream_back, claim, _text(report, "stream", 16), now_ms)
         return True
