@@ -94,7 +94,7 @@ class Memory:
     cause: str = ""  # why looks fail, as long as they do
     picture_frame_id: int | None = None  # the newest look with a picture
     offline: Suspicion | None = None
-    attended_at: int | None = None  # since when a worker has it, or when waiting for looks began anew
+    attended_at: int | None = None  # since when a worker has it, or when looks last came
     unattended: Suspicion | None = None
     sight: Sight = field(default_factory=Sight)
     view_key: str | None = None  # names where it stands: its address, masks and rotation

@@ -8,7 +8,7 @@ behind the newest one taken in; late ones, and those of earlier generations, tou
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from camserver.domain import health
 from camserver.domain.events import EventPolicy, merge_gap_ms
@@ -137,6 +137,9 @@ def _followed(one: _Known, rows: Sequence[Row], is_cut: bool, now_ms: int, terms
     memory = health.follow_change(one.memory, one.view_key, now_ms)
     for row in rows:
         memory = health.take_in(memory, _look(row), one.camera, terms.policies)
+    if rows:
+        # Looks that were long on their way came all the same.
+        memory = replace(memory, attended_at=now_ms)
     newest = rows[-1]["seq"] if rows else one.seen_seq
     return _Followed(
         one,
