@@ -24,6 +24,8 @@ export function camera(given: Partial<Camera> = {}): Camera {
     do_not_process: false,
     caps: null,
     last_probe_at: null,
+    worker_id: "shop-1",
+    stream_fault: null,
     ...given,
   };
 }
