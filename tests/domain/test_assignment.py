@@ -18,6 +18,7 @@ from camserver.domain.assignment_types import (
     Load,
     Plan,
     Quota,
+    Site,
     Snapshot,
     Why,
     WorkerOffer,
@@ -81,6 +82,62 @@ def test_a_worker_to_avoid_is_taken_only_when_there_is_no_other() -> None:
     failed_at_1 = camera(1, avoid_worker_key=1)
     assert only([failed_at_1], [worker(1, 9), worker(2, 9, 8)])[1] == 2
     assert only([failed_at_1], [worker(1, 9), worker(2, 9, 9)])[1] == 1
+
+
+NVR = {((1, 1), "nvr"): 2}
+
+
+def with_homes(
+    cameras: list[CameraNeed], *workers: WorkerOffer, homes: dict[tuple[Site, str], int]
+) -> list[Decision]:
+    snapshot = Snapshot(T0, workers, tuple(cameras), homes=homes)
+    return list(decide(snapshot, MANY_MOVES).decisions)
+
+
+def test_cameras_of_one_device_go_to_one_worker() -> None:
+    made = planned([camera(key, device="nvr") for key in range(1, 5)], [worker(1), worker(2, 8)])
+    assert len({one.worker_key for one in made}) == 1
+    assert [one.reason.why for one in made[1:]] == [Why.SAME_DEVICE] * 3
+
+
+def test_a_camera_goes_where_others_of_its_device_are() -> None:
+    (one,) = with_homes([camera(1, device="nvr")], worker(1), worker(2, 4, 3), homes=NVR)
+    assert (one.kind, one.worker_key, one.reason.why) == (Kind.TAKE, 2, Why.SAME_DEVICE)
+    (other,) = with_homes([camera(1, device="another")], worker(1), worker(2, 4, 3), homes=NVR)
+    assert (other.worker_key, other.reason.why) == (1, Why.LEAST_LOADED)
+
+
+@pytest.mark.parametrize(
+    "home",
+    [worker(2, 4, 4), worker(2, is_present=False), worker(2, is_draining=True), worker(2, site_id=2)],
+    ids=["full", "away", "draining", "elsewhere"],
+)
+def test_a_camera_goes_elsewhere_when_its_device_s_worker_can_t_take_it(home: WorkerOffer) -> None:
+    """Looked at from two workers is better than not at all."""
+    (one,) = with_homes([camera(1, device="nvr")], worker(1), home, homes=NVR)
+    assert (one.kind, one.worker_key, one.reason.why) == (Kind.TAKE, 1, Why.LEAST_LOADED)
+
+
+def test_where_a_camera_just_failed_counts_more_than_its_device() -> None:
+    (one,) = with_homes([camera(1, device="nvr", avoid_worker_key=2)], worker(1), worker(2), homes=NVR)
+    assert one.worker_key == 1
+
+
+def test_a_device_moves_as_a_whole_when_its_worker_is_emptied() -> None:
+    cameras = [held(key, 2, device="nvr") for key in range(1, 4)]
+    made = with_homes(cameras, worker(1, 9, 2), worker(2, 9, 3, is_draining=True), worker(3, 9, 2), homes=NVR)
+    assert [one.kind for one in made] == [Kind.MOVE] * 3
+    assert len({one.worker_key for one in made}) == 1
+
+
+def test_a_device_is_not_torn_for_the_load_s_sake() -> None:
+    cameras = [held(key, 1, device="nvr") for key in range(1, 5)]
+    made = planned(cameras, [worker(1, 4, 4), worker(2, 4, 0)], policy=MANY_MOVES)
+    assert {one.kind for one in made} == {Kind.KEEP}
+    assert Kind.MOVE in {
+        one.kind
+        for one in planned([replace(one, device=None) for one in cameras], [worker(1, 4, 4), worker(2, 4, 0)])
+    }
 
 
 WAITS = [

@@ -20,7 +20,7 @@ NEED = CameraNeed(1, 1, 1, 3)
 # Of a person's actions or of cameras that are held; nobody waits for them.
 NOT_WAITING = {
     Why.LEAST_LOADED, Why.FULLEST, Why.PINNED, Why.ASKED, Why.HELD, Why.STOPPING, Why.DRAIN_NO_ROOM, Why.MOVES_LATER,
-    Why.DRAINED, Why.REBALANCED,
+    Why.DRAINED, Why.REBALANCED, Why.SAME_DEVICE,
 }  # fmt: skip
 
 

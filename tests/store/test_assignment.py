@@ -54,6 +54,31 @@ async def test_what_is_free_and_what_is_not_in_its_place_is_read(store: Store) -
     assert late is None or not any(offer.is_present for offer in late.snapshot.workers)
 
 
+async def test_where_the_cameras_of_a_device_are_is_read(store: Store) -> None:
+    stage = await build(store, cameras=3)
+    _, second = (worker.worker_key for worker in stage.workers)
+    args = ((stage.site_id,), NOW_MS, 60.0, NOW_MS)
+    await taken(store, stage, camera=1, worker=1)
+    found = await store.read(assigning, *args)
+    assert found is not None
+    assert {need.device for need in found.snapshot.cameras} == {None}
+    assert found.snapshot.homes == {}
+    names = (
+        "INSERT INTO camera_overrides (camera_key, tenant_id, updated_at, device) VALUES (:key, :tenant, 0, 'nvr')"
+    )
+    bound = (
+        "INSERT INTO camera_overrides (camera_key, tenant_id, updated_at, streams_max) VALUES (:key, :tenant, 0, 1)"
+    )
+    await store.write(statement, "UPDATE camera_streams SET url = 'rtsp://192.0.2.1/ch3'", {})
+    for number, insert in enumerate((names, names, bound)):
+        await store.write(statement, insert, {"key": stage.cameras[number].key, "tenant": stage.tenant_id})
+    found = await store.read(assigning, *args)
+    assert found is not None
+    named, address = (need.device for need in found.snapshot.cameras)
+    assert (named, address) == ("nvr", "192.0.2.1:554")
+    assert found.snapshot.homes == {((stage.tenant_id, stage.site_id), "nvr"): second}
+
+
 async def test_a_move_stops_the_holder_once_and_remembers_where_to(store: Store) -> None:
     stage = await build(store)
     first, second = (worker.worker_key for worker in stage.workers)

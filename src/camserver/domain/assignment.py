@@ -4,8 +4,9 @@
 
 A camera that is held stays where it is (sticky), unless a person pinned it elsewhere, its worker is being emptied
 (drained), or its worker is fuller than another by more than a margin. What is free goes to a worker of its tenant and
-site that has its labels and room for it; which of them, the style says (`styles`). Taking the lease is the store's
-business and may fail because somebody was first; then the next round decides anew.
+site that has its labels and room for it; which of them, the style says (`styles`). Cameras of one device that people
+bounded or named go where the others of it are, while there is room: a worker counts its own connections only. Taking
+the lease is the store's business and may fail because somebody was first; then the next round decides anew.
 
 What always holds: no camera twice; none waits while a worker that may take it has room and its tenant's quota allows
 it; pins, sites and quotas are never broken by what is decided; the same snapshot in any order gives the same plan;
@@ -161,6 +162,7 @@ class _Board:
         self._sites: dict[Site, list[_Room]] = {}  # everybody, also who takes nothing now
         self.open_rooms: dict[Site, list[_Room]] = {}
         self._heaps: dict[tuple[Site, Labels], _Heap] = {}
+        self._homes = dict(snapshot.homes)
         self._quotas = {quota.tenant_id: [quota.running, quota.most] for quota in snapshot.quotas}
         for offer in sorted(snapshot.workers, key=lambda offer: offer.worker_key):
             if offer.worker_key in self._rooms:
@@ -183,6 +185,8 @@ class _Board:
         if room is None:
             return Decision(need.camera_key, None, need.generation, Kind.WAIT, reason)
         self._fill(room, need.load)
+        if need.device is not None:
+            self._homes.setdefault((need.site, need.device), room.offer.worker_key)
         quota = self._quotas.get(need.tenant_id)
         if quota is not None:
             quota[0] += 1
@@ -204,6 +208,9 @@ class _Board:
             room = self._rooms.get(need.wanted_worker_key)
             if room is not None and self._may(room, need) and room.fits(need.load):
                 return room, Reason(Why.ASKED, need.wanted_worker_key)
+        home = self._home(need)
+        if home is not None and home.offer.worker_key != need.avoid_worker_key:
+            return home, Reason(Why.SAME_DEVICE, home.offer.worker_key)
         room = self._best(need)
         if room is None:
             return None, self._why_nobody(need)
@@ -223,6 +230,13 @@ class _Board:
         if not room.fits(need.load):
             return None, Reason(Why.PIN_FULL, worker_key, used=room.used, slots=room.offer.slots)
         return room, Reason(Why.PINNED, worker_key)
+
+    def _home(self, need: CameraNeed) -> _Room | None:
+        """Where other cameras of its device are, if it may go there and has room."""
+        if need.device is None:
+            return None
+        room = self._rooms.get(self._homes.get((need.site, need.device), 0))
+        return room if room is not None and self._may(room, need) and room.fits(need.load) else None
 
     def _may(self, room: _Room, need: CameraNeed) -> bool:
         return room.offer.takes_cameras and room.offer.site == need.site and need.labels <= room.offer.labels
@@ -317,9 +331,12 @@ class _Board:
             return self._move(need, asked, Reason(Why.ASKED, need.wanted_worker_key))
         if holder is None or not holder.offer.is_draining:
             return None
-        room = self._best(need, not_key=need.holder_key)
+        room = self._home(need) or self._best(need, not_key=need.holder_key)
         if room is None:
             return _keep(need, Reason(Why.DRAIN_NO_ROOM, need.holder_key))
+        if need.device is not None:
+            # The others follow, in this plan or in a later one.
+            self._homes[need.site, need.device] = room.offer.worker_key
         return self._move(need, room, Reason(Why.DRAINED, need.holder_key))
 
     def _move(self, need: CameraNeed, room: _Room, reason: Reason) -> Decision:
@@ -340,7 +357,8 @@ class _Board:
         movable: dict[int, list[CameraNeed]] = {}
         for need in held:
             rested = need.held_since is not None and need.held_since <= rested_before
-            if need.holder_key is not None and need.is_active and rested:
+            # A camera that shares a device stays with the others of it.
+            if need.holder_key is not None and need.is_active and rested and need.device is None:
                 movable.setdefault(need.holder_key, []).append(need)
         moved: dict[int, Decision] = {}
         for site in sorted({self._rooms[key].offer.site for key in movable if key in self._rooms}):

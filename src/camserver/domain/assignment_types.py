@@ -1,7 +1,8 @@
 """What an assignment is decided on, and what a decision is. The rule is in `assignment`."""
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -80,6 +81,7 @@ class CameraNeed:
     wanted_worker_key: int | None = None  # asked for by a person or a move; elsewhere when it can't be
     labels: Labels = NO_LABELS
     load: Load = NO_LOAD
+    device: str | None = None  # that it shares with other cameras of its site, and that bears few connections
     free_since: int | None = None  # ms
     holder_key: int | None = None
     held_since: int | None = None  # ms
@@ -108,6 +110,8 @@ class Snapshot:
     workers: tuple[WorkerOffer, ...]
     cameras: tuple[CameraNeed, ...]
     quotas: tuple[Quota, ...] = ()
+    # Who holds cameras of a device now; of several the one with the lowest key.
+    homes: Mapping[tuple[Site, str], int] = field(default_factory=dict)
 
 
 class Kind(StrEnum):
@@ -123,6 +127,7 @@ class Why(StrEnum):
     FULLEST = "fullest"
     PINNED = "pinned"
     ASKED = "asked"
+    SAME_DEVICE = "same_device"
     # Kept
     HELD = "held"
     STOPPING = "stopping"

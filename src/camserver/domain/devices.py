@@ -3,7 +3,8 @@
 A *device* is what takes connections: a camera, or a recorder behind which many cameras stand. It bears only so many
 streams at once. *Opening* one is the dear part, so only a few are opened at the same time, in a subnet and
 altogether: cameras that come back together after a power cut do not start a stampede. Rules only; who waits and is
-woken is the worker's. Workers do not know of each other's connections.
+woken is the worker's. Workers do not know of each other's connections, so cameras of one device that bears few go to
+one worker (`shared_device`, `assignment`).
 """
 
 import ipaddress
@@ -11,9 +12,11 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from camserver.domain.looks import LookPolicy
 
+DEFAULT_PORT = {"rtsp": 554, "rtsps": 322, "http": 80, "https": 443}
 SUBNET_BITS = {4: 24, 6: 64}
 # The kernel's names go by the order of plugging in; the others stay with the device, or with the socket it is in.
 _WEBCAM = re.compile(r"/dev/video[0-9]{1,3}|/dev/v4l/by-(id|path)/[A-Za-z0-9][A-Za-z0-9._:+@-]{0,199}")
@@ -50,6 +53,28 @@ class Traffic:
 def place_at(host: str, port: int, device: str = "") -> Place:
     """Where a camera of the network is. `device` is the name somebody gave what takes the connections there."""
     return Place(device or f"{host}:{port}", subnet_of(host))
+
+
+def shared_device(device: str | None, streams_max: int | None, url: str) -> str | None:
+    """What a camera shares with others, if people said something of it: its name for it, or its address.
+
+    None: nobody bounded the device or gave it a name, so its cameras may be anywhere.
+    """
+    if device:
+        return device
+    if streams_max is None:
+        return None
+    try:
+        host, port = address_in(url)
+    except ValueError:
+        return None  # whoever opens it will say what is wrong with it
+    return f"{host}:{port}" if host else None
+
+
+def address_in(url: str) -> tuple[str, int]:
+    """Host and port of a camera's address. ValueError for one that makes no sense."""
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or DEFAULT_PORT.get(parts.scheme, 0)
 
 
 def subnet_of(host: str) -> str:

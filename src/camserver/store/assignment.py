@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from camserver.domain.assignment_types import CameraNeed, Labels, Load, Quota, Site, Snapshot, WorkerOffer
 from camserver.domain.camera_load import camera_load, pixels_of
+from camserver.domain.devices import shared_device
 from camserver.store.intents import want_stop
 from camserver.store.leases import locked
 from camserver.store.tx import Row, Tx
@@ -115,9 +116,19 @@ async def _with_rules(
     cameras: tuple[CameraNeed, ...],
     now_ms: int,
 ) -> Assigning:
-    return Assigning(
-        Snapshot(now_ms, workers, cameras, await quotas(tx, site_ids)), await flags_of_sites(tx, site_ids)
-    )
+    homes = await _homes(tx, site_ids) if any(need.device is not None for need in cameras) else {}
+    snapshot = Snapshot(now_ms, workers, cameras, await quotas(tx, site_ids), homes)
+    return Assigning(snapshot, await flags_of_sites(tx, site_ids))
+
+
+async def _homes(tx: Tx, site_ids: tuple[int, ...]) -> dict[tuple[Site, str], int]:
+    """Who holds cameras of a device that people bounded or named."""
+    found: dict[tuple[Site, str], int] = {}
+    for row in await tx.all(_HOMES, site_ids=site_ids):
+        device = shared_device(row["device"], row["streams_max"], row["main_url"] or "")
+        if device is not None:
+            found.setdefault(((row["tenant_id"], row["site_id"]), device), row["worker_key"])
+    return found
 
 
 async def offers(tx: Tx, site_ids: tuple[int, ...], seen_since: int) -> tuple[WorkerOffer, ...]:
@@ -189,6 +200,7 @@ def need_of(row: Row, interval_sec: float) -> CameraNeed:
             bool(row["has_sub"]),
             bool(row["do_not_process"]),
         ),
+        device=shared_device(row["device"], row["streams_max"], row["main_url"] or ""),
         free_since=row["updated_at"],
     )
 
@@ -206,6 +218,7 @@ def _held(row: Row, interval_sec: float) -> CameraNeed:
         wanted_worker_key=need.wanted_worker_key,
         labels=need.labels,
         load=Load(row["load_cpu"], row["load_gpu"], row["load_mem"]),
+        device=need.device,
         holder_key=row["worker_key"],
         held_since=row["granted_at"],
         is_stopping=bool(row["stop_wanted"]),
@@ -247,7 +260,8 @@ async def want_worker(tx: Tx, camera_key: int, worker_key: int) -> None:
 
 NEED_COLUMNS = """s.camera_key, s.tenant_id, s.site_id, s.generation, s.next_attempt_at, s.avoid_worker_key,
   s.wanted_worker_key, s.updated_at, c.pinned_worker_key, c.needs_labels, c.caps, c.do_not_process,
-  o.polling_interval_sec,
+  o.polling_interval_sec, o.device, o.streams_max,
+  (SELECT m.url FROM camera_streams m WHERE m.camera_key = s.camera_key AND m.kind = 'main') AS main_url,
   CASE WHEN EXISTS (SELECT 1 FROM camera_streams u WHERE u.camera_key = s.camera_key AND u.kind = 'sub')
     THEN 1 ELSE 0 END AS has_sub"""
 _FREE = f"""
@@ -280,6 +294,13 @@ UNION ALL
 SELECT 1 FROM cameras c JOIN camera_sessions s ON s.camera_key = c.camera_key
 WHERE c.pinned_worker_key IS NOT NULL AND c.pinned_worker_key <> s.worker_key AND s.site_id IN (:site_ids...)
 LIMIT 1"""
+_HOMES = """
+SELECT s.tenant_id, s.site_id, s.worker_key, o.device, o.streams_max,
+  (SELECT m.url FROM camera_streams m WHERE m.camera_key = s.camera_key AND m.kind = 'main') AS main_url
+FROM camera_overrides o JOIN camera_sessions s ON s.camera_key = o.camera_key
+WHERE s.site_id IN (:site_ids...) AND s.worker_key IS NOT NULL AND s.state <> 'ORPHANED'
+  AND (o.device IS NOT NULL OR o.streams_max IS NOT NULL)
+ORDER BY s.worker_key"""
 OFFER_COLUMNS = """w.worker_key, w.tenant_id, w.site_id, w.labels, w.capacity, w.status, w.connected_epoch,
   w.last_seen_at, w.drain_wanted, COALESCE(u.used, 0) AS used, COALESCE(u.load_cpu, 0) AS load_cpu,
   COALESCE(u.load_gpu, 0) AS load_gpu, COALESCE(u.load_mem, 0) AS load_mem"""

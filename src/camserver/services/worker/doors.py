@@ -14,16 +14,14 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from camserver.base.clock import Clock
 from camserver.base.log import get_logger
-from camserver.domain.devices import Place, Traffic, Wish, crowded, place_at, to_open
+from camserver.domain.devices import Place, Traffic, Wish, address_in, crowded, place_at, to_open
 from camserver.domain.looks import LookPolicy
 
 log = get_logger(__name__)
 
-DEFAULT_PORT = {"rtsp": 554, "rtsps": 322, "http": 80, "https": 443}
 # How long it is believed what a device bears by what it refused, and how seldom that is tried.
 LEARNED_MS = 3_600_000
 TRIED_EVERY_MS = 600_000
@@ -38,8 +36,7 @@ def place_of(kind: str, url: str, device: str = "") -> Place:
     if kind not in ("rtsp", "http"):
         return Place()
     try:
-        parts = urlsplit(url)
-        return place_at(parts.hostname or "", parts.port or DEFAULT_PORT.get(parts.scheme, 0), device)
+        return place_at(*address_in(url), device)
     except ValueError:
         return place_at("", 0, device)  # whoever opens it will say what is wrong with it
 
