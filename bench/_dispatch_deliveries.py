@@ -1,41 +1,45 @@
-"""Messages a second to a local webhook: claimed, signed, sent and written down, by the delivery loop as it is.
+"""Messages a second to a local webhook, the way that the product sends them.
 
-The webhook is a process of its own and answers at once. One receiver shows what its own bound costs; of several each
-takes its share.
+Notices of real events are fanned out to the receivers; each message is told what its event is now, held against
+rules, snoozes, caps and cooldowns, reserved, worded, signed, sent and written down. The webhook is a process of its
+own and answers at once. One receiver shows what its own bound costs; of several each takes its share. Messages carry
+no picture.
 """
 
 import asyncio
 import json
 import time
+from dataclasses import replace
 
 import uuid_utils
 
+from bench import _queue_scene as queue_scene
 from bench._child import child
 from bench._databases import Database
 from bench._report import QUICK, Row, more_is_better, say
 from camserver.base.clock import StoreClock
 from camserver.base.credentials import seal
-from camserver.clients.outgoing import OutgoingHttp, OutgoingPolicy
-from camserver.clients.webhook import WebhookSender
-from camserver.domain.deliveries import Claimed, DeliveriesPolicy, Ending, Outgoing
+from camserver.config import load
+from camserver.config.secret_files import make_secrets
 from camserver.domain.facts import DeliveryKind
-from camserver.domain.messages import Language, Text
+from camserver.domain.notices import SEVERITY_ROSE
+from camserver.domain.outcomes import Policies
 from camserver.domain.people import Principal, Role
-from camserver.services.dispatcher.delivering import DeliveryDesk, run_deliveries
-from camserver.services.dispatcher.receivers import ReceiverBook
-from camserver.store import Store, deliveries, open_store, receivers
+from camserver.objects.local import LocalObjects
+from camserver.services.dispatcher.delivering import run_deliveries
+from camserver.services.dispatcher.outbox import Outbox, open_outbox
+from camserver.store import Store, Tx, deliveries, open_store, receivers
 from camserver.store.deliveries import NewDelivery
 from camserver.store.receivers import NewReceiver, secrets_of
+from tests.rig.polling import until
 from tests.rig.ports import free_port
-from tests.store.scenery import furnish
+from tests.store.scenery import Scene, furnish
 
-MESSAGES = 1_500 if QUICK else 5_000
+MESSAGES = 1_200 if QUICK else 5_000
+CAMERAS = 200
 AIM_PER_SEC = 500
 SEVERAL = 8
 PATIENCE_SEC = 600
-KEY = bytes(32)
-POLICY = DeliveriesPolicy(allow_loopback=True)
-TEXT = Text(Language.JA, "門に人がいます", ("人 1", "12:34:56 JST"), "https://cams.example/events/1")
 
 
 async def measure_deliveries(base: Database) -> list[Row]:
@@ -52,65 +56,81 @@ async def measure_deliveries(base: Database) -> list[Row]:
 
 async def _per_sec(base: Database, count: int) -> float:
     port = free_port()
-    store = await open_store(base.url(f"deliveries_{count}"))
+    store = await open_store(base.url(f"deliveries_{count}"), pool_size=20)
     try:
         with child("_dispatch_webhook", port=port) as hook:
             hook.hear()
-            desk, http = await _desk(store, count, f"http://127.0.0.1:{port}/hook")
+            outbox = await _outbox(store, base, count, f"http://127.0.0.1:{port}/hook")
+            wanted = MESSAGES + MESSAGES // count
+            await outbox.get_ready()
             started = time.perf_counter()
-            task = asyncio.create_task(run_deliveries(desk))
-            while desk.counters.done < MESSAGES and time.perf_counter() - started < PATIENCE_SEC:
-                await clock_tick()
+            task = asyncio.create_task(run_deliveries(outbox.desk))
+            counters = outbox.desk.counters
+            await until(lambda: counters.done >= wanted, f"{wanted} deliveries", PATIENCE_SEC)
             took = time.perf_counter() - started
             task.cancel()
             await asyncio.wait([task])
-            await http.close()
+            await outbox.close()
             hook.tell()
             taken = int(hook.hear())
         done = (await store.read(deliveries.count_by_status)).get("done", 0)
-        if not done == taken == MESSAGES:
-            raise RuntimeError(f"{MESSAGES} messages: {done} are done, {taken} arrived")
+        if done != wanted or taken != MESSAGES:
+            raise RuntimeError(f"{MESSAGES} messages: {done} of {wanted} deliveries are done, {taken} arrived")
     finally:
         await store.close()
     say(f"  {base.name}, {count} receivers: {MESSAGES / took:,.0f} deliveries/s")
     return MESSAGES / took
 
 
-async def clock_tick() -> None:
-    await asyncio.sleep(0.01)
-
-
-async def _desk(store: Store, count: int, url: str) -> tuple[DeliveryDesk, OutgoingHttp]:
+async def _outbox(store: Store, base: Database, count: int, url: str) -> Outbox:
+    """The product's own, with its receivers made and its notices queued."""
     clock = StoreClock()
-    scene = await furnish(store)
+    folder = base.folder / f"deliveries_{count}"
+    folder.mkdir()
+    settings = load(None, {}, folder)
+    settings = replace(settings, deliveries=replace(settings.deliveries, allow_loopback=True))
+    scene = await furnish(store, CAMERAS)
+    await queue_scene.open_events(store, scene, Policies())
+    await _add_receivers(store, scene, make_secrets(settings).credential_key_bytes(), count, url, clock.now_ms())
+    events = await store.read(_events)
+    notices = MESSAGES // count
+    for first in range(0, notices, 1_000):
+        new_ones = tuple(
+            # What holds back no message and starts every cooldown: there are more notices than cameras.
+            replace(events[number % len(events)], delivery_uuid=str(uuid_utils.uuid7()))
+            for number in range(first, min(first + 1_000, notices))
+        )
+        await store.write(deliveries.add, new_ones, clock.now_ms())
+    await store.write(queue_scene.analyze_tables)
+    objects = LocalObjects(folder / "objects")
+    return open_outbox("bench", store, objects, clock, settings, lambda: queue_scene.VOCABULARY)
+
+
+async def _add_receivers(store: Store, scene: Scene, key: bytes, count: int, url: str, now_ms: int) -> None:
     scoped = store.as_(Principal(scene.tenant_id, None, Role.SYSTEM_ADMIN))
-    ids: list[int] = []
     for number in range(count):
         uuid = str(uuid_utils.uuid7())
         plain = json.dumps({"url": url, "signing_key": "a key of some length"}).encode()
-        sealed = seal(KEY, scene.tenant_id, secrets_of(uuid), plain)
-        new = NewReceiver(uuid, f"hook {number}", "webhook", "{}", sealed, "ja", None)
-        ids.append((await scoped.write(receivers.add, new, "", clock.now_ms())).receiver_id)
-    for first in range(0, MESSAGES, 1_000):
-        new_ones = tuple(
-            NewDelivery(
-                str(uuid_utils.uuid7()),
-                scene.tenant_id,
-                DeliveryKind.MESSAGE,
-                "continues",
-                {"event": "human", "severity": 2},
-                receiver_id=ids[number % count],
-            )
-            for number in range(first, min(first + 1_000, MESSAGES))
+        sealed = seal(key, scene.tenant_id, secrets_of(uuid), plain)
+        new = NewReceiver(uuid, f"hook {number}", "webhook", json.dumps({"picture": False}), sealed, "ja", None)
+        await scoped.write(receivers.add, new, "", now_ms)
+
+
+async def _events(tx: Tx) -> list[NewDelivery]:
+    """A notice of each event, to be given an id."""
+    rows = await tx.all("SELECT event_id, incident_id, tenant_id, site_id, camera_key, best_frame_id FROM events")
+    return [
+        NewDelivery(
+            "",
+            row["tenant_id"],
+            DeliveryKind.NOTIFY,
+            SEVERITY_ROSE,
+            {},
+            site_id=row["site_id"],
+            camera_key=row["camera_key"],
+            frame_id=row["best_frame_id"],
+            event_id=row["event_id"],
+            incident_id=row["incident_id"],
         )
-        await store.write(deliveries.add, new_ones, clock.now_ms())
-    http = OutgoingHttp(OutgoingPolicy(allow_loopback=True))
-    book = ReceiverBook(store, clock, KEY)
-    sender = WebhookSender(http, clock)
-
-    async def message(claimed: Claimed) -> Ending:
-        receiver = await book.get(claimed.receiver_id or 0)
-        assert receiver is not None
-        return await sender.send(receiver, Outgoing(claimed.delivery_uuid, TEXT, claimed.request))
-
-    return DeliveryDesk("bench", store, clock, POLICY, book, {DeliveryKind.MESSAGE: message}), http
+        for row in rows
+    ]

@@ -44,6 +44,7 @@ REST_TURNS = 100
 # So many loops take so many turns together; where there are more, more turns are waited for.
 LOOPS = 5
 ALIVE_MS = 100 * 86_400_000
+NEVER_SEC = 10**9
 
 
 class StageClock(ManualClock):
@@ -157,7 +158,10 @@ class Stage:
         await store.write(renew_epoch, scene.epoch_id, NOW_MS + ALIVE_MS)
         settings = load(None, {}, folder)
         # The real time-out: in tests an answer comes at once or is held on purpose.
-        settings = replace(settings, analyzer=AnalyzerSettings(url=analyzer.url, analyze_timeout_sec=60.0))
+        # Nobody renews leases here, so cameras are soon unattended: of no interest where nothing is said about it.
+        calm = replace(settings.health, unattended_told_after_sec=NEVER_SEC)
+        analyzer_settings = AnalyzerSettings(url=analyzer.url, analyze_timeout_sec=60.0)
+        settings = replace(settings, analyzer=analyzer_settings, health=calm)
         return Stage(store, LocalObjects(folder / "objects"), analyzer, clock, scene, settings)
 
     @property
