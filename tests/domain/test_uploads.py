@@ -70,8 +70,26 @@ def test_a_frame_is_never_from_the_future() -> None:
 
 
 def test_the_age_of_a_look_tells_its_time_whatever_the_worker_thinks_the_date_is() -> None:
-    assert captured_at_by_age(boot_ms=1_000, sent_boot_ms=4_000, received_at=100_000, claimed_at=5) == 97_000
-    assert captured_at_by_age(boot_ms=4_000, sent_boot_ms=4_000, received_at=100_000, claimed_at=5) == 100_000
+    assert captured_at_by_age(boot_ms=1_000, sent_boot_ms=4_000, received_at=500_000, claimed_at=5) == 497_000
+    assert captured_at_by_age(boot_ms=4_000, sent_boot_ms=4_000, received_at=500_000, claimed_at=5) == 500_000
+
+
+@pytest.mark.parametrize(
+    ("claimed_at", "captured_at"),
+    [
+        (97_000, 97_000),
+        (96_500, 97_000),  # the worker's clock is a little off
+        (97_500, 97_000),
+        (88_000, 88_000),  # nine seconds on a line that held it back
+        (97_000 - 180_000, 97_000 - 180_000),
+        (97_000 - 180_001, 97_000),  # no upload lasts so long: its idea of the date is wrong
+        (200_000, 97_000),
+    ],
+)
+def test_an_upload_that_was_held_back_on_its_way_was_captured_earlier(claimed_at: int, captured_at: int) -> None:
+    """Or it would seem to be captured after the worker's lease had ended, and be refused for good."""
+    received_at = 100_000
+    assert captured_at_by_age(1_000, 4_000, received_at, claimed_at) == captured_at
 
 
 def test_stamps_that_contradict_each_other_are_not_believed() -> None:

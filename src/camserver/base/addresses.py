@@ -9,12 +9,24 @@ import ipaddress
 import socket
 from dataclasses import dataclass
 from typing import Final, TypeAlias
+from urllib.parse import urlsplit
 
 _Ip: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 # Addresses of this network hold an IPv4 address in their last four bytes (RFC 6052), and gateways go there.
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 # Where clouds answer machines with their secrets, besides the link-local one.
 _METADATA: Final = frozenset({"fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192"})
+
+DEFAULT_PORT: Final = {"rtsp": 554, "rtsps": 322, "http": 80, "https": 443}
+
+
+def address_in(url: str) -> tuple[str, int]:
+    """Host and port that a camera's address names; neither where it makes no sense: whoever opens it says so."""
+    try:
+        parts = urlsplit(url)
+        return parts.hostname or "", parts.port or DEFAULT_PORT.get(parts.scheme, 0)
+    except ValueError:
+        return "", 0
 
 
 @dataclass(frozen=True, slots=True)

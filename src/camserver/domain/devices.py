@@ -12,11 +12,9 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from camserver.domain.looks import LookPolicy
 
-DEFAULT_PORT = {"rtsp": 554, "rtsps": 322, "http": 80, "https": 443}
 SUBNET_BITS = {4: 24, 6: 64}
 # The kernel's names go by the order of plugging in; the others stay with the device, or with the socket it is in.
 _WEBCAM = re.compile(r"/dev/video[0-9]{1,3}|/dev/v4l/by-(id|path)/[A-Za-z0-9][A-Za-z0-9._:+@-]{0,199}")
@@ -55,26 +53,14 @@ def place_at(host: str, port: int, device: str = "") -> Place:
     return Place(device or f"{host}:{port}", subnet_of(host))
 
 
-def shared_device(device: str | None, streams_max: int | None, url: str) -> str | None:
+def shared_device(device: str | None, streams_max: int | None, host: str, port: int) -> str | None:
     """What a camera shares with others, if people said something of it: its name for it, or its address.
 
     None: nobody bounded the device or gave it a name, so its cameras may be anywhere.
     """
     if device:
         return device
-    if streams_max is None:
-        return None
-    try:
-        host, port = address_in(url)
-    except ValueError:
-        return None  # whoever opens it will say what is wrong with it
-    return f"{host}:{port}" if host else None
-
-
-def address_in(url: str) -> tuple[str, int]:
-    """Host and port of a camera's address. ValueError for one that makes no sense."""
-    parts = urlsplit(url)
-    return parts.hostname or "", parts.port or DEFAULT_PORT.get(parts.scheme, 0)
+    return f"{host}:{port}" if host and streams_max is not None else None
 
 
 def subnet_of(host: str) -> str:

@@ -10,6 +10,8 @@ from camserver.base.errors import Bug
 
 # A worker's clock is corrected by what it learned from replies; this much is left as an error.
 FUTURE_TOLERANCE_MS = 1000
+# An upload may have been on its way for so long, on a line that held it back; the worker gives it up sooner.
+ON_ITS_WAY_MAX_MS = 180_000
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,7 +48,13 @@ def settled_captured_at(captured_at: int, received_at: int) -> int:
 def captured_at_by_age(boot_ms: int, sent_boot_ms: int, received_at: int, claimed_at: int) -> int:
     """A look's time from its age at sending, when both were stamped by the clock of one boot.
 
-    So the worker's idea of the date does not matter. `claimed_at` stands when the stamps contradict each other.
+    So the worker's idea of the date does not matter, unless the upload itself was held back on its way: then its age
+    is more than at sending, and by as much `claimed_at` is earlier. It also stands when the stamps contradict each
+    other.
     """
     age_ms = sent_boot_ms - boot_ms
-    return received_at - age_ms if age_ms >= 0 else claimed_at
+    if age_ms < 0:
+        return claimed_at
+    by_age = received_at - age_ms
+    was_held_back = FUTURE_TOLERANCE_MS < by_age - claimed_at <= ON_ITS_WAY_MAX_MS
+    return claimed_at if was_held_back else by_age

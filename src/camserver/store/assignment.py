@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from camserver.base.addresses import address_in
 from camserver.domain.assignment_types import CameraNeed, Labels, Load, Quota, Site, Snapshot, WorkerOffer
 from camserver.domain.camera_load import camera_load, pixels_of
 from camserver.domain.devices import shared_device
@@ -125,7 +126,7 @@ async def _homes(tx: Tx, site_ids: tuple[int, ...]) -> dict[tuple[Site, str], in
     """Who holds cameras of a device that people bounded or named."""
     found: dict[tuple[Site, str], int] = {}
     for row in await tx.all(_HOMES, site_ids=site_ids):
-        device = shared_device(row["device"], row["streams_max"], row["main_url"] or "")
+        device = shared_device(row["device"], row["streams_max"], *address_in(row["main_url"] or ""))
         if device is not None:
             found.setdefault(((row["tenant_id"], row["site_id"]), device), row["worker_key"])
     return found
@@ -200,7 +201,7 @@ def need_of(row: Row, interval_sec: float) -> CameraNeed:
             bool(row["has_sub"]),
             bool(row["do_not_process"]),
         ),
-        device=shared_device(row["device"], row["streams_max"], row["main_url"] or ""),
+        device=shared_device(row["device"], row["streams_max"], *address_in(row["main_url"] or "")),
         free_since=row["updated_at"],
     )
 

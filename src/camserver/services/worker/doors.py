@@ -15,9 +15,10 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from camserver.base.addresses import address_in
 from camserver.base.clock import Clock
 from camserver.base.log import get_logger
-from camserver.domain.devices import Place, Traffic, Wish, address_in, crowded, place_at, to_open
+from camserver.domain.devices import Place, Traffic, Wish, crowded, place_at, to_open
 from camserver.domain.looks import LookPolicy
 
 log = get_logger(__name__)
@@ -35,10 +36,7 @@ def place_of(kind: str, url: str, device: str = "") -> Place:
         return Place(device or url)
     if kind not in ("rtsp", "http"):
         return Place()
-    try:
-        return place_at(*address_in(url), device)
-    except ValueError:
-        return place_at("", 0, device)  # whoever opens it will say what is wrong with it
+    return place_at(*address_in(url), device)
 
 
 @dataclass(slots=True, eq=False)

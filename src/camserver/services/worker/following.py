@@ -6,6 +6,9 @@ What concerns one camera is followed in the order it came; DRAIN comes after all
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import aiohttp
+
+from camserver.base.errors import CamError
 from camserver.base.log import get_logger
 from camserver.services.worker.intents import Intent, Intents
 from camserver.services.worker.waiting import end
@@ -57,4 +60,5 @@ class Following:
             del self._last[camera_id]
         if not task.cancelled() and (error := task.exception()) is not None:
             # The connection that is gone is noticed by whoever reads from it; the server asks again.
-            log.warning("an intent was not answered", cause=str(error), exc_info=error)
+            is_ours = not isinstance(error, aiohttp.ClientError | OSError | CamError)
+            log.warning("an intent was not answered", cause=str(error), exc_info=error if is_ours else None)

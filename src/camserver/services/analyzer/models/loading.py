@@ -86,7 +86,8 @@ def load_file(path: Path, runtime: str, count: int, sha256: str | None = None) -
         content = path.read_bytes()
     except OSError as error:
         raise ModelUnusable(
-            f"the analyzer's model {path} can't be used: {error.strerror or error}. Check analyzer.model_path"
+            f"the analyzer's model {path} can't be used: {error.strerror or error}. Check "
+            "analyzer.model_path; `make setup` fetches the one that comes with camserver"
         ) from error
     found = hashlib.sha256(content).hexdigest()
     if sha256 is not None and found != sha256.lower():
