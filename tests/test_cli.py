@@ -113,7 +113,8 @@ def test_the_examples_are_commands_that_exist(path: tuple[str, ...]) -> None:
     for example in examples:
         words = [word for word in example.partition(" <")[0].split() if not word.startswith("-")]
         options = re.findall(r"--[a-z-]+", example)
-        known = {name for command in (cli.main, ALL[path]) for one in command.params for name in one.opts}
+        params = [one for command in (cli.main, ALL[path]) for one in command.params]
+        known = {name for one in params for name in (*one.opts, *one.secondary_opts)}
         assert set(options) <= known
         assert " ".join(path) in " ".join(words)
 
