@@ -106,7 +106,9 @@ class Device:
 
     def __init__(self, codec: str, pictures: list[bytes], size: tuple[int, int] = (0, 0), pixels: str = "") -> None:
         context = SimpleNamespace(name=codec, extradata=b"", width=size[0], height=size[1], pix_fmt=pixels)
-        self._video = SimpleNamespace(codec_context=context, time_base=Fraction(1, 1_000_000))
+        self._video = SimpleNamespace(
+            codec_context=context, time_base=Fraction(1, 1_000_000), average_rate=Fraction(15, 1)
+        )
         self.streams = SimpleNamespace(video=[self._video])
         self._pictures = pictures
 

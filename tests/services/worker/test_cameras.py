@@ -90,6 +90,8 @@ async def test_a_new_password_is_tried_at_once(on: Stage) -> None:
     start = start_message(interval_sec=60)
     await on.start(start)
     await on.looked(1)
+    # What came of the look is told after it was kept.
+    await until(lambda: len(on.given.reports) > 0, "the report")
     (report,) = reported(on.given.reports)
     next_attempt_at = report.payload["next_attempt_at"]
     assert isinstance(next_attempt_at, int)
@@ -98,6 +100,7 @@ async def test_a_new_password_is_tried_at_once(on: Stage) -> None:
     update = {"credential_version": 1, "next_attempt_at": next_attempt_at, "auth_failures": 1, "failures": 1}
     await on.start(start.model_copy(update=update))
     await on.looked(2)
+    await until(lambda: len(on.given.reports) > 0, "the next report")
     assert [report.event_type for report in reported(on.given.reports)] == ["pipeline_ready"]
 
 

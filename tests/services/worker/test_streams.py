@@ -314,6 +314,8 @@ async def test_the_main_stream_shows_what_the_sub_stream_does_not(on: Stage) -> 
         on.main.show(130)
         assert isinstance(await on.unseen(), Caught)
         assert on.sub.packets.opened == opened
+        # What is shown next is for the next connection.
+        await on.sub.closed()
         on.main.show(140)
         assert await on.seen() == "main"
     await on.clock.advance(4000)
