@@ -395,7 +395,8 @@ def test_up_ends_with_the_code_of_the_child_that_can_not_go_on(monkeypatch: pyte
 async def test_up_with_a_port_in_use_ends_with_its_code(launcher: Launcher, tmp_path: Path) -> None:
     """The whole way: `up` starts the server, which can't listen, and says so once more at its own end."""
     port = free_port()
-    holder = await asyncio.start_server(lambda *_: None, "127.0.0.1", port)
+    # `up` may ask it whether it is ready before its own server has failed.
+    holder = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", port)
     async with holder:
         settings = {"web": {"port": port}, "control": {"port": 0}, "analyzer": {"port": free_port()}}
         settings["server"] = {"data_dir": str(tmp_path / "data")}
