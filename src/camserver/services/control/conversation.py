@@ -24,20 +24,18 @@ from camserver.services.control.connections import (
 from camserver.services.control.entries import Entries
 from camserver.services.control.epoch import Epoch
 from camserver.services.control.guard import Caller, CertificateExpired, Guard
+from camserver.services.control.registrations import as_held, as_lost, pairs_of, registration
 from camserver.services.control.reports import Reports
 from camserver.store import Store
 from camserver.store.starts import not_done
 from camserver.store.worker_news import note_metrics
-from camserver.store.workers import Beat, Heard, Registration, disconnected, sign_in
+from camserver.store.workers import Beat, Heard, disconnected, sign_in
 from camserver.wire.worker import (
-    PROTOCOL,
     VERDICTS_MAX,
     Ack,
     CameraVerdict,
     FromWorker,
     Heartbeat,
-    Held,
-    Lost,
     Refused,
     Register,
     Registered,
@@ -99,11 +97,6 @@ class Conversations:
                 message = await self._next(socket)
             if not isinstance(message, Register):
                 raise BadInput(f"the first message must be REGISTER, not {message.type}")
-            if message.protocol != PROTOCOL:
-                raise BadInput(
-                    f"this server speaks protocol {PROTOCOL}, the worker {message.protocol}; install the same "
-                    "version on both"
-                )
             self.guard.check(caller)
             return await self._register(socket, message, caller)
         except (Reject, Retry) as error:
@@ -113,20 +106,8 @@ class Conversations:
             return None
 
     async def _register(self, socket: WebSocket, message: Register, caller: Caller) -> Connection:
-        who = Registration(
-            worker_id=caller.named(message.worker_id),
-            site=message.site,
-            version=message.version,
-            labels=tuple(sorted(message.labels.items())),
-            slots=message.capacity.slots,
-            cpu=message.capacity.cpu,
-            gpu=message.capacity.gpu,
-            mem=message.capacity.mem,
-            boot_id=message.boot_id,
-            connected_epoch=self.epoch.process_id,
-            proven_site_id=caller.site_id,
-        )
-        held = tuple((one.camera_id, one.generation) for one in message.holding)
+        who = registration(message, caller.named(message.worker_id), self.epoch.process_id, caller.site_id)
+        held = pairs_of(message.holding)
         now_ms = self.clock.now_ms()
         signed = await self.store.write(sign_in, caller.tenant_id, who, held, self.ttl_ms, now_ms)
         connection = Connection(
@@ -140,8 +121,8 @@ class Conversations:
                 heartbeat_sec=self.policy.heartbeat_sec,
                 tenant_id=signed.worker.tenant_id,
                 site_id=signed.worker.site_id,
-                kept=_held(signed.renewal.renewed),
-                lost=_lost(signed.renewal.lost),
+                kept=as_held(signed.renewal.renewed),
+                lost=as_lost(signed.renewal.lost),
             )
         )
         log.info(
@@ -233,13 +214,13 @@ class Conversations:
             raise BadInput(f"this connection is {connection.worker_id}'s, not {message.worker_id}'s")
         connection.state = message.state
         heard_at = self.clock.now_ms()
-        held = tuple([(one.camera_id, one.generation) for one in message.renew])
+        held = pairs_of(message.renew)
         beat = await self.entries.beat(Heard(connection.worker, message.state.value, held, connection.verdicts_since))
         connection.send(
             Renewed(
                 heartbeat_seq=message.heartbeat_seq,
-                renewed=message.renew if beat.renewal.renewed == held else _held(beat.renewal.renewed),
-                lost=_lost(beat.renewal.lost),
+                renewed=message.renew if beat.renewal.renewed == held else as_held(beat.renewal.renewed),
+                lost=as_lost(beat.renewal.lost),
                 ttl_ms=self.ttl_ms,
                 # The worker takes it for the middle of the round trip; writing takes part of that.
                 server_time=(heard_at + self.clock.now_ms()) // 2,
@@ -310,16 +291,6 @@ async def _close(socket: WebSocket, code: int) -> None:
 
 def _refused(error: CamError) -> Refused:
     return Refused(error_code=error.code, message=error.message[:1024])
-
-
-def _held(pairs: tuple[tuple[str, int], ...]) -> tuple[Held, ...]:
-    return tuple(Held(camera_id=camera_id, generation=generation) for camera_id, generation in pairs)
-
-
-def _lost(triples: tuple[tuple[str, int, str], ...]) -> tuple[Lost, ...]:
-    return tuple(
-        Lost(camera_id=camera_id, generation=generation, reason=reason) for camera_id, generation, reason in triples
-    )
 
 
 def _new_verdicts(connection: Connection, beat: Beat) -> tuple[CameraVerdict, ...]:

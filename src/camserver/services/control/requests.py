@@ -17,6 +17,7 @@ from camserver.services.control.connections import Connections
 from camserver.services.control.entries import Entries
 from camserver.services.control.guard import Sender
 from camserver.services.control.orders import Orders, stop
+from camserver.services.control.registrations import as_held, as_lost, pairs_of, registration
 from camserver.services.control.reports import Reports
 from camserver.services.control.rounds import UNSTARTABLE_RETRY_MS
 from camserver.store import Store
@@ -26,15 +27,12 @@ from camserver.store.leases import Claim, Want, take_all
 from camserver.store.socketless import beat, is_draining, known
 from camserver.store.starts import not_done, unstartable
 from camserver.store.workers import Registered as KnownWorker
-from camserver.store.workers import Registration, sign_in
+from camserver.store.workers import sign_in
 from camserver.wire.socketless import INTENTS_MAX, AssignAsked, Assigned, Taken
 from camserver.wire.worker import (
-    PROTOCOL,
     Ack,
     FromWorker,
     Heartbeat,
-    Held,
-    Lost,
     Register,
     Registered,
     Renewed,
@@ -67,25 +65,8 @@ class Requests:
         if not isinstance(message, Register):
             raise BadInput(f"this request carries REGISTER, not {message.type}")
         _same_worker(message.worker_id, sender)
-        if message.protocol != PROTOCOL:
-            raise BadInput(
-                f"this server speaks protocol {PROTOCOL}, the worker {message.protocol}; install the same version "
-                "on both"
-            )
-        who = Registration(
-            worker_id=message.worker_id,
-            site=message.site,
-            version=message.version,
-            labels=tuple(sorted(message.labels.items())),
-            slots=message.capacity.slots,
-            cpu=message.capacity.cpu,
-            gpu=message.capacity.gpu,
-            mem=message.capacity.mem,
-            boot_id=message.boot_id,
-            connected_epoch=None,
-            proven_site_id=sender.site_id,
-        )
-        held = tuple((one.camera_id, one.generation) for one in message.holding)
+        who = registration(message, sender.worker_id, None, sender.site_id)
+        held = pairs_of(message.holding)
         now_ms = self.clock.now_ms()
         signed = await self.store.write(sign_in, sender.tenant_id, who, held, self._ttl_ms, now_ms)
         log.info(
@@ -105,8 +86,8 @@ class Requests:
             heartbeat_sec=self.policy.heartbeat_sec,
             tenant_id=sender.tenant_id,
             site_id=signed.worker.site_id,
-            kept=_held(signed.renewal.renewed),
-            lost=_lost(signed.renewal.lost),
+            kept=as_held(signed.renewal.renewed),
+            lost=as_lost(signed.renewal.lost),
         )
 
     async def renew(self, message: FromWorker, sender: Sender) -> Renewed:
@@ -114,15 +95,15 @@ class Requests:
             raise BadInput(f"this request carries HEARTBEAT, not {message.type}")
         _same_worker(message.worker_id, sender)
         worker = await self._worker(sender)
-        held = tuple((one.camera_id, one.generation) for one in message.renew)
+        held = pairs_of(message.renew)
         now_ms = self.clock.now_ms()
         done = await self.store.write(beat, worker, message.state.value, held, self._ttl_ms, now_ms)
         if done.renewal.lost:
             log.warning("leases_lost", lost=[list(one) for one in done.renewal.lost])
         return Renewed(
             heartbeat_seq=message.heartbeat_seq,
-            renewed=_held(done.renewal.renewed),
-            lost=_lost(done.renewal.lost),
+            renewed=as_held(done.renewal.renewed),
+            lost=as_lost(done.renewal.lost),
             ttl_ms=self._ttl_ms,
             server_time=now_ms,
         )
@@ -229,14 +210,4 @@ def _wants(snapshot: Snapshot, decisions: list[Decision]) -> tuple[Want, ...]:
         Want(one.camera_key, one.worker_key, one.expected_generation, loads[one.camera_key])
         for one in decisions
         if one.worker_key is not None
-    )
-
-
-def _held(pairs: tuple[tuple[str, int], ...]) -> tuple[Held, ...]:
-    return tuple(Held(camera_id=camera_id, generation=generation) for camera_id, generation in pairs)
-
-
-def _lost(triples: tuple[tuple[str, int, str], ...]) -> tuple[Lost, ...]:
-    return tuple(
-        Lost(camera_id=camera_id, generation=generation, reason=reason) for camera_id, generation, reason in triples
     )
