@@ -11,7 +11,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import uuid_utils
@@ -38,8 +38,8 @@ from camserver.store import Store, Tx, deliveries, receivers
 from camserver.store.deliveries import NewDelivery
 from camserver.store.receivers import NewReceiver, ReceiverChange, secrets_of
 from tests.fakes.webhook import FakeWebhook
-from tests.rig.polling import poll_async
-from tests.services.dispatcher.stage import Rows, StageClock
+from tests.rig.polling import poll_async, until
+from tests.services.dispatcher.stage import Rows, StageClock, WatchedStore
 from tests.store.scenery import furnish
 
 KEY = bytes(range(32))
@@ -52,6 +52,8 @@ class DeliveryStage:
     clock: StageClock
     policy: DeliveriesPolicy
     tenant_id: int
+    # Those that are running.
+    desks: list[tuple[DeliveryDesk, WatchedStore]] = field(default_factory=list)
 
     @staticmethod
     async def open(store: Store, **policy: Any) -> "DeliveryStage":
@@ -106,11 +108,16 @@ class DeliveryStage:
             raise TimeoutError(f"{error}; they are {await self.counts()}") from error
 
     async def until_over(self, step_sec: int = 5, steps: int = 400) -> None:
-        """Moves the clock on until nothing is unfinished."""
+        """Moves the clock on until nothing is unfinished.
+
+        It stands still while a desk is at something: else a slow machine could be so long at it that its lock runs
+        out by this clock.
+        """
         for _ in range(steps):
             await self.clock.some_turns(4)
             if not set(await self.counts()) & UNFINISHED:
                 return
+            await until(lambda: not any(desk.at_work or store.under_way for desk, store in self.desks), "desks are idle")
             await self.clock.advance(step_sec * 1000)
         raise TimeoutError(f"still unfinished: {await self.rows()}")
 
@@ -123,12 +130,13 @@ class DeliveryStage:
         key: bytes = KEY,
     ) -> AsyncIterator[DeliveryDesk]:
         """Runs one until the block ends; it must not have ended by itself before that."""
-        used = store or self.store
+        used = WatchedStore(store or self.store)
         book = ReceiverBook(used, self.clock, key)
         async with AsyncExitStack() as stack:
             http = OutgoingHttp(OutgoingPolicy(allow_loopback=True), timeout_sec=60)
             stack.push_async_callback(http.close)
             desk = DeliveryDesk(name, used, self.clock, self.policy, book, handlers or self.handlers(book, http))
+            self.desks.append((desk, used))
             task = asyncio.create_task(run_deliveries(desk))
             try:
                 yield desk
@@ -138,6 +146,7 @@ class DeliveryStage:
             finally:
                 task.cancel()
                 await asyncio.wait([task])
+                self.desks.remove((desk, used))
 
     def handlers(self, book: ReceiverBook, http: OutgoingHttp) -> dict[DeliveryKind, Handler]:
         sender = WebhookSender(http, self.clock)

@@ -31,7 +31,7 @@ from camserver.store.first_start import prepare_store
 from tests.fakes.analyzer import FakeAnalyzer, Seen
 from tests.rig.clock import ManualClock
 from tests.rig.pictures import jpeg
-from tests.rig.polling import TIMEOUT_SEC, poll_async
+from tests.rig.polling import TIMEOUT_SEC, poll_async, until
 from tests.store.scenery import NOW_MS, Scene, furnish, look, recorded
 
 P = ParamSpec("P")
@@ -54,14 +54,18 @@ class StageClock(ManualClock):
         super().__init__(NOW_MS)
         self.turns = 0
         self._loops: WeakSet[asyncio.Task[Any]] = WeakSet()
+        self._woken: WeakSet[asyncio.Task[Any]] = WeakSet()
         self._turned: asyncio.Future[None] | None = None
 
     async def sleep(self, seconds: float) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._woken.discard(task)
         if seconds > LOOKING_SEC:
             await super().sleep(seconds)
+            self._woken.add(task)
             return
-        if (task := asyncio.current_task()) is not None:
-            self._loops.add(task)
+        self._loops.add(task)
         await asyncio.sleep(0.003)
         self.turns += 1
         if self._turned is not None and not self._turned.done():
@@ -71,6 +75,10 @@ class StageClock(ManualClock):
         """Loops that look again and again never come to rest; `some_turns` is how a test waits for them."""
         for _ in range(REST_TURNS):
             await asyncio.sleep(0)
+
+    async def until_asleep(self) -> None:
+        """Until whoever this clock woke has done what it woke for, and sleeps again or has ended."""
+        await until(lambda: all(task.done() for task in self._woken), "whoever was woken sleeps again")
 
     async def some_turns(self, count: int = 30) -> None:
         """Lets every loop look several times: for tests that something does *not* happen."""
@@ -126,6 +134,21 @@ class StoreProxy(Store):
 
     async def close(self) -> None:
         raise AssertionError("the dispatcher does not own its store")
+
+
+class WatchedStore(StoreProxy):
+    """Tells how much is under way in it."""
+
+    def __init__(self, real: Store) -> None:
+        super().__init__(real)
+        self.under_way = 0
+
+    async def around(self, name: str, call: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        self.under_way += 1
+        try:
+            return await call()
+        finally:
+            self.under_way -= 1
 
 
 class CutStore(StoreProxy):

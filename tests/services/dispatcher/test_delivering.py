@@ -273,7 +273,7 @@ async def test_what_takes_long_keeps_its_claim(stage: DeliveryStage) -> None:
             await until(lambda: hook.asked >= 4, "some are under way")
             for _ in range(3 * stage.policy.lock_sec // stage.policy.renew_every_sec):
                 await stage.clock.advance(stage.policy.renew_every_sec * 1000)
-                await stage.clock.some_turns(8)
+                await stage.clock.until_asleep()
             gate.set()
             await stage.until_over()
         assert len(hook.received) == len(hook.distinct) == 6, "nobody took over what was renewed"

@@ -40,7 +40,7 @@ SELDOM = (
     "summaries.",
     "archive.holds_copies",
     "jobs.renew",
-    "jobs.claimed",
+    "job_facts.claimed",
     "deliveries.renew",
     "deliveries.give_back",
 )
