@@ -117,7 +117,9 @@ class DeliveryStage:
             await self.clock.some_turns(4)
             if not set(await self.counts()) & UNFINISHED:
                 return
-            await until(lambda: not any(desk.at_work or store.under_way for desk, store in self.desks), "desks are idle")
+            await until(
+                lambda: not any(desk.at_work or store.under_way for desk, store in self.desks), "desks are idle"
+            )
             await self.clock.advance(step_sec * 1000)
         raise TimeoutError(f"still unfinished: {await self.rows()}")
 

@@ -256,10 +256,11 @@ async def test_stopping_gives_back_what_was_claimed(stage: DeliveryStage) -> Non
     gate = asyncio.Event()
     async with FakeWebhook(always=Act(held=gate)) as hook:
         await stage.receiver(hook)
-        await stage.notices(20)
+        count = 2 * stage.policy.receiver_in_flight
+        await stage.notices(count)
         async with stage.desk():
-            await until(lambda: hook.asked == 4, "four are under way")
-        assert await stage.counts() == {"done": 20, "queued": 20}
+            await until(lambda: hook.asked == stage.policy.receiver_in_flight, "its share is under way")
+        assert await stage.counts() == {"done": count, "queued": count}
         assert {row["attempt"] for row in await stage.messages()} == {0}
         gate.set()
 
