@@ -107,9 +107,11 @@ class Asked:
     receiver_id: int | None = None
 
 
-async def telling(tx: Tx, asked: Asked, now_ms: int) -> Telling | None:
+async def telling(
+    tx: Tx, tenant_id: int, event_id: int, frame_id: int | None, receiver_id: int | None, now_ms: int
+) -> Telling | None:
     """None when the event is no more."""
-    [found] = await tellings(tx, (asked,), now_ms)
+    [found] = await tellings(tx, (Asked(tenant_id, event_id, frame_id, receiver_id),), now_ms)
     return found
 
 
@@ -180,7 +182,7 @@ async def preview(
         tenant_id=tenant_id,
         event_uuid=event_uuid,
     )
-    found = None if row is None else await telling(tx, Asked(tenant_id, row["event_id"]), now_ms)
+    found = None if row is None else await telling(tx, tenant_id, row["event_id"], None, None, now_ms)
     if found is None:
         return None
     event = found.event
