@@ -48,7 +48,6 @@ from camserver.wire.worker import (
 
 log = get_logger(__name__)
 
-REGISTER_TIMEOUT_SEC = 30.0
 # A report must not be lost to a short outage; after these pauses the worker is told to send it again.
 RETRY_PAUSES_SEC = (0.2, 1.0, 2.0, 5.0)
 # Verdicts are read back this far before the newest one seen: transactions do not commit in the order of their times.
@@ -71,6 +70,7 @@ class Conversations:
     reports: Reports
     entries: Entries
     message_max_bytes: int
+    register_sec: float
 
     @property
     def ttl_ms(self) -> int:
@@ -96,7 +96,7 @@ class Conversations:
 
     async def _admit(self, socket: WebSocket, caller: Caller) -> Connection | None:
         try:
-            async with asyncio.timeout(REGISTER_TIMEOUT_SEC):
+            async with asyncio.timeout(self.register_sec):
                 message = await self._next(socket)
             if not isinstance(message, Register):
                 raise BadInput(f"the first message must be REGISTER, not {message.type}")
