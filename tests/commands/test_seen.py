@@ -1,4 +1,7 @@
-"""`camserver event`, `incident`, `statistics` and `case show|remove` against a real store, on each database."""
+"""`camserver event`, `incident`, `statistics` and `case show|remove` against a real store.
+
+On SQLite: what they ask of the store has tests of its own on each database.
+"""
 
 import asyncio
 import json
@@ -30,6 +33,8 @@ from tests.store.people_rows import (
     prepare,
 )
 from tests.store.test_cameras import CAMERA
+
+pytestmark = pytest.mark.parametrize("db_kind", ["sqlite"], indirect=True)
 
 PASSWORD = "four words of a test"
 LATER_MS = NOW_MS + 30 * 60_000
