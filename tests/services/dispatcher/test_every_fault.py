@@ -3,7 +3,7 @@
 Nobody lists the operations: a proxy notes each one that is called, by name, and each gets a round of its own in
 which its first call fails, before it was made or after it was made and only its answer is lost. A round is a
 dispatcher from start to stop and one look that is told, copied and reviewed. So an operation that is new has its
-round too.
+round too. In `make soak` on each database, otherwise on SQLite.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -20,6 +20,7 @@ from camserver.store.core import Operation
 from tests.fakes.analyzer import Seen
 from tests.fakes.llm import FakeLlm
 from tests.fakes.webhook import FakeWebhook
+from tests.rig.effort import THOROUGH
 from tests.services.dispatcher.stage import Stage, StoreProxy
 from tests.services.dispatcher.test_archiving import add_folder, files
 from tests.services.dispatcher.test_faults import Countdown
@@ -164,7 +165,7 @@ async def house(stage: Stage, tmp_path: Path) -> AsyncIterator[House]:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("db_kind", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("db_kind", ["sqlite", "postgres", "mariadb"] if THOROUGH else ["sqlite"], indirect=True)
 @pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
 async def test_whatever_operation_fails_nothing_is_lost_and_nothing_done_twice(house: House, is_done: bool) -> None:
     countdown, seen = Countdown(), dict[str, int]()
