@@ -19,9 +19,9 @@ class Item:
     at: int
     site_id: int | None
     site: str | None
-    camera_key: int | None
     camera_id: str | None
     object: str | None  # uuid of the frame, event or incident
+    camera_key: int | None = None
 
     def is_for(self, principal: Principal) -> bool:
         return self.site_id is None or principal.reaches(self.site_id, self.camera_key)

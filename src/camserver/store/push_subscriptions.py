@@ -160,7 +160,11 @@ async def remove(tx: Scoped, subscription_uuid: str, address: str, now_ms: int) 
 
 
 async def to_tell(
-    tx: Tx, tenant_id: int, site_id: int | None, camera_key: int | None, logins: Sequence[str] | None
+    tx: Tx,
+    tenant_id: int,
+    site_id: int | None,
+    logins: Sequence[str] | None,
+    camera_key: int | None = None,
 ) -> tuple[Subscribed, ...]:
     """The browsers of those who may see the site or camera now, or of the named ones among them; None = everybody."""
     rows = await tx.all(

@@ -74,7 +74,8 @@ async def find(tx: Tx, token_hash: str, now_ms: int) -> SignedIn | None:
     row = await tx.one(
         "SELECT s.session_id, s.csrf_token, s.created_at, s.expires_at, s.last_seen_at, u.user_id, u.tenant_id, "
         "u.role, u.granted_only, u.login, u.display_name, u.language "
-        "FROM sessions s JOIN users u ON u.user_id = s.user_id WHERE s.token_hash = :token_hash AND s.expires_at > :now_ms AND u.disabled = 0",
+        "FROM sessions s JOIN users u ON u.user_id = s.user_id "
+        "WHERE s.token_hash = :token_hash AND s.expires_at > :now_ms AND u.disabled = 0",
         token_hash=token_hash,
         now_ms=now_ms,
     )
@@ -97,7 +98,8 @@ async def principals(tx: Tx, session_ids: tuple[int, ...], now_ms: int) -> dict[
     """Who those sign-ins stand for now, with their present grants; one that is over is not among them."""
     rows = await tx.all(
         "SELECT s.session_id, u.user_id, u.tenant_id, u.role, u.granted_only "
-        "FROM sessions s JOIN users u ON u.user_id = s.user_id WHERE s.session_id IN (:session_ids...) AND s.expires_at > :now_ms AND u.disabled = 0",
+        "FROM sessions s JOIN users u ON u.user_id = s.user_id "
+        "WHERE s.session_id IN (:session_ids...) AND s.expires_at > :now_ms AND u.disabled = 0",
         session_ids=session_ids,
         now_ms=now_ms,
     )

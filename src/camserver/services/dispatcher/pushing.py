@@ -92,8 +92,8 @@ class PushSender:
             push_subscriptions.to_tell,
             receiver.tenant_id,
             outgoing.site_id,
-            outgoing.camera_key,
             receiver.config.get("users"),
+            outgoing.camera_key,
         )
         if not found and not over:
             # Neither a trial nor a message may say that it arrived.

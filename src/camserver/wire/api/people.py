@@ -94,9 +94,7 @@ class Grants(Asked):
     """What somebody reaches who does not reach everything: whole sites (by name or id), and single cameras."""
 
     sites: Annotated[tuple[SiteName, ...], Field(max_length=GRANTS_MAX)] = ()
-    camera_ids: Annotated[
-        tuple[Annotated[str, Field(pattern=CAMERA_ID_PATTERN)], ...], Field(max_length=GRANTS_MAX)
-    ] = ()
+    camera_ids: Annotated[tuple[CameraId, ...], Field(max_length=GRANTS_MAX)] = ()
 
 
 class UserAsked(Asked):
@@ -106,7 +104,7 @@ class UserAsked(Asked):
     display_name: DisplayName = ""
     role: RoleName = "viewer"
     language: Language | None = None
-    password: Password | None = None
+    password: Annotated[str | None, Field(max_length=1024, repr=False)] = None
     grants: Grants | None = None
 
 
