@@ -170,8 +170,8 @@ def user_change(
     """
     if all_sites and (sites or cameras):
         raise click.UsageError("--all-sites does not go with --site and --camera; leave one out")
-    body = {"role": role, "display_name": name, "language": language, "disabled": disabled}
-    body = {key: value for key, value in body.items() if value is not None}
+    wanted = {"role": role, "display_name": name, "language": language, "disabled": disabled}
+    body: dict[str, Any] = {key: value for key, value in wanted.items() if value is not None}
     if all_sites:
         body["all_sites"] = True
     if sites or cameras:
