@@ -68,7 +68,7 @@ WHOLE = {
     *(("GET", path) for path in ("/api/retention/preview", "/api/session", "/api/sessions", "/api/sites")),
     *(("GET", path) for path in ("/api/snoozes", "/api/statistics", "/api/summaries", "/api/system/status")),
     *(("GET", path) for path in ("/api/tokens", "/api/users", "/api/vocabulary", "/api/vocabulary/versions")),
-    *(("GET", path) for path in ("/api/workers", "/healthz", "/readyz", "/api/openapi.json")),
+    *(("GET", path) for path in ("/api/settings", "/api/workers", "/healthz", "/readyz", "/api/openapi.json")),
     *(("POST", path) for path in ("/api/cases", "/api/credentials/rotate", "/api/deliveries/requeue", "/api/flags")),
     ("POST", "/api/imports"),
     *(("POST", path) for path in ("/api/jobs/requeue", "/api/notify/rules", "/api/notify/rules/order")),
@@ -306,6 +306,8 @@ async def test_lists_and_the_feed_end_at_ones_grants(town: Town, who: Person) ->
         for where in ("beyond", "foreign"):
             found = (await browser.get(f"{path}?camera_id=cam-{where}")).body
             assert found[path.rpartition("/")[2]] == [], path
+    status = (await browser.get("/api/system/status")).body
+    assert (status["cameras"], sum(status["sessions"].values())) == (1, 1)
     cameras = (await browser.get("/api/cameras")).body["cameras"]
     assert [one["camera_id"] for one in cameras] == ["cam-near"]
     changes = (await browser.get("/api/changes?after=0")).body["changes"]

@@ -385,3 +385,17 @@ async def test_sites_are_added_changed_and_removed(web: RunningWeb) -> None:
     await owner.ask("DELETE", f"/api/sites/{site}")
     last = await owner.ask("DELETE", "/api/sites/main")
     assert (last.status, last.body["details"]["reason"]) == (409, "last_site")
+
+
+# The system
+
+
+async def test_settings_are_shown_to_system_administrators_without_secrets(web: RunningWeb) -> None:
+    owner = await web.owner()
+    found = (await owner.get("/api/settings")).body["settings"]
+    by_name = {f"{one['section']}.{one['key']}": one for one in found}
+    assert by_name["web.session_hours"]["value"] == 12
+    token = (web.settings.server.secrets_dir / "local_admin_token").read_text().strip()
+    assert token not in str(found)
+    await add_user(owner, "admin", "tenant_admin")
+    assert (await (await signed_in(web, "admin")).get("/api/settings")).status == 403

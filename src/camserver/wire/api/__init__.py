@@ -192,7 +192,14 @@ from camserver.wire.api.statistics import (
     SummaryTotals,
     SummaryTrouble,
 )
-from camserver.wire.api.system import AnalyzerStatus, Health, Readiness, SystemStatus
+from camserver.wire.api.system import (
+    AnalyzerStatus,
+    Health,
+    Readiness,
+    Setting,
+    SettingList,
+    SystemStatus,
+)
 from camserver.wire.api.worker_identity import Enrolment, EnrolmentAsked, WorkerRevoked
 
 __all__ = [
@@ -333,6 +340,8 @@ __all__ = [
     "SetUp",
     "SetUpDone",
     "SetUpLink",
+    "Setting",
+    "SettingList",
     "SignIn",
     "SignInList",
     "SignInSeen",
