@@ -42,7 +42,7 @@ async def status(call: TheCall) -> api.SystemStatus:
 
 @routes.get("/api/settings", Permission.MANAGE_SYSTEM)
 async def settings(call: TheCall) -> api.SettingList:
-    """Every setting of this process and where its value came from; secrets are masked. They are changed in the file."""
+    """Every setting in force and where it came from, secrets masked. They are changed in the file."""
     # Whether a secret's file is there is asked of the disk.
     shown = await asyncio.to_thread(describe, call.web.settings)
     return api.SettingList(
