@@ -13,6 +13,7 @@ import { followAccount } from "./i18n";
 import { EventPage } from "./pages/event";
 import { EventsPage } from "./pages/events";
 import { NotFoundPage } from "./pages/not-found";
+import { PasswordPage } from "./pages/password";
 import { SetUpPage } from "./pages/setup";
 import { SignInPage } from "./pages/sign-in";
 import { WallPage } from "./pages/wall";
@@ -55,6 +56,7 @@ export function AppRoutes() {
   return (
     <Routes>
       <Route path="/setup" element={<SetUpPage />} />
+      <Route path="/password" element={<PasswordPage />} />
       <Route path="/sign-in" element={<SignInPage />} />
       <Route element={<SignedIn />}>
         <Route path="/" element={<WallPage />} />

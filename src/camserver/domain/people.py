@@ -3,6 +3,8 @@
 Rules only. Hashing, cookies and rows are elsewhere.
 """
 
+import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -12,6 +14,11 @@ PASSWORD_MIN_CHARS = 10
 # argon2 would hash any length; a bound keeps a request from buying CPU time with megabytes.
 PASSWORD_MAX_CHARS = 256
 SETUP_LINK_TTL_MS = 3_600_000
+# A link with which somebody chooses a password goes by mail or by hand to a person who may be off today.
+PASSWORD_LINK_TTL_MS = 3 * 86_400_000
+# Tokens of programs: at most so long, so that a forgotten one ends by itself.
+TOKEN_DAYS_MAX = 3 * 366
+TOKEN_DAYS = 90
 # A sign-in's last use is written at most this often, so that reading pages writes few rows.
 SESSION_TOUCH_MS = 60_000
 # A sign-in that nobody uses ends after this, also when its hours are not over.
@@ -69,6 +76,11 @@ PERMISSIONS: dict[Role, frozenset[Permission]] = {
 }
 
 
+# From least to most. Nobody makes, changes or stands for somebody above.
+RANKS = (Role.VIEWER, Role.SITE_MANAGER, Role.TENANT_ADMIN, Role.SYSTEM_ADMIN)
+# Those whose reach can be narrowed to sites and cameras; admins reach everything of their tenant.
+GRANTED_ROLES = frozenset({Role.VIEWER, Role.SITE_MANAGER})
+
 # What these let people change holds for all sites: receivers, the rules of telling (the first rule decides for every
 # site that none is named for), the system itself. So whoever reaches only some sites changes nothing of it.
 TENANT_WIDE = frozenset({Permission.MANAGE_DELIVERIES, Permission.MANAGE_PEOPLE, Permission.MANAGE_SYSTEM})
@@ -84,12 +96,20 @@ class Principal:
     site_ids: frozenset[int] | None = None  # None: all sites of the tenant
     session_id: int | None = None  # the sign-in, for people
     token_id: int | None = None  # the token, for machines and programs
+    camera_keys: frozenset[int] = frozenset()  # single cameras, besides the sites
+    scopes: frozenset[Permission] | None = None  # of a token: what it is good for; None: all that the role may
 
     def may(self, permission: Permission) -> bool:
-        return permission in PERMISSIONS[self.role]
+        return permission in self.permissions
 
-    def reaches(self, site_id: int) -> bool:
-        return self.site_ids is None or site_id in self.site_ids
+    @property
+    def permissions(self) -> frozenset[Permission]:
+        of_role = PERMISSIONS[self.role]
+        return of_role if self.scopes is None else of_role & self.scopes
+
+    def reaches(self, site_id: int, camera_key: int | None = None) -> bool:
+        """The site as a whole, or the camera."""
+        return self.site_ids is None or site_id in self.site_ids or camera_key in self.camera_keys
 
     def require(self, permission: Permission) -> None:
         if not self.may(permission):
@@ -104,6 +124,49 @@ class Principal:
                 "this would hold for sites you do not reach; ask an administrator of all sites for it",
                 reason="whole_tenant",
             )
+
+
+_LOGIN = re.compile(r"[a-z0-9][a-z0-9._@+-]{0,127}")
+
+
+def login_of(written: str) -> str:
+    """A login as it is kept; BadInput when it can't be one."""
+    login = written.strip().lower()
+    if not _LOGIN.fullmatch(login):
+        raise BadInput("a login name holds only letters a-z, digits and . _ @ + - ; change it", reason="login_form")
+    return login
+
+
+def require_rank(principal: Principal, role: Role) -> None:
+    """Forbidden unless the principal may make, change or remove somebody of that role."""
+    if role not in RANKS or RANKS.index(role) > RANKS.index(principal.role):
+        raise Forbidden(
+            f"the role {principal.role} does not decide about a {role}; ask somebody who has that role",
+            reason="role_above",
+            role=role.value,
+        )
+
+
+def check_grants(role: Role, is_granted_only: bool) -> None:
+    if is_granted_only and role not in GRANTED_ROLES:
+        raise BadInput(
+            f"a {role} reaches every site; only {', '.join(sorted(GRANTED_ROLES))} can be held to sites and cameras",
+            reason="role_reaches_all",
+            role=role.value,
+        )
+
+
+def check_scopes(principal: Principal, owner_role: Role, scopes: Collection[Permission]) -> None:
+    """A token is good for something, and for nothing that its maker or its owner may not do."""
+    if not scopes:
+        raise BadInput("name at least one thing that the token is good for", reason="no_scope")
+    beyond = sorted(set(scopes) - (PERMISSIONS[owner_role] & principal.permissions))
+    if beyond:
+        raise Forbidden(
+            f"the token would be good for {beyond[0]}, which its owner or you may not do; leave it out",
+            reason="scope_beyond",
+            scope=beyond[0],
+        )
 
 
 def check_password(password: str, login: str) -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from camserver.base.errors import Forbidden, NotFound
 from camserver.domain.links import may_be_linked
 from camserver.domain.people import Permission
-from camserver.store.cameras import reach
 from camserver.store.receivers import StoredReceiver, stored_by_id
 from camserver.store.tx import Row, Scoped, Tx
 
@@ -47,9 +46,8 @@ WHERE o.frame_id = :frame_id AND o.deleted_at IS NULL{{narrowed}} ORDER BY o.obj
 async def copies(tx: Scoped, frame_uuid: str) -> tuple[CopySummary, ...]:
     """The copies of a frame, and of the clip whose event it is the best of."""
     frame = await tx.one(
-        f"{_FRAME} AND tenant_id = :tenant_id AND (:all_sites = 1 OR site_id IN (:site_ids...))",
+        f"{_FRAME} AND tenant_id = :tenant_id AND IN_REACH()",
         frame_uuid=frame_uuid,
-        **reach(tx),
     )
     if frame is None:
         raise _missing(frame_uuid)

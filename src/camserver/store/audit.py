@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from camserver.store.tx import Scoped, Tx
 
@@ -44,7 +44,14 @@ async def add(tx: Tx, tenant_id: int, user_id: int | None, entry: Entry) -> None
 
 
 async def add_own(tx: Scoped, entry: Entry) -> None:
-    """In the principal's name; the local admin token has no user and counts as the system."""
-    user_id = tx.principal.user_id
-    kind, actor_id = ("system", "local_admin_token") if user_id is None else ("user", str(user_id))
+    """In the principal's name; the local admin token has no user and counts as the system.
+
+    What a program did with a token is its user's deed; the token is noted among the details.
+    """
+    principal = tx.principal
+    kind, actor_id = (
+        ("system", "local_admin_token") if principal.user_id is None else ("user", str(principal.user_id))
+    )
+    if principal.token_id is not None:
+        entry = replace(entry, details={**(entry.details or {}), "token_id": principal.token_id})
     await tx.run(_INSERT, actor_kind=kind, actor_id=actor_id, **entry.columns())

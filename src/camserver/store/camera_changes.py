@@ -19,7 +19,6 @@ from camserver.store.cameras import (
     host_of,
     missing,
     other_host,
-    reach,
 )
 from camserver.store.leases import new_intent_id
 from camserver.store.tx import Row, Scoped
@@ -96,9 +95,8 @@ async def _refuse_too_many_points(tx: Scoped, camera_key: int) -> None:
 async def locked(tx: Scoped, camera_id: str) -> Row:
     row = await tx.one(
         "SELECT c.camera_key, c.site_id FROM cameras c WHERE c.camera_id = :camera_id AND c.tenant_id = :tenant_id "
-        "AND c.deleted_at IS NULL AND (:all_sites = 1 OR c.site_id IN (:site_ids...)) FOR UPDATE",
+        "AND c.deleted_at IS NULL AND IN_REACH(c) FOR UPDATE",
         camera_id=camera_id,
-        **reach(tx),
     )
     if row is None:
         raise missing(camera_id)

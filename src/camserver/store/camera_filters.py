@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from camserver.store.cameras import missing, reach
+from camserver.store.cameras import missing
 from camserver.store.tx import Scoped
 
 
@@ -11,10 +11,8 @@ async def check_known(tx: Scoped, camera_ids: Sequence[str]) -> None:
     if not camera_ids:
         return
     rows = await tx.all(
-        "SELECT camera_id FROM cameras WHERE tenant_id = :tenant_id AND camera_id IN (:camera_ids...) "
-        "AND (:all_sites = 1 OR site_id IN (:site_ids...))",
+        "SELECT camera_id FROM cameras WHERE tenant_id = :tenant_id AND camera_id IN (:camera_ids...) AND IN_REACH()",
         camera_ids=sorted(set(camera_ids)),
-        **reach(tx),
     )
     unknown = sorted(set(camera_ids) - {row["camera_id"] for row in rows})
     if unknown:

@@ -127,7 +127,7 @@ class PicturePlace:
     in_case: bool = False  # whoever opens it is written down
 
 
-_IN_REACH = "c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND (:all_sites = 1 OR c.site_id IN (:site_ids...))"
+_IN_REACH = "c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND IN_REACH(c)"
 _SUMMARY = f"""
 SELECT c.camera_key, c.camera_id, c.name, c.enabled, c.created_at, s.name AS site, st.source_type, st.url,
   su.source_type AS sub_type, su.url AS sub_url, a.key_id, c.do_not_process, c.network_zone, c.caps, c.last_probe_at,
@@ -150,15 +150,19 @@ LEFT JOIN frames f ON f.frame_id = (
 WHERE {_IN_REACH}"""
 
 
-def reach(tx: Scoped) -> dict[str, object]:
-    """The parameters of `all_sites` and `site_ids` for the principal."""
-    site_ids = tx.principal.site_ids
-    return {"all_sites": int(site_ids is None), "site_ids": sorted(site_ids or ())}
-
-
 def public_camera_id(camera_id: str) -> str:
     """The id people knew a removed camera by."""
     return camera_id.partition(REMOVED_MARK)[0]
+
+
+async def find_key(tx: Scoped, camera_id: str) -> int:
+    """The key of a camera within the principal's reach."""
+    row = await tx.one(
+        f"SELECT c.camera_key FROM cameras c WHERE c.camera_id = :camera_id AND {_IN_REACH}", camera_id=camera_id
+    )
+    if row is None:
+        raise missing(camera_id)
+    return int(row["camera_key"])
 
 
 async def page(tx: Scoped, after: str, limit: int) -> tuple[CameraSummary, ...]:
@@ -167,13 +171,12 @@ async def page(tx: Scoped, after: str, limit: int) -> tuple[CameraSummary, ...]:
         f"{_SUMMARY} AND c.camera_id > :after ORDER BY c.camera_id LIMIT :limit",
         after=after,
         limit=min(limit, PAGE_MAX),
-        **reach(tx),
     )
     return await _with_pictures(tx, rows)
 
 
 async def get(tx: Scoped, camera_id: str) -> CameraSummary:
-    row = await tx.one(f"{_SUMMARY} AND c.camera_id = :camera_id", camera_id=camera_id, **reach(tx))
+    row = await tx.one(f"{_SUMMARY} AND c.camera_id = :camera_id", camera_id=camera_id)
     if row is None:
         raise missing(camera_id)
     [summary] = await _with_pictures(tx, [row])
@@ -271,7 +274,6 @@ async def latest_picture(tx: Scoped, camera_id: str) -> PicturePlace:
         "AND (f.retention_class <> 'case' OR :investigates = 1) ORDER BY f.captured_at DESC LIMIT 1",
         camera_id=camera_id,
         investigates=int(tx.principal.may(Permission.INVESTIGATE)),
-        **reach(tx),
     )
     if row is None:
         await get(tx, camera_id)
@@ -396,7 +398,6 @@ async def remove(tx: Scoped, camera_id: str, address: str, now_ms: int) -> None:
     row = await tx.one(
         f"SELECT c.camera_key, c.site_id FROM cameras c WHERE c.camera_id = :camera_id AND {_IN_REACH} FOR UPDATE",
         camera_id=camera_id,
-        **reach(tx),
     )
     if row is None:
         raise missing(camera_id)

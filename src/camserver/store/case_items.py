@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from camserver.base.errors import Conflict, NotFound
 from camserver.domain.cases import ITEMS_MAX, CaseState, ItemKind, holds_items
 from camserver.store import archive, archive_clips, audit
-from camserver.store.cameras import reach
 from camserver.store.cases import CaseRow, lock_case, require_reach
 from camserver.store.tx import Row, Scoped, Tx
 
@@ -166,7 +165,6 @@ async def settle(tx: Scoped, case_id: int, after_item_id: int, grace_days: int, 
 # Finding and locking
 # ---------------------------------------------------------------------------------------------------------------
 
-_IN_REACH = "(:all_sites = 1 OR {0}.site_id IN (:site_ids...))"
 _FRAME = "SELECT frame_id, frame_uuid, captured_at, camera_key FROM frames f WHERE f.tenant_id = :tenant_id AND "
 _EVENT = (
     "SELECT e.event_id, e.event_uuid, e.camera_key, e.start_at, e.last_seen_at, e.best_frame_id FROM events e "
@@ -177,15 +175,13 @@ _EVENT = (
 async def _locked(tx: Scoped, kind: ItemKind, uuid: str) -> _Found:
     """The object, locked; NotFound when it is gone or out of reach."""
     if kind is ItemKind.FRAME:
-        frame = await tx.one(
-            f"{_FRAME} f.frame_uuid = :uuid AND {_IN_REACH.format('f')} FOR UPDATE", uuid=uuid, **reach(tx)
-        )
+        frame = await tx.one(f"{_FRAME} f.frame_uuid = :uuid AND IN_REACH(f) FOR UPDATE", uuid=uuid)
         if frame is None:
             raise NotFound(
                 f"there is no frame {uuid}; it is past its retention, or was never there", reason="no_frame"
             )
         return _found_frame(frame)
-    event = await tx.one(f"{_EVENT} e.event_uuid = :uuid AND {_IN_REACH.format('e')}", uuid=uuid, **reach(tx))
+    event = await tx.one(f"{_EVENT} e.event_uuid = :uuid AND IN_REACH(e)", uuid=uuid)
     event = None if event is None else await _locked_event(tx, event)
     if event is None:
         raise NotFound(f"there is no event {uuid}; it is past its retention, or was never there", reason="no_event")

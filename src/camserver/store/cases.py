@@ -15,7 +15,7 @@ from camserver.base.errors import Conflict, Forbidden, NotFound
 from camserver.domain.cases import NOTES_MAX, CaseState, holds_items
 from camserver.domain.people import who_did
 from camserver.store import audit
-from camserver.store.cameras import public_camera_id, reach
+from camserver.store.cameras import public_camera_id
 from camserver.store.tx import Row, Scoped
 
 PAGE_MAX = 200
@@ -221,17 +221,17 @@ JOIN cameras c ON c.camera_key = i.camera_key
 JOIN sites s ON s.site_id = COALESCE(f.site_id, e.site_id, c.site_id)
 LEFT JOIN users u ON u.user_id = i.added_by
 WHERE i.tenant_id = :tenant_id AND i.case_id = :case_id"""
+# By the site it happened at: the camera may have moved since.
+_ITEM_IN_REACH = "(IN_SITE_REACH(s) OR i.camera_key IN (:camera_keys...))"
 
 
 async def items(tx: Scoped, case_id: int, after_item_id: int, limit: int) -> tuple[CaseItem, ...]:
     """Items of the sites that the principal reaches, in the order they were added."""
     rows = await tx.all(
-        f"{_ITEMS} AND (:all_sites = 1 OR s.site_id IN (:site_ids...)) AND i.item_id > :after "
-        "ORDER BY i.item_id LIMIT :limit",
+        f"{_ITEMS} AND {_ITEM_IN_REACH} AND i.item_id > :after ORDER BY i.item_id LIMIT :limit",
         case_id=case_id,
         after=after_item_id,
         limit=min(limit, PAGE_MAX),
-        **reach(tx),
     )
     return tuple([_item(row) for row in rows])
 
@@ -251,9 +251,7 @@ async def require_reach(tx: Scoped, case: CaseRow) -> None:
     """Forbidden when the case holds something of a site that the principal does not reach."""
     if tx.principal.site_ids is None:
         return
-    beyond = await tx.one(
-        f"{_ITEMS} AND NOT (:all_sites = 1 OR s.site_id IN (:site_ids...)) LIMIT 1", case_id=case.case_id, **reach(tx)
-    )
+    beyond = await tx.one(f"{_ITEMS} AND NOT {_ITEM_IN_REACH} LIMIT 1", case_id=case.case_id)
     if beyond is not None:
         raise Forbidden(
             "the case holds evidence of sites beyond your reach; ask somebody who sees them all",

@@ -17,7 +17,6 @@ from camserver.domain.links import may_be_linked
 from camserver.domain.people import Permission
 from camserver.domain.retention import Retention
 from camserver.store import archive_clips, errands, event_pages
-from camserver.store.cameras import reach
 from camserver.store.sql import Sql
 from camserver.store.tx import Row, Scoped, Tx
 
@@ -316,9 +315,8 @@ async def place(tx: Scoped, event_uuid: str) -> ClipPlace:
 async def linkable(tx: Scoped, frame_uuid: str) -> ClipPlace:
     """The clip of a frame's event, when a link to it may be given out (decision 29)."""
     row = await tx.one(
-        f"{_OF_FRAME} AND f.tenant_id = :tenant_id AND (:all_sites = 1 OR f.site_id IN (:site_ids...))",
+        f"{_OF_FRAME} AND f.tenant_id = :tenant_id AND IN_REACH(f)",
         frame_uuid=frame_uuid,
-        **reach(tx),
     )
     return _linked(row, frame_uuid)
 
@@ -332,9 +330,8 @@ async def _of_event(tx: Scoped, event_uuid: str) -> Row | None:
     return await tx.one(
         f"{_CLIP} FROM events e LEFT JOIN clips k ON k.event_id = e.event_id "
         "WHERE e.tenant_id = :tenant_id AND e.event_uuid = :event_uuid "
-        "AND (:all_sites = 1 OR e.site_id IN (:site_ids...))",
+        "AND IN_REACH(e)",
         event_uuid=event_uuid,
-        **reach(tx),
     )
 
 

@@ -1,4 +1,4 @@
-"""Counts of a tenant for its status page. Each costs little however long the tables are."""
+"""Counts for the status page, of what the principal reaches. Each costs little however long the tables are."""
 
 from dataclasses import dataclass
 
@@ -6,6 +6,7 @@ from camserver.store.tx import Scoped
 
 # Finished jobs are counted among the newest so many of the installation: counting all reads the whole table.
 RECENT_JOBS = 10_000
+_JOB_IN_REACH = "(:all_sites = 1 OR camera_key IN (SELECT c.camera_key FROM cameras c WHERE IN_REACH(c)))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,32 +23,35 @@ class Counts:
 
 
 async def count(tx: Scoped) -> Counts:
-    cameras = await tx.one("SELECT COUNT(*) AS n FROM cameras WHERE tenant_id = :tenant_id AND deleted_at IS NULL")
+    cameras = await tx.one(
+        "SELECT COUNT(*) AS n FROM cameras WHERE tenant_id = :tenant_id AND deleted_at IS NULL AND IN_REACH()"
+    )
     health = await tx.all(
         "SELECT CASE WHEN h.health = 'unknown' AND h.health_cause <> '' THEN h.health_cause ELSE h.health END "
         "AS shown, COUNT(*) AS n FROM camera_state h JOIN cameras c ON c.camera_key = h.camera_key "
-        "WHERE c.tenant_id = :tenant_id AND c.deleted_at IS NULL GROUP BY shown"
+        "WHERE c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND IN_REACH(c) GROUP BY shown"
     )
     sessions = await tx.all(
-        "SELECT state, COUNT(*) AS n FROM camera_sessions WHERE tenant_id = :tenant_id GROUP BY state"
+        "SELECT state, COUNT(*) AS n FROM camera_sessions WHERE tenant_id = :tenant_id AND IN_REACH() GROUP BY state"
     )
     unfinished = await tx.all(
         "SELECT status, COUNT(*) AS n, MIN(created_at) AS oldest_at FROM inference_jobs "
-        "WHERE tenant_id = :tenant_id AND status IN ('queued','delayed','running') GROUP BY status"
+        "WHERE tenant_id = :tenant_id AND status IN ('queued','delayed','running') "
+        f"AND {_JOB_IN_REACH} GROUP BY status"
     )
     recent = await tx.all(
         "SELECT status, COUNT(*) AS n, MAX(finished_at) AS newest_at FROM inference_jobs "
         "WHERE tenant_id = :tenant_id AND job_id > "
         f"(SELECT COALESCE(MAX(job_id), 0) - {RECENT_JOBS} FROM inference_jobs) "
-        "AND status IN ('done','dead','skipped') GROUP BY status"
+        f"AND status IN ('done','dead','skipped') AND {_JOB_IN_REACH} GROUP BY status"
     )
     events = await tx.one(
         "SELECT COUNT(*) AS n FROM events WHERE tenant_id = :tenant_id "
-        "AND (open_key IS NOT NULL OR issue_key IS NOT NULL)"
+        "AND (open_key IS NOT NULL OR issue_key IS NOT NULL) AND IN_REACH()"
     )
     failed = await tx.one(
         "SELECT last_error FROM inference_jobs WHERE tenant_id = :tenant_id AND status = 'delayed' "
-        "AND last_error IS NOT NULL ORDER BY job_id DESC LIMIT 1"
+        f"AND last_error IS NOT NULL AND {_JOB_IN_REACH} ORDER BY job_id DESC LIMIT 1"
     )
     assert cameras is not None
     assert events is not None

@@ -12,7 +12,7 @@ from camserver.domain.why import CameraFacts, WorkerFacts
 from camserver.store import audit
 from camserver.store.assignment import NEED_COLUMNS, OFFER_COLUMNS, need_of, offer_of
 from camserver.store.camera_changes import locked
-from camserver.store.cameras import missing, reach
+from camserver.store.cameras import missing
 from camserver.store.tx import Row, Scoped
 from camserver.store.worker_news import StreamFault, parse_fault
 
@@ -62,7 +62,7 @@ class WhyFacts:
 
 async def workers(tx: Scoped) -> tuple[WorkerSummary, ...]:
     """Those of the principal's sites, by site and name."""
-    rows = await tx.all(f"{_WORKERS} ORDER BY i.name, w.worker_id LIMIT :most", most=WORKERS_MAX, **reach(tx))
+    rows = await tx.all(f"{_WORKERS} ORDER BY i.name, w.worker_id LIMIT :most", most=WORKERS_MAX)
     return tuple(_summary(row) for row in rows)
 
 
@@ -81,7 +81,7 @@ async def drain(tx: Scoped, worker_id: str, wanted: bool, address: str, now_ms: 
 
 
 async def _worker(tx: Scoped, worker_id: str) -> Row:
-    row = await tx.one(f"{_WORKERS} AND w.worker_id = :worker_id", worker_id=worker_id, **reach(tx))
+    row = await tx.one(f"{_WORKERS} AND w.worker_id = :worker_id", worker_id=worker_id)
     if row is None:
         raise NotFound(
             f"there is no worker {worker_id!r}; `camserver worker list` names those there are",
@@ -163,7 +163,7 @@ async def pin(tx: Scoped, camera_id: str, worker_id: str | None, address: str, n
 
 
 async def placement(tx: Scoped, camera_id: str) -> Placement:
-    row = await tx.one(_PLACEMENT, camera_id=camera_id, **reach(tx))
+    row = await tx.one(_PLACEMENT, camera_id=camera_id)
     if row is None:
         raise missing(camera_id)
     return Placement(row["camera_id"], row["holder_id"], row["wanted_id"], row["pinned_id"])
@@ -223,14 +223,13 @@ async def _send_to(tx: Scoped, camera_key: int, worker_key: int) -> None:
 
 
 async def why_facts(tx: Scoped, camera_id: str, seen_since: int, interval_sec: float) -> WhyFacts:
-    row = await tx.one(_WHY, camera_id=camera_id, **reach(tx))
+    row = await tx.one(_WHY, camera_id=camera_id)
     if row is None:
         raise missing(camera_id)
     rows = await tx.all(
         f"{_WORKERS} AND w.site_id = :site_id ORDER BY w.worker_key LIMIT :most",
         site_id=row["camera_site_id"],
         most=WORKERS_MAX,
-        **reach(tx),
     )
     offers = tuple(offer_of(one, seen_since) for one in rows)
     quota = await tx.one(_QUOTA)
@@ -279,9 +278,9 @@ FROM workers w JOIN sites i ON i.site_id = w.site_id LEFT JOIN (
     sum(s.load_mem) AS load_mem
   FROM camera_sessions s WHERE s.tenant_id = :tenant_id AND s.worker_key IS NOT NULL GROUP BY s.worker_key
 ) u ON u.worker_key = w.worker_key
-WHERE w.tenant_id = :tenant_id AND (:all_sites = 1 OR w.site_id IN (:site_ids...))"""
+WHERE w.tenant_id = :tenant_id AND IN_SITE_REACH(w)"""
 _IN_REACH = """c.tenant_id = :tenant_id AND c.camera_id = :camera_id AND c.deleted_at IS NULL
-  AND (:all_sites = 1 OR c.site_id IN (:site_ids...))"""
+  AND IN_REACH(c)"""
 _PLACEMENT = f"""
 SELECT c.camera_id, h.worker_id AS holder_id, t.worker_id AS wanted_id, p.worker_id AS pinned_id
 FROM cameras c LEFT JOIN camera_sessions s ON s.camera_key = c.camera_key

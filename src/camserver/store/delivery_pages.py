@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from camserver.base.errors import Conflict, NotFound
 from camserver.store import audit
-from camserver.store.cameras import public_camera_id, reach
+from camserver.store.cameras import public_camera_id
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
 from camserver.store.tx import Row, Scoped
 
@@ -59,7 +59,7 @@ LEFT JOIN sites s ON s.site_id = d.site_id
 LEFT JOIN cameras c ON c.camera_key = d.camera_key
 LEFT JOIN events e ON e.event_id = d.event_id
 LEFT JOIN frames f ON f.frame_id = d.frame_id
-WHERE d.tenant_id = :tenant_id AND (:all_sites = 1 OR d.site_id IN (:site_ids...))"""
+WHERE d.tenant_id = :tenant_id AND IN_REACH(d)"""
 _DELIVERIES = f"""
 SELECT d.delivery_id, d.delivery_uuid, d.kind, d.reason, d.status, d.attempt, d.created_at, d.available_at,
   d.finished_at, d.last_error, d.result, r.receiver_uuid, r.name AS receiver_name, r.kind AS receiver_kind,
@@ -75,7 +75,6 @@ async def page(tx: Scoped, wanted: DeliveryFilter, before: str | None, limit: in
         before=delivery_id,
         limit=min(limit, PAGE_MAX),
         **params,
-        **reach(tx),
     )
     return tuple(_summary(row) for row in rows)
 
@@ -109,7 +108,6 @@ async def requeue_all(tx: Scoped, wanted: DeliveryFilter, address: str, now_ms: 
         "ORDER BY d.delivery_id LIMIT :limit",
         limit=REQUEUE_MAX,
         **params,
-        **reach(tx),
     )
     if rows:
         await _queue(tx, [row["delivery_id"] for row in rows], now_ms)
@@ -131,9 +129,7 @@ async def _queue(tx: Scoped, delivery_ids: list[int], now_ms: int) -> None:
 
 
 async def _row(tx: Scoped, delivery_uuid: str) -> Row:
-    row = await tx.one(
-        f"{_DELIVERIES} AND d.delivery_uuid = :delivery_uuid", delivery_uuid=delivery_uuid, **reach(tx)
-    )
+    row = await tx.one(f"{_DELIVERIES} AND d.delivery_uuid = :delivery_uuid", delivery_uuid=delivery_uuid)
     if row is None:
         raise NotFound(f"there is no delivery {delivery_uuid}; it may be past its retention", reason="no_delivery")
     return row

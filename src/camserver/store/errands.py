@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from camserver.base.credentials import Sealed
 from camserver.base.errors import NotFound, Unavailable
 from camserver.store import audit, garbage, tenants
-from camserver.store.cameras import missing, public_camera_id, reach
+from camserver.store.cameras import missing, public_camera_id
 from camserver.store.tx import Row, Scoped, Tx
 
 # Unfinished ones of a tenant. People ask a few; whoever asks more has a loop.
@@ -67,9 +67,8 @@ async def ask_camera(tx: Scoped, camera_id: str, errand: NewErrand, address: str
     """Sends the camera's holder on an errand (a probe also goes to others)."""
     camera = await tx.one(
         "SELECT c.camera_key, c.site_id FROM cameras c WHERE c.camera_id = :camera_id AND c.tenant_id = :tenant_id "
-        "AND c.deleted_at IS NULL AND (:all_sites = 1 OR c.site_id IN (:site_ids...))",
+        "AND c.deleted_at IS NULL AND IN_REACH(c)",
         camera_id=camera_id,
-        **reach(tx),
     )
     if camera is None:
         raise missing(camera_id)
@@ -171,9 +170,8 @@ async def _found(tx: Scoped, errand_uuid: str) -> Row:
         """
         SELECT e.*, c.camera_id FROM errands e LEFT JOIN cameras c ON c.camera_key = e.camera_key
         WHERE e.tenant_id = :tenant_id AND e.errand_uuid = :errand_uuid
-          AND (:all_sites = 1 OR e.site_id IN (:site_ids...))""",
+          AND IN_REACH(e)""",
         errand_uuid=errand_uuid,
-        **reach(tx),
     )
     if row is None:
         raise NotFound(

@@ -10,7 +10,7 @@ from camserver.base.errors import NotFound
 from camserver.domain.people import Permission
 from camserver.domain.vocabulary import INVESTIGATION_ONLY
 from camserver.store import frame_pages, incident_pages
-from camserver.store.cameras import public_camera_id, reach
+from camserver.store.cameras import public_camera_id
 from camserver.store.frame_pages import FrameDetail
 from camserver.store.incident_pages import IncidentSummary
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
@@ -73,7 +73,7 @@ JOIN cameras c ON c.camera_key = e.camera_key
 JOIN sites s ON s.site_id = e.site_id
 LEFT JOIN incidents i ON i.incident_id = e.incident_id
 LEFT JOIN frames f ON f.frame_id = e.best_frame_id
-WHERE e.tenant_id = :tenant_id AND (:all_sites = 1 OR e.site_id IN (:site_ids...))"""
+WHERE e.tenant_id = :tenant_id AND IN_REACH(e)"""
 
 
 # Only by tags that the reader may see: else a search would tell what the list does not.
@@ -97,7 +97,6 @@ async def page(tx: Scoped, wanted: EventFilter, before: str | None, limit: int) 
         event_id=event_id,
         limit=min(limit, PAGE_MAX),
         **params,
-        **reach(tx),
     )
     return await _with_tags(tx, rows)
 
@@ -123,7 +122,7 @@ def _narrowed(tx: Scoped, wanted: EventFilter) -> tuple[str, dict[str, object]]:
 
 
 async def get(tx: Scoped, event_uuid: str) -> EventDetail:
-    rows = await tx.all(f"{_EVENTS} AND e.event_uuid = :event_uuid", event_uuid=event_uuid, **reach(tx))
+    rows = await tx.all(f"{_EVENTS} AND e.event_uuid = :event_uuid", event_uuid=event_uuid)
     if not rows:
         raise missing(event_uuid)
     [summary] = await _with_tags(tx, rows)
@@ -142,9 +141,8 @@ async def frames(tx: Scoped, event_uuid: str, after: str | None, limit: int) -> 
     """The event's frames, oldest first, from behind the cursor."""
     row = await tx.one(
         "SELECT event_id, camera_key, start_at, last_seen_at FROM events e WHERE e.tenant_id = :tenant_id "
-        "AND (:all_sites = 1 OR e.site_id IN (:site_ids...)) AND e.event_uuid = :event_uuid",
+        "AND IN_REACH(e) AND e.event_uuid = :event_uuid",
         event_uuid=event_uuid,
-        **reach(tx),
     )
     if row is None:
         raise missing(event_uuid)

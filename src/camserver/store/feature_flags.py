@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from camserver.base.errors import Forbidden
 from camserver.store import audit, tenants
 from camserver.store.assignment import ALL_SITES
-from camserver.store.cameras import reach
 from camserver.store.sql import Sql
 from camserver.store.tx import Scoped
 
@@ -29,10 +28,9 @@ async def flags(tx: Scoped) -> tuple[FlagSummary, ...]:
         """
         SELECT f.name, f.value, f.updated_at, i.name AS site FROM feature_flags f
         LEFT JOIN sites i ON i.site_id = f.site_id
-        WHERE f.tenant_id = :tenant_id AND (f.site_id = :everywhere OR :all_sites = 1 OR f.site_id IN (:site_ids...))
+        WHERE f.tenant_id = :tenant_id AND (f.site_id = :everywhere OR IN_SITE_REACH(f))
         ORDER BY f.name, f.site_id""",
         everywhere=ALL_SITES,
-        **reach(tx),
     )
     return tuple(FlagSummary(row["name"], row["site"], row["value"], row["updated_at"]) for row in rows)
 

@@ -12,7 +12,7 @@ from camserver.store.tx import Scoped
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One change. `site_id` says whom it is for and is told to nobody."""
+    """One change. `site_id` and `camera_key` say whom it is for and are told to nobody."""
 
     seq: int
     kind: str
@@ -21,9 +21,10 @@ class Item:
     site: str | None
     camera_id: str | None
     object: str | None  # uuid of the frame, event or incident
+    camera_key: int | None = None
 
     def is_for(self, principal: Principal) -> bool:
-        return self.site_id is None or principal.reaches(self.site_id)
+        return self.site_id is None or principal.reaches(self.site_id, self.camera_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ async def newest(tx: Scoped) -> int:
 async def after(tx: Scoped, seq: int, limit: int) -> Page:
     """Changes behind `seq` that the principal may see, oldest first."""
     found = await changes.after(tx, seq, limit)
-    seen = [row for row in found.changes if row.site_id is None or tx.principal.reaches(row.site_id)]
+    seen = [row for row in found.changes if row.site_id is None or tx.principal.reaches(row.site_id, row.camera_key)]
     return Page(await _described(tx, seen), found.last_seq, found.resync)
 
 
@@ -76,6 +77,7 @@ async def _described(tx: Scoped, rows: Sequence[ChangeRow]) -> tuple[Item, ...]:
             at=row.created_at,
             site_id=row.site_id,
             site=None if row.site_id is None else sites.get(row.site_id),
+            camera_key=row.camera_key,
             camera_id=None if row.camera_key is None else cameras.get(row.camera_key),
             object=None if row.object_id is None else objects.get((row.kind, row.object_id)),
         )

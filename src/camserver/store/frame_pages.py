@@ -16,7 +16,7 @@ from camserver.domain.links import may_be_linked
 from camserver.domain.people import Permission
 from camserver.domain.retention import Retention
 from camserver.domain.vocabulary import INVESTIGATION_ONLY
-from camserver.store.cameras import PicturePlace, public_camera_id, reach
+from camserver.store.cameras import PicturePlace, public_camera_id
 from camserver.store.paging import make_cursor, parse_cursor
 from camserver.store.tx import Row, Scoped, Tx
 
@@ -91,13 +91,13 @@ FROM frames f
 JOIN cameras c ON c.camera_key = f.camera_key
 JOIN sites s ON s.site_id = f.site_id
 LEFT JOIN events e ON e.event_id = f.event_id
-WHERE f.tenant_id = :tenant_id AND (:all_sites = 1 OR f.site_id IN (:site_ids...))"""
+WHERE f.tenant_id = :tenant_id AND IN_REACH(f)"""
 
 
 async def find(tx: Scoped, frame_uuid: str | None) -> FrameDetail | None:
     if frame_uuid is None:
         return None
-    rows = await tx.all(f"{_FRAMES} AND f.frame_uuid = :frame_uuid", frame_uuid=frame_uuid, **reach(tx))
+    rows = await tx.all(f"{_FRAMES} AND f.frame_uuid = :frame_uuid", frame_uuid=frame_uuid)
     return (await _with_tags(tx, rows))[0] if rows else None
 
 
@@ -123,7 +123,6 @@ async def of_event(tx: Scoped, span: Span, after: str | None, limit: int) -> tup
         captured_at=captured_at,
         frame_id=frame_id,
         limit=min(limit, PAGE_MAX),
-        **reach(tx),
     )
     return await _with_tags(tx, rows)
 
@@ -155,9 +154,8 @@ async def linkable_picture(tx: Scoped, frame_uuid: str, kind: str) -> PicturePla
 
 async def _reached(tx: Scoped, frame_uuid: str) -> Row:
     row = await tx.one(
-        f"{_PICTURE} AND f.tenant_id = :tenant_id AND (:all_sites = 1 OR f.site_id IN (:site_ids...))",
+        f"{_PICTURE} AND f.tenant_id = :tenant_id AND IN_REACH(f)",
         frame_uuid=frame_uuid,
-        **reach(tx),
     )
     if row is None:
         raise _missing(frame_uuid)

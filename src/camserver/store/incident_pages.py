@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from camserver.base.errors import NotFound
-from camserver.store.cameras import public_camera_id, reach
+from camserver.store.cameras import public_camera_id
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
 from camserver.store.tx import Row, Scoped
 
@@ -56,7 +56,7 @@ JOIN cameras c ON c.camera_key = i.camera_key
 JOIN sites s ON s.site_id = i.site_id
 LEFT JOIN events e ON e.event_id = i.last_event_id
 LEFT JOIN frames f ON f.frame_id = e.best_frame_id
-WHERE i.tenant_id = :tenant_id AND (:all_sites = 1 OR i.site_id IN (:site_ids...))"""
+WHERE i.tenant_id = :tenant_id AND IN_REACH(i)"""
 
 
 async def page(tx: Scoped, wanted: IncidentFilter, before: str | None, limit: int) -> tuple[IncidentSummary, ...]:
@@ -72,7 +72,6 @@ async def page(tx: Scoped, wanted: IncidentFilter, before: str | None, limit: in
         limit=min(limit, PAGE_MAX),
         user_id=_reader(tx),
         **params,
-        **reach(tx),
     )
     return tuple(_summary(row) for row in rows)
 
@@ -100,7 +99,6 @@ async def find(tx: Scoped, incident_uuid: str | None) -> IncidentSummary | None:
         f"{_INCIDENTS} AND i.incident_uuid = :incident_uuid",
         incident_uuid=incident_uuid,
         user_id=_reader(tx),
-        **reach(tx),
     )
     return None if row is None else _summary(row)
 

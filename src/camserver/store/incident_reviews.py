@@ -6,7 +6,6 @@ unreviewed again. That is not written anywhere: `incident_pages` compares the tw
 
 from camserver.base.errors import Forbidden
 from camserver.store import incident_pages
-from camserver.store.cameras import reach
 from camserver.store.incident_pages import IncidentSummary
 from camserver.store.sql import Sql
 from camserver.store.tx import Row, Scoped
@@ -56,7 +55,7 @@ def _person(tx: Scoped) -> int:
 
 async def _locked(tx: Scoped, incident_uuid: str) -> Row:
     """The incident, which nothing joins until this transaction is over."""
-    row = await tx.one(_INCIDENT, incident_uuid=incident_uuid, **reach(tx))
+    row = await tx.one(_INCIDENT, incident_uuid=incident_uuid)
     if row is None:
         raise incident_pages.missing(incident_uuid)
     return row
@@ -85,7 +84,7 @@ def _changed(tx: Scoped, row: Row, now_ms: int) -> None:
 
 _INCIDENT = """
 SELECT incident_id, site_id, camera_key, severity_max, last_event_id FROM incidents
-WHERE tenant_id = :tenant_id AND (:all_sites = 1 OR site_id IN (:site_ids...)) AND incident_uuid = :incident_uuid
+WHERE tenant_id = :tenant_id AND IN_REACH() AND incident_uuid = :incident_uuid
 FOR UPDATE"""
 _VALUES = """
 INSERT INTO incident_reviews (incident_id, user_id, tenant_id, severity, last_event_id, reviewed_at)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from camserver.base.errors import Conflict, NotFound
 from camserver.domain.jobs import reason_of, reason_prefix
 from camserver.store import audit, camera_filters
-from camserver.store.cameras import public_camera_id, reach
+from camserver.store.cameras import public_camera_id
 from camserver.store.counts import RECENT_JOBS
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
 from camserver.store.tx import Row, Scoped
@@ -60,7 +60,7 @@ _FROM = """
 FROM inference_jobs j
 JOIN cameras c ON c.camera_key = j.camera_key
 JOIN frames f ON f.frame_id = j.frame_id
-WHERE j.tenant_id = :tenant_id AND (:all_sites = 1 OR c.site_id IN (:site_ids...))"""
+WHERE j.tenant_id = :tenant_id AND IN_REACH(c)"""
 _JOBS = f"""
 SELECT j.job_id, j.camera_key, j.status, j.attempt, j.last_error, j.captured_at, j.created_at, j.available_at,
   j.finished_at, f.frame_uuid, c.camera_id, c.name AS camera_name{_FROM}"""
@@ -78,7 +78,6 @@ async def page(tx: Scoped, wanted: JobFilter, before: str | None, limit: int) ->
         before=job_id,
         limit=min(limit, PAGE_MAX),
         **params,
-        **reach(tx),
     )
     return tuple(_summary(row) for row in rows)
 
@@ -105,7 +104,7 @@ async def get(tx: Scoped, frame_uuid: str) -> JobSummary:
 
 
 async def _row(tx: Scoped, frame_uuid: str) -> Row:
-    row = await tx.one(f"{_JOBS} AND f.frame_uuid = :frame_uuid", frame_uuid=frame_uuid, **reach(tx))
+    row = await tx.one(f"{_JOBS} AND f.frame_uuid = :frame_uuid", frame_uuid=frame_uuid)
     if row is None:
         raise NotFound(f"there is no job of the frame {frame_uuid}; it may be past its retention", reason="no_job")
     return row
@@ -114,18 +113,15 @@ async def _row(tx: Scoped, frame_uuid: str) -> Row:
 async def count(tx: Scoped) -> JobCounts:
     unfinished = await tx.all(
         f"SELECT j.status, count(*) AS n{_FROM} AND j.status IN ('queued','delayed','running') GROUP BY j.status",
-        **reach(tx),
     )
     done = await tx.one(
         f"SELECT count(*) AS n{_FROM} AND j.status = 'done' AND j.job_id > "
         f"(SELECT COALESCE(MAX(job_id), 0) - {RECENT_JOBS} FROM inference_jobs)",
-        **reach(tx),
     )
     # By the beginning of the error: what follows differs from job to job.
     given_up = await tx.all(
         f"SELECT j.status, substr(j.last_error, 1, 24) AS error, count(*) AS n{_FROM}{_GIVEN_UP} "
         "GROUP BY j.status, substr(j.last_error, 1, 24)",
-        **reach(tx),
     )
     statuses = dict.fromkeys(("queued", "delayed", "running", "done", *GIVEN_UP), 0)
     statuses |= {row["status"]: row["n"] for row in unfinished}
@@ -161,7 +157,6 @@ async def requeue_all(tx: Scoped, wanted: JobFilter, limit: int, address: str, n
         f"{_JOBS}{clauses}{_GIVEN_UP} ORDER BY j.job_id DESC LIMIT :limit",
         limit=limit + 1,
         **params,
-        **reach(tx),
     )
     done = await _queue(tx, rows[:limit], now_ms)
     if done:

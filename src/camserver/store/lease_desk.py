@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from camserver.domain.leases import SessionState
 from camserver.store import audit
 from camserver.store.camera_changes import locked
-from camserver.store.cameras import missing, reach
+from camserver.store.cameras import missing
 from camserver.store.leases import new_intent_id
 from camserver.store.tx import Row, Scoped
 
@@ -46,13 +46,12 @@ async def page(tx: Scoped, after: str, limit: int, now_ms: int) -> tuple[LeaseSu
         f"{_LEASES} AND c.camera_id > :after ORDER BY c.camera_id LIMIT :limit",
         after=after,
         limit=min(limit, PAGE_MAX),
-        **reach(tx),
     )
     return tuple(_summary(row, now_ms) for row in rows)
 
 
 async def get(tx: Scoped, camera_id: str, now_ms: int) -> LeaseSummary:
-    row = await tx.one(f"{_LEASES} AND c.camera_id = :camera_id", camera_id=camera_id, **reach(tx))
+    row = await tx.one(f"{_LEASES} AND c.camera_id = :camera_id", camera_id=camera_id)
     if row is None:
         raise missing(camera_id)
     return _summary(row, now_ms)
@@ -119,7 +118,7 @@ FROM cameras c JOIN sites i ON i.site_id = c.site_id
 LEFT JOIN camera_sessions s ON s.camera_key = c.camera_key
 LEFT JOIN camera_leases l ON l.camera_key = s.camera_key AND l.generation = s.generation
 LEFT JOIN workers w ON w.worker_key = s.worker_key
-WHERE c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND (:all_sites = 1 OR c.site_id IN (:site_ids...))"""
+WHERE c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND IN_REACH(c)"""
 
 _HOLDER = """
 SELECT s.generation, s.worker_key, s.stop_wanted, w.worker_id, w.connected_epoch

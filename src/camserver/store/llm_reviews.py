@@ -12,7 +12,6 @@ from enum import StrEnum
 from camserver.domain.notices import LlmReviewPolicy, may_review
 from camserver.domain.people import Permission
 from camserver.domain.reviews import Budget, Review
-from camserver.store.cameras import reach
 from camserver.store.sql import Sql
 from camserver.store.tx import Scoped, Tx
 
@@ -267,9 +266,8 @@ async def of_event(tx: Scoped, event_uuid: str) -> ShownReview | None:
         SELECT r.label, r.memo, r.provider, r.model, r.created_at
         FROM llm_reviews r JOIN events e ON e.event_id = r.event_id
         WHERE r.tenant_id = :tenant_id AND e.event_uuid = :event_uuid AND r.label <> ''
-          AND (:all_sites = 1 OR e.site_id IN (:site_ids...))""",
+          AND IN_REACH(e)""",
         event_uuid=event_uuid,
-        **reach(tx),
     )
     if row is None:
         return None

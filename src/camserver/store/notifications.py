@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from camserver.domain.notices import NotifyPolicy
 from camserver.store import camera_filters, cooldowns
-from camserver.store.cameras import public_camera_id, reach
+from camserver.store.cameras import public_camera_id
 from camserver.store.cooldowns import Reserved
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
 from camserver.store.tx import Row, Scoped, Tx
@@ -94,7 +94,6 @@ async def page(
         key=key,
         limit=min(limit, PAGE_MAX),
         **({"camera_ids": list(camera_ids)} if camera_ids else {}),
-        **reach(tx),
     )
     return tuple(_summary(row) for row in rows)
 
@@ -131,4 +130,4 @@ LEFT JOIN sites s ON s.site_id = n.site_id
 LEFT JOIN cameras c ON c.camera_key = n.camera_key
 LEFT JOIN events e ON e.event_id = n.event_id
 LEFT JOIN incidents i ON i.incident_id = n.incident_id
-WHERE n.tenant_id = :tenant_id AND (:all_sites = 1 OR n.site_id IN (:site_ids...))"""
+WHERE n.tenant_id = :tenant_id AND IN_REACH(n)"""

@@ -11,7 +11,7 @@ from camserver.base.credentials import Sealed
 from camserver.base.errors import NotFound
 from camserver.domain.deliveries import ReceiverKind
 from camserver.domain.people import Permission, Principal, Role
-from camserver.store import audit, receivers
+from camserver.store import audit, grants, receivers
 from camserver.store.receivers import NewReceiver
 from camserver.store.tx import Row, Scoped, Tx
 
@@ -160,12 +160,16 @@ async def remove(tx: Scoped, subscription_uuid: str, address: str, now_ms: int) 
 
 
 async def to_tell(
-    tx: Tx, tenant_id: int, site_id: int | None, logins: Sequence[str] | None
+    tx: Tx,
+    tenant_id: int,
+    site_id: int | None,
+    logins: Sequence[str] | None,
+    camera_key: int | None = None,
 ) -> tuple[Subscribed, ...]:
-    """The browsers of those who may see the site now, or of the named ones among them; None = everybody."""
+    """The browsers of those who may see the site or camera now, or of the named ones among them; None = everybody."""
     rows = await tx.all(
         "SELECT p.subscription_id, p.subscription_uuid, p.tenant_id, p.endpoint, p.p256dh, p.key_id, p.nonce, "
-        "p.ciphertext, p.language, p.failures, u.user_id, u.role FROM push_subscriptions p "
+        "p.ciphertext, p.language, p.failures, u.user_id, u.role, u.granted_only FROM push_subscriptions p "
         "JOIN users u ON u.user_id = p.user_id AND u.tenant_id = p.tenant_id "
         "WHERE p.tenant_id = :tenant_id AND u.disabled = 0 AND (:everybody = 1 OR u.login IN (:logins...)) "
         "ORDER BY p.subscription_id LIMIT :most",
@@ -174,12 +178,14 @@ async def to_tell(
         logins=list(logins or ()),
         most=PER_MESSAGE_MAX,
     )
-    return tuple(_subscribed(row) for row in rows if _may_see(row, tenant_id, site_id))
+    wide = [Principal(tenant_id, row["user_id"], Role(row["role"])) for row in rows]
+    narrow = await grants.narrowed(tx, wide, {row["user_id"] for row in rows if row["granted_only"]})
+    seeing = {one.user_id for one in narrow if _may_see(one, site_id, camera_key)}
+    return tuple(_subscribed(row) for row in rows if row["user_id"] in seeing)
 
 
-def _may_see(row: Row, tenant_id: int, site_id: int | None) -> bool:
-    principal = Principal(tenant_id, row["user_id"], Role(row["role"]))
-    return principal.may(Permission.READ) and (site_id is None or principal.reaches(site_id))
+def _may_see(principal: Principal, site_id: int | None, camera_key: int | None) -> bool:
+    return principal.may(Permission.READ) and (site_id is None or principal.reaches(site_id, camera_key))
 
 
 def _subscribed(row: Row) -> Subscribed:

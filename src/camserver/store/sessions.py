@@ -1,9 +1,10 @@
 """Signed-in browsers. A cookie's token is kept as a hash; the row says until when it works."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from camserver.domain.people import Principal, Role, session_expires_at, session_needs_touch
-from camserver.store import audit
+from camserver.store import audit, grants
 from camserver.store.tx import Row, Scoped, Tx
 
 # Sign-ins one person may have at once; the oldest ends when one more begins.
@@ -72,15 +73,17 @@ async def find(tx: Tx, token_hash: str, now_ms: int) -> SignedIn | None:
     """The sign-in of a cookie that works now; a disabled person's never does."""
     row = await tx.one(
         "SELECT s.session_id, s.csrf_token, s.created_at, s.expires_at, s.last_seen_at, u.user_id, u.tenant_id, "
-        "u.role, u.login, u.display_name, u.language FROM sessions s JOIN users u ON u.user_id = s.user_id "
+        "u.role, u.granted_only, u.login, u.display_name, u.language "
+        "FROM sessions s JOIN users u ON u.user_id = s.user_id "
         "WHERE s.token_hash = :token_hash AND s.expires_at > :now_ms AND u.disabled = 0",
         token_hash=token_hash,
         now_ms=now_ms,
     )
     if row is None:
         return None
+    (principal,) = await _principals(tx, [row])
     return SignedIn(
-        _principal(row),
+        principal,
         row["csrf_token"],
         row["login"],
         row["display_name"],
@@ -94,16 +97,20 @@ async def find(tx: Tx, token_hash: str, now_ms: int) -> SignedIn | None:
 async def principals(tx: Tx, session_ids: tuple[int, ...], now_ms: int) -> dict[int, Principal]:
     """Who those sign-ins stand for now, with their present grants; one that is over is not among them."""
     rows = await tx.all(
-        "SELECT s.session_id, u.user_id, u.tenant_id, u.role FROM sessions s JOIN users u ON u.user_id = s.user_id "
+        "SELECT s.session_id, u.user_id, u.tenant_id, u.role, u.granted_only "
+        "FROM sessions s JOIN users u ON u.user_id = s.user_id "
         "WHERE s.session_id IN (:session_ids...) AND s.expires_at > :now_ms AND u.disabled = 0",
         session_ids=session_ids,
         now_ms=now_ms,
     )
-    return {row["session_id"]: _principal(row) for row in rows}
+    return {one.session_id: one for one in await _principals(tx, rows) if one.session_id is not None}
 
 
-def _principal(row: Row) -> Principal:
-    return Principal(row["tenant_id"], row["user_id"], Role(row["role"]), session_id=row["session_id"])
+async def _principals(tx: Tx, rows: Sequence[Row]) -> tuple[Principal, ...]:
+    wide = [
+        Principal(row["tenant_id"], row["user_id"], Role(row["role"]), session_id=row["session_id"]) for row in rows
+    ]
+    return await grants.narrowed(tx, wide, {row["user_id"] for row in rows if row["granted_only"]})
 
 
 async def touch(tx: Scoped, session_hours: int, now_ms: int) -> None:
@@ -130,6 +137,44 @@ async def end(tx: Scoped, address: str, now_ms: int) -> None:
         session_id=tx.principal.session_id,
     )
     await audit.add_own(tx, audit.Entry("sign_out", now_ms, address, "user", str(tx.principal.user_id)))
+
+
+@dataclass(frozen=True, slots=True)
+class SignInSeen:
+    session_id: int
+    created_at: int
+    last_seen_at: int
+    address: str
+    user_agent: str
+
+
+async def own(tx: Scoped, now_ms: int) -> tuple[SignInSeen, ...]:
+    """The principal's sign-ins that are not over, the last one used first."""
+    rows = await tx.all(
+        "SELECT session_id, created_at, last_seen_at, address, user_agent FROM sessions "
+        "WHERE user_id = :user_id AND tenant_id = :tenant_id AND expires_at > :now_ms "
+        "ORDER BY last_seen_at DESC, session_id DESC LIMIT :most",
+        user_id=tx.principal.user_id,
+        now_ms=now_ms,
+        most=SESSIONS_PER_USER_MAX,
+    )
+    return tuple(
+        SignInSeen(row["session_id"], row["created_at"], row["last_seen_at"], row["address"], row["user_agent"])
+        for row in rows
+    )
+
+
+async def end_others(tx: Scoped, address: str, now_ms: int) -> None:
+    """Signs the principal out everywhere but here."""
+    ended = await tx.run(
+        "DELETE FROM sessions WHERE user_id = :user_id AND tenant_id = :tenant_id AND session_id <> :session_id",
+        user_id=tx.principal.user_id,
+        session_id=tx.principal.session_id,
+    )
+    entry = audit.Entry(
+        "signed_out_elsewhere", now_ms, address, "user", str(tx.principal.user_id), {"sign_ins": ended}
+    )
+    await audit.add_own(tx, entry)
 
 
 async def sweep(tx: Tx, now_ms: int) -> int:

@@ -10,7 +10,7 @@ import uuid_utils
 from camserver.base.errors import BadInput, Conflict, Forbidden, NotFound
 from camserver.domain.routing import Snooze
 from camserver.store import audit, tenants
-from camserver.store.cameras import missing, reach
+from camserver.store.cameras import missing
 from camserver.store.tx import Row, Scoped, Tx
 
 SNOOZES_MAX = 500
@@ -43,7 +43,6 @@ async def listed(tx: Scoped, now_ms: int) -> tuple[SnoozeSummary, ...]:
     rows = await tx.all(
         f"{_SNOOZES} AND z.until > :now_ms ORDER BY z.until, z.snooze_id LIMIT {SNOOZES_MAX}",
         now_ms=now_ms,
-        **reach(tx),
     )
     return tuple(_summary(row) for row in rows)
 
@@ -74,14 +73,14 @@ async def add(tx: Scoped, new: NewSnooze, address: str, now_ms: int) -> SnoozeSu
     )
     details: dict[str, str | int] = {"until": new.until, "camera_id": new.camera_id or "", "site": new.site or ""}
     await audit.add_own(tx, audit.Entry("snoozed", now_ms, address, "snooze", snooze_uuid, details))
-    row = await tx.one(f"{_SNOOZES} AND z.snooze_uuid = :snooze_uuid", snooze_uuid=snooze_uuid, **reach(tx))
+    row = await tx.one(f"{_SNOOZES} AND z.snooze_uuid = :snooze_uuid", snooze_uuid=snooze_uuid)
     assert row is not None
     return _summary(row)
 
 
 async def end(tx: Scoped, snooze_uuid: str, address: str, now_ms: int) -> None:
     """Ends it now. The row stays until retention takes it."""
-    row = await tx.one(f"{_SNOOZES} AND z.snooze_uuid = :snooze_uuid", snooze_uuid=snooze_uuid, **reach(tx))
+    row = await tx.one(f"{_SNOOZES} AND z.snooze_uuid = :snooze_uuid", snooze_uuid=snooze_uuid)
     if row is None:
         raise NotFound(f"there is no snooze {snooze_uuid}; list them anew", reason="no_snooze")
     _refuse_beyond_reach(tx, row["site_id"])
@@ -114,9 +113,8 @@ async def _place(tx: Scoped, new: NewSnooze) -> tuple[int | None, int | None]:
     if new.camera_id is not None:
         row = await tx.one(
             "SELECT camera_key, site_id FROM cameras c WHERE c.tenant_id = :tenant_id AND c.deleted_at IS NULL "
-            "AND c.camera_id = :camera_id AND (:all_sites = 1 OR c.site_id IN (:site_ids...))",
+            "AND c.camera_id = :camera_id AND IN_REACH(c)",
             camera_id=new.camera_id,
-            **reach(tx),
         )
         if row is None:
             raise missing(new.camera_id)
@@ -169,7 +167,7 @@ LEFT JOIN sites s ON s.site_id = z.site_id
 LEFT JOIN cameras c ON c.camera_key = z.camera_key
 LEFT JOIN receivers r ON r.receiver_id = z.receiver_id
 LEFT JOIN users u ON u.user_id = z.user_id
-WHERE z.tenant_id = :tenant_id AND (:all_sites = 1 OR z.site_id IS NULL OR z.site_id IN (:site_ids...))"""
+WHERE z.tenant_id = :tenant_id AND (z.site_id IS NULL OR IN_REACH(z))"""
 _INSERT = """
 INSERT INTO snoozes (snooze_uuid, tenant_id, site_id, camera_key, receiver_id, until, reason, user_id, created_at)
 VALUES (:snooze_uuid, :tenant_id, :site_id, :camera_key, :receiver_id, :until, :reason, :user_id, :now_ms)"""

@@ -1,10 +1,12 @@
 """SQL text for three dialects.
 
 Text is written once with `:name` parameters and rendered per dialect on first use. What differs between dialects is
-given by hand in a `Sql`. Rendering knows four portable spellings and nothing else:
+given by hand in a `Sql`. Rendering knows six portable spellings and nothing else:
 
 - `:name`            a parameter
 - `x IN (:ids...)`   a list parameter (`NOT IN` too); an empty list holds nothing: IN never matches, NOT IN always
+- `IN_REACH(e)`      the row of `e`, which has a site_id and a camera_key, is within the principal's reach
+- `IN_SITE_REACH(w)` the same for rows of a site as a whole: whoever reaches single cameras of it does not reach them
 - `FOR UPDATE`, `FOR UPDATE SKIP LOCKED`, `FOR SHARE`   row locks; SQLite has one writer and needs none
 """
 
@@ -73,9 +75,24 @@ _LIST = re.compile(r"(NOT\s+)?IN\s*\(\s*:([a-z_][a-z0-9_]*)\.\.\.\s*\)")
 _LOCK = re.compile(r"\s+FOR\s+(UPDATE(\s+SKIP\s+LOCKED)?|SHARE)\b")
 
 
+_REACH = re.compile(r"\bIN_(SITE_)?REACH\((\w*)\)")
+
+
+def asks_for_reach(text: str) -> bool:
+    """Whether it needs `all_sites`, `site_ids` and `camera_keys`, which `Scoped` binds."""
+    return "IN_REACH(" in text or "IN_SITE_REACH(" in text
+
+
+def _render_reach(match: re.Match[str]) -> str:
+    of = f"{match.group(2)}." if match.group(2) else ""
+    cameras = "" if match.group(1) else f" OR {of}camera_key IN (:camera_keys...)"
+    return f"(:all_sites = 1 OR {of}site_id IN (:site_ids...){cameras})"
+
+
 @lru_cache(maxsize=2048)
 def render(statement: str | Sql, dialect: Dialect) -> Rendered:
     text = statement if isinstance(statement, str) else statement.on(dialect)
+    text = _REACH.sub(_render_reach, text)
     lists = frozenset(match.group(2) for match in _LIST.finditer(text))
     if dialect is Dialect.SQLITE:
         text = _LOCK.sub("", text)

@@ -19,7 +19,6 @@ from camserver.domain.summaries import (
     merged_troubles,
 )
 from camserver.store import deliveries
-from camserver.store.cameras import reach
 from camserver.store.deliveries import NewDelivery
 from camserver.store.paging import make_cursor, parse_cursor
 from camserver.store.sql import Sql
@@ -189,11 +188,10 @@ async def page(tx: Scoped, site: str | None, day: str | None, before: str | None
         f"""
         SELECT d.site_id, s.name AS site, d.day, d.created_at, d.body
         FROM daily_summaries d JOIN sites s ON s.site_id = d.site_id
-        WHERE d.tenant_id = :tenant_id AND (:all_sites = 1 OR d.site_id IN (:site_ids...)){clauses}
+        WHERE d.tenant_id = :tenant_id AND IN_SITE_REACH(d){clauses}
         ORDER BY d.day DESC, d.site_id LIMIT :limit""",
         limit=min(limit, PAGE_MAX),
         **params,
-        **reach(tx),
     )
     return tuple(
         Kept(
@@ -210,10 +208,8 @@ async def page(tx: Scoped, site: str | None, day: str | None, before: str | None
 async def check_site(tx: Scoped, site: str) -> None:
     """Raises NotFound for a site that the principal does not see."""
     row = await tx.one(
-        "SELECT site_id FROM sites s WHERE s.tenant_id = :tenant_id AND s.name = :site "
-        "AND (:all_sites = 1 OR s.site_id IN (:site_ids...))",
+        "SELECT site_id FROM sites s WHERE s.tenant_id = :tenant_id AND s.name = :site AND IN_SITE_REACH(s)",
         site=site,
-        **reach(tx),
     )
     if row is None:
         raise NotFound(

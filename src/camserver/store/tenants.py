@@ -60,11 +60,16 @@ async def ensure_site(tx: Tx, tenant_id: int, name: str, now_ms: int) -> int:
     return int(row["site_id"])
 
 
+async def lock(tx: Scoped) -> None:
+    """Lets one transaction at a time past that changes what the tenant is made of, until it ends."""
+    await tx.one("SELECT tenant_id FROM tenants WHERE tenant_id = :tenant_id FOR UPDATE")
+
+
 async def find_site(tx: Scoped, name_or_uuid: str) -> Site:
     """A site within the principal's reach."""
     row = await tx.one(
         "SELECT site_id, site_uuid, name FROM sites "
-        "WHERE tenant_id = :tenant_id AND (name = :wanted OR site_uuid = :wanted)",
+        "WHERE tenant_id = :tenant_id AND removed_at IS NULL AND (name = :wanted OR site_uuid = :wanted)",
         wanted=name_or_uuid,
     )
     if row is None or not tx.principal.reaches(row["site_id"]):

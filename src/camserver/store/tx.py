@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from camserver.base.errors import Bug
 from camserver.domain.people import Principal
-from camserver.store.sql import Dialect, Sql
+from camserver.store.sql import Dialect, Sql, asks_for_reach
 
 R = TypeVar("R")
 
@@ -203,11 +203,20 @@ def _columns(changes: Iterable[Change]) -> dict[str, list[object]]:
 _TENANT = re.compile(r"(?<!:):tenant_id\b")
 
 
+def reach_of(principal: Principal) -> dict[str, object]:
+    """What `IN_REACH` and `IN_SITE_REACH` ask for."""
+    return {
+        "all_sites": int(principal.site_ids is None),
+        "site_ids": sorted(principal.site_ids or ()),
+        "camera_keys": sorted(principal.camera_keys),
+    }
+
+
 class Scoped:
     """A transaction in somebody's name: each statement is held to the principal's tenant.
 
     `:tenant_id` is bound here and nowhere else, and a statement without it is refused, so a query across tenants
-    can't be written by whoever uses this.
+    can't be written by whoever uses this. `IN_REACH` holds it to the principal's sites and cameras as well.
     """
 
     def __init__(self, tx: Tx, principal: Principal) -> None:
@@ -221,7 +230,8 @@ class Scoped:
             raise Bug(f"a statement in a principal's name lacks :tenant_id: {text.strip()[:80]}")
         if "tenant_id" in params:
             raise Bug("tenant_id comes from the principal, not from an argument")
-        return {**params, "tenant_id": self.principal.tenant_id}
+        bound = {**params, "tenant_id": self.principal.tenant_id}
+        return {**bound, **reach_of(self.principal)} if asks_for_reach(text) else bound
 
     async def one(self, sql: str | Sql, **params: object) -> Row | None:
         return await self._tx.one(sql, **self._bound(sql, params))

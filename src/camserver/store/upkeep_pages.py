@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from camserver.store.cameras import reach
 from camserver.store.tx import Scoped
 from camserver.store.upkeep import Usage, usage_of
 
@@ -37,8 +36,7 @@ async def own_cameras(tx: Scoped) -> tuple[OwnCamera, ...]:
     """The cameras in reach, removed ones too."""
     rows = await tx.all(
         "SELECT camera_key, camera_id, name, deleted_at FROM cameras WHERE tenant_id = :tenant_id "
-        "AND (:all_sites = 1 OR site_id IN (:site_ids...)) ORDER BY camera_id LIMIT 10000",
-        **reach(tx),
+        "AND IN_REACH() ORDER BY camera_id LIMIT 10000",
     )
     return tuple(
         [OwnCamera(row["camera_key"], row["camera_id"], row["name"], row["deleted_at"] is not None) for row in rows]
@@ -50,9 +48,8 @@ async def shown_usage(tx: Scoped) -> tuple[ShownUsage, ...]:
     rows = await tx.all(
         "SELECT u.retention_class, u.pictures, u.bytes, u.day_bytes, u.oldest_at, u.counted_at, c.camera_id, c.name, "
         "c.deleted_at FROM camera_usage u JOIN cameras c ON c.camera_key = u.camera_key "
-        "WHERE u.tenant_id = :tenant_id AND (:all_sites = 1 OR c.site_id IN (:site_ids...)) "
+        "WHERE u.tenant_id = :tenant_id AND IN_REACH(c) "
         "ORDER BY c.camera_id, u.retention_class LIMIT 30000",
-        **reach(tx),
     )
     return tuple(
         [

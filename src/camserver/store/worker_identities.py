@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from camserver.base.errors import Conflict, Forbidden, NotFound
 from camserver.store import audit, tenants
-from camserver.store.cameras import reach
 from camserver.store.tx import Row, Scoped, Tx
 
 # Tokens that wait to be used, of one tenant.
@@ -96,9 +95,7 @@ async def invite(
 
 async def _only_site(tx: Scoped) -> tenants.Site:
     rows = await tx.all(
-        "SELECT site_id, site_uuid, name FROM sites WHERE tenant_id = :tenant_id "
-        "AND (:all_sites = 1 OR site_id IN (:site_ids...)) LIMIT 2",
-        **reach(tx),
+        "SELECT site_id, site_uuid, name FROM sites WHERE tenant_id = :tenant_id AND IN_SITE_REACH() LIMIT 2",
     )
     if len(rows) != 1:
         raise NotFound("say for which site the worker is, by its name or id", reason="which_site")
@@ -240,9 +237,8 @@ async def revoke(tx: Scoped, worker_id: str, address: str, now_ms: int) -> int:
     """Ends all certificates of a worker and the tokens that name it; how many certificates there were."""
     row = await tx.one(
         "SELECT count(*) AS held FROM worker_certificates WHERE tenant_id = :tenant_id AND worker_id = :worker_id "
-        "AND revoked_at IS NULL AND (:all_sites = 1 OR site_id IN (:site_ids...))",
+        "AND revoked_at IS NULL AND IN_SITE_REACH()",
         worker_id=worker_id,
-        **reach(tx),
     )
     if row is None or not row["held"]:
         raise NotFound(
@@ -252,7 +248,7 @@ async def revoke(tx: Scoped, worker_id: str, address: str, now_ms: int) -> int:
         )
     count = 0
     # Again until there is none: one that was being renewed meanwhile has a successor.
-    while ended := await tx.run(_REVOKE, worker_id=worker_id, now_ms=now_ms, **reach(tx)):
+    while ended := await tx.run(_REVOKE, worker_id=worker_id, now_ms=now_ms):
         count += ended
     await tx.run(
         "DELETE FROM worker_enrolments WHERE tenant_id = :tenant_id AND worker_id = :worker_id AND used_at IS NULL",
@@ -311,4 +307,4 @@ def _known(row: Row) -> Known:
 _REVOKE = """
 UPDATE worker_certificates SET revoked_at = :now_ms
 WHERE tenant_id = :tenant_id AND worker_id = :worker_id AND revoked_at IS NULL
-  AND (:all_sites = 1 OR site_id IN (:site_ids...))"""
+  AND IN_SITE_REACH()"""

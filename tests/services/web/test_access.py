@@ -1,7 +1,6 @@
 """Who gets in: hosts, origins, CSRF, the local admin token, and that every route says whom it is for."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from camserver.services.web.app import build_api
 from camserver.services.web.edge import BODY_MAX_BYTES
 from camserver.services.web.openapi import described
 from camserver.services.web.routing import GuardedRoute, GuardedSocket
-from camserver.store import Store, Tx, sessions
+from camserver.store import Store, Tx
 from tests.rig.clock import ManualClock
 from tests.services.web.rig import LOGIN, PASSWORD, RunningWeb, running_web
 
@@ -23,6 +22,8 @@ SOCKETS = [route for route in build_api().routes if isinstance(route, GuardedSoc
 PUBLIC = {
     *(("GET", path) for path in ("/healthz", "/readyz", "/{address:page_address}")),
     ("POST", "/api/setup"),
+    ("POST", "/api/password-links/look"),  # these two are opened by the link's token
+    ("POST", "/api/password-links/use"),
     ("POST", "/api/session"),
     ("GET", "/media/frame/{frame_uuid}"),  # opened by its signature
 }
@@ -115,6 +116,17 @@ async def set_role(tx: Tx, role: str) -> None:
     await tx.run("UPDATE users SET role = :role", role=role)
 
 
+async def set_granted_only(tx: Tx, granted_only: int, granted: bool) -> None:
+    """Somebody who reaches nothing, or with `granted` the only site there is."""
+    await tx.run("DELETE FROM grants")
+    await tx.run("UPDATE users SET granted_only = :granted_only", granted_only=granted_only)
+    if granted:
+        await tx.run(
+            "INSERT INTO grants (tenant_id, user_id, site_id) SELECT u.tenant_id, u.user_id, s.site_id "
+            "FROM users u JOIN sites s ON s.tenant_id = u.tenant_id"
+        )
+
+
 UNSAFE = {"POST", "PATCH", "DELETE"}
 # These keep within the caller's sites by themselves, see delivery_pages.
 WITHIN_SITES = {("POST", "/api/deliveries/requeue"), ("POST", "/api/deliveries/{delivery_uuid}/requeue")}
@@ -125,14 +137,11 @@ def test_only_these_routes_of_tenant_wide_permissions_are_for_some_sites() -> No
 
 
 @pytest.mark.parametrize("role", [Role.TENANT_ADMIN, Role.SYSTEM_ADMIN])
-async def test_who_reaches_some_sites_changes_nothing_that_holds_for_all(
-    web: RunningWeb, role: Role, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_who_reaches_some_sites_changes_nothing_that_holds_for_all(web: RunningWeb, role: Role) -> None:
     owner = await web.owner()
     await web.store.write(set_role, role.value)
-    whole = sessions._principal
-    for site_ids in (frozenset[int](), frozenset({1}), frozenset({1, 2})):
-        monkeypatch.setattr(sessions, "_principal", lambda row, s=site_ids: replace(whole(row), site_ids=s))
+    for granted in (False, True):
+        await web.store.write(set_granted_only, 1, granted)
         for route in ROUTES:
             method = method_of(route)
             if route.needs not in TENANT_WIDE or method not in UNSAFE:
@@ -144,7 +153,7 @@ async def test_who_reaches_some_sites_changes_nothing_that_holds_for_all(
             else:
                 assert refused == ((method, route.path) not in WITHIN_SITES), (method, route.path)
         assert (await owner.get("/api/notify/rules")).status == 200, "reading stays"
-    monkeypatch.setattr(sessions, "_principal", whole)
+    await web.store.write(set_granted_only, 0, False)
     assert (await owner.post("/api/notify/rules", {"name": "rule"})).status == 201
 
 

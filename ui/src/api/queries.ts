@@ -81,6 +81,27 @@ export function useSetUp() {
   });
 }
 
+/** Whose password a one-time link chooses. */
+export function usePasswordLink(token: string) {
+  return useQuery({
+    queryKey: ["password-link", token],
+    queryFn: () => answered(api.POST("/api/password-links/look", { body: { token } })),
+    enabled: token !== "",
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+export function useChoosePassword() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async ({ token, login, password }: { token: string; login: string; password: string }) => {
+      await answered(api.POST("/api/password-links/use", { body: { token, password } }));
+      return answered(api.POST("/api/session", { body: { login, password } }));
+    },
+    onSuccess: (session) => remember(client, session),
+  });
+}
+
 export function useSignOut() {
   const client = useQueryClient();
   return useMutation({

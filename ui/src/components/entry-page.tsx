@@ -7,7 +7,7 @@ import { Card } from "./ui/card";
 interface Props {
   title: string;
   lead: string;
-  children: ReactNode;
+  children?: ReactNode;
   footer?: ReactNode;
 }
 

@@ -42,6 +42,12 @@ export const en: Words = {
     submit: "Make the account",
     toSignIn: "Go to sign-in",
   },
+  password: {
+    title: "Choose a password",
+    lead: "Choose the password of {{login}}. You are signed in with it at once.",
+    noToken: "Open the whole link that an administrator gave you.",
+    submit: "Set the password",
+  },
   signIn: {
     title: "Sign in",
     lead: "Sign in to camserver.",

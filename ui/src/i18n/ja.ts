@@ -40,6 +40,12 @@ export const ja = {
     submit: "管理者を作成",
     toSignIn: "サインインへ",
   },
+  password: {
+    title: "パスワードの設定",
+    lead: "{{login}} のパスワードを決めてください。設定後、そのままサインインします。",
+    noToken: "管理者から受け取ったリンクの全体を開いてください。",
+    submit: "パスワードを設定",
+  },
   signIn: {
     title: "サインイン",
     lead: "camserver にサインインしてください。",

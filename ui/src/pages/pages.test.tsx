@@ -48,6 +48,42 @@ describe("set-up", () => {
   });
 });
 
+describe("choosing a password", () => {
+  it("asks for the whole link where the token is missing", async () => {
+    serve({});
+    await renderAt("/password");
+    expect(await screen.findByText("Open the whole link that an administrator gave you.")).toBeVisible();
+  });
+
+  it("names whose password it is, sets it and signs in", async () => {
+    const asked = serve({
+      ...SIGNED_IN,
+      ...NO_CAMERAS,
+      ...NO_EVENTS,
+      "POST /api/password-links/look": { login: "guard", display_name: "Guard" },
+      "POST /api/password-links/use": null,
+      "POST /api/session": SESSION,
+    });
+    vi.stubGlobal("location", { hash: "#token=abc", origin: location.origin, protocol: "http:", host: "house" });
+    await renderAt("/password");
+    expect(await screen.findByText(/Choose the password of guard/)).toBeVisible();
+    await userEvent.type(screen.getByLabelText("Password"), "long enough, surely");
+    await userEvent.click(screen.getByRole("button", { name: "Set the password" }));
+    expect(await screen.findByText("No cameras yet")).toBeVisible();
+    const used = await asked.find((one) => one.url.endsWith("/api/password-links/use"))?.json();
+    expect(used).toEqual({ token: "abc", password: "long enough, surely" });
+    const signedIn = await asked.findLast((one) => one.url.endsWith("/api/session") && one.method === "POST")?.json();
+    expect(signedIn).toEqual({ login: "guard", password: "long enough, surely" });
+  });
+
+  it("says when the link works no more", async () => {
+    serve({ "POST /api/password-links/look": failing(403, "forbidden", "the link was used already") });
+    vi.stubGlobal("location", { hash: "#token=abc", origin: location.origin, protocol: "http:", host: "house" });
+    await renderAt("/password");
+    expect(await screen.findByText(/the link was used already/)).toBeVisible();
+  });
+});
+
 describe("sign-in", () => {
   it("goes only to pages of this site", () => {
     expect(safeTarget("/events?severity=2")).toBe("/events?severity=2");

@@ -89,7 +89,11 @@ class PushSender:
         before = outgoing.progress
         over = {uuid for name in ("sent", "gone", "refused") for uuid in before.get(name, ())}
         found = await self._store.read(
-            push_subscriptions.to_tell, receiver.tenant_id, outgoing.site_id, receiver.config.get("users")
+            push_subscriptions.to_tell,
+            receiver.tenant_id,
+            outgoing.site_id,
+            receiver.config.get("users"),
+            outgoing.camera_key,
         )
         if not found and not over:
             # Neither a trial nor a message may say that it arrived.

@@ -1,9 +1,9 @@
 """Who may call: sessions, the local admin token, cross-site checks, permissions.
 
-Every route passes through `admit` before its body is even parsed. Somebody is recognized by the session cookie or by
-the local admin token. A request that changes something must come from our own pages: browsers say where it comes
-from (Origin, Sec-Fetch-Site), the cookie is SameSite=Strict, and with a cookie the session's own token must be in the
-header X-CSRF-Token.
+Every route passes through `admit` before its body is even parsed. Somebody is recognized by the session cookie, by a
+token made for a program, or by the local admin token. A request that changes something must come from our own pages:
+browsers say where it comes from (Origin, Sec-Fetch-Site), the cookie is SameSite=Strict, and with a cookie the
+session's own token must be in the header X-CSRF-Token.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from camserver.base.errors import Forbidden, Retry, Unauthenticated
 from camserver.base.log import get_logger
 from camserver.domain.people import TENANT_WIDE, Permission, Principal, Role
 from camserver.services.web.calls import Call, Web, address_of
-from camserver.store import sessions
+from camserver.store import sessions, tokens
 from camserver.store.sessions import SignedIn
 
 log = get_logger(__name__)
@@ -29,13 +29,16 @@ _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # A request that a proxy handed on did not come from this machine, whatever its peer's address is.
 _PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-real-ip")
 _TOKEN_MAX_CHARS = 200
+# So that a token is recognized as one, also by programs that look for secrets in places they should not be in.
+TOKEN_PREFIX = "camserver_"
 
 
 class Gate(StrEnum):
     """What a route needs when it is no permission."""
 
     PUBLIC = "public"
-    SIGNED_IN = "signed_in"
+    SIGNED_IN = "signed_in"  # also by a token
+    SESSION = "session"  # with a browser's cookie
 
 
 Needs = Gate | Permission
@@ -56,6 +59,8 @@ async def admit(web: Web, request: Request, needs: Needs, within_sites: bool = F
     principal, signed_in = await _recognize(web, request, now_ms)
     if signed_in is not None and changes_something:
         _require_csrf_token(request, signed_in)
+    if needs is Gate.SESSION and signed_in is None:
+        raise Forbidden("only somebody who is signed in with a browser can do this", reason="needs_session")
     if isinstance(needs, Permission):
         principal.require(needs)
         if changes_something and needs in TENANT_WIDE and not within_sites:
@@ -95,11 +100,30 @@ async def find_session(web: Web, request: HTTPConnection, now_ms: int) -> Signed
 async def _recognize(web: Web, request: HTTPConnection, now_ms: int) -> tuple[Principal, SignedIn | None]:
     given = request.headers.get("authorization")
     if given is not None:
+        kind, _, token = given.partition(" ")
+        if kind.lower() == "bearer" and token.strip().startswith(TOKEN_PREFIX):
+            return await _of_token(web, request, token.strip(), now_ms), None
         return _local_admin(web, request, given), None
     signed_in = await find_session(web, request, now_ms)
     if signed_in is None:
         raise Unauthenticated("nobody is signed in here, or the sign-in is over; sign in and try again")
     return signed_in.principal, signed_in
+
+
+async def _of_token(web: Web, request: HTTPConnection, token: str, now_ms: int) -> Principal:
+    known = None
+    if len(token) <= _TOKEN_MAX_CHARS:
+        known = await web.store.read(tokens.find, token_hash(token), now_ms)
+    if known is None:
+        raise Unauthenticated(
+            "the token is unknown, revoked or too old; make a new one with `camserver token add`", reason="bad_token"
+        )
+    if known.needs_touch(now_ms):
+        try:
+            await web.store.as_(known.principal).write(tokens.touch, address_of(request), now_ms)
+        except Retry as error:
+            log.warning("the use of a token could not be noted", cause=error.message)
+    return known.principal
 
 
 def _local_admin(web: Web, request: HTTPConnection, given: str) -> Principal:

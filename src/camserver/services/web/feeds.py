@@ -7,7 +7,7 @@ fell behind is ended and comes back with its cursor. Sockets themselves are the 
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import IntEnum
@@ -16,11 +16,15 @@ from camserver.base.clock import Clock
 from camserver.base.errors import Retry, Unavailable
 from camserver.base.log import get_logger
 from camserver.domain.people import Permission, Principal, Role
-from camserver.store import Store, feed, sessions
+from camserver.store import Store, feed, sessions, tokens
 from camserver.store.changes import PAGE_MAX
+from camserver.store.core import Operation
 from camserver.store.feed import Item
 
 log = get_logger(__name__)
+
+# Whom sign-ins or tokens stand for now, by their ids.
+Renewal = Operation[[tuple[int, ...], int], dict[int, Principal]]
 
 POLL_SEC = 0.2
 # A reader that was sent nothing for so long is sent a ping, by which its browser knows that the connection lives.
@@ -198,13 +202,17 @@ class Tail:
 
     async def _renew_grants(self) -> None:
         """Ends the readers whose sign-in is over; the others get their present grants."""
-        readers = [reader for reader in self.readers if reader.principal.session_id is not None]
+        await self._renew(sessions.principals, lambda principal: principal.session_id)
+        await self._renew(tokens.principals, lambda principal: principal.token_id)
+
+    async def _renew(self, now: Renewal, id_of: Callable[[Principal], int | None]) -> None:
+        readers = [(found, reader) for reader in self.readers if (found := id_of(reader.principal)) is not None]
         if not readers:
             return
-        ids = tuple(sorted({reader.principal.session_id or 0 for reader in readers}))
-        now = await self._store.read(sessions.principals, ids, self._clock.now_ms())
-        for reader in readers:
-            principal = now.get(reader.principal.session_id or 0)
+        ids = tuple(sorted({found for found, _ in readers}))
+        principals = await self._store.read(now, ids, self._clock.now_ms())
+        for found, reader in readers:
+            principal = principals.get(found)
             if principal is None:
                 reader.end(End.SESSION_OVER)
             elif not principal.may(Permission.READ):

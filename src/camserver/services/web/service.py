@@ -20,7 +20,7 @@ from camserver.services.web.feeds import Feeds
 from camserver.services.web.passwords import Passwords
 from camserver.services.web.throttle import Devices, Throttle
 from camserver.services.web.ui_files import FOLDER, UiFiles, load_ui
-from camserver.store import Store, sessions
+from camserver.store import Store, password_links, sessions
 from camserver.store.first_start import prepare_store
 
 log = get_logger(__name__)
@@ -102,11 +102,12 @@ def _tell_where(settings: Settings, public_url: str) -> None:
 
 
 async def _sweep(store: Store, clock: Clock) -> None:
-    """Removes sign-ins that are over, now and then."""
+    """Removes sign-ins and links that are over, now and then."""
     while True:
         try:
             while await store.write(sessions.sweep, clock.now_ms()) == sessions.SWEEP_BATCH:
                 pass
+            await store.write(password_links.sweep, clock.now_ms())
         except Retry as error:
             log.warning("ended sign-ins could not be removed; tried again later", cause=error.message)
         await clock.sleep(SWEEP_EVERY_SEC)

@@ -41,8 +41,11 @@ from camserver.store.tables.deliveries import (
 from camserver.store.tables.events import clips, event_tags, events, incident_reviews, incidents
 from camserver.store.tables.looks import frame_gaps, frame_tags, frames, inference_jobs
 from camserver.store.tables.people import (
+    api_tokens,
     audit_log,
     change_counters,
+    grants,
+    password_links,
     schema_versions,
     sessions,
     settings,
@@ -67,6 +70,7 @@ from camserver.store.tables.workers import (
 
 __all__ = [
     "analyzers",
+    "api_tokens",
     "archive_days",
     "audit_log",
     "camera_auth",
@@ -98,6 +102,7 @@ __all__ = [
     "frame_tags",
     "frames",
     "garbage",
+    "grants",
     "hourly_stats",
     "incident_reviews",
     "incidents",
@@ -107,6 +112,7 @@ __all__ = [
     "metadata",
     "notifications",
     "notify_rules",
+    "password_links",
     "push_subscriptions",
     "receiver_hours",
     "receivers",

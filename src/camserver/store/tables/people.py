@@ -37,6 +37,7 @@ sites = table(
     word("name", 128),
     word("timezone", 64, server_default="UTC"),  # an IANA name, for local times in messages and reports
     number("created_at"),
+    number("removed_at", nullable=True),  # evidence keeps pointing here
     UniqueConstraint("tenant_id", "name"),
 )
 
@@ -50,11 +51,53 @@ users = table(
     word("role", 16),
     word("password_hash", 255, nullable=True),  # argon2id; NULL = can't sign in with a password
     word("language", 8, server_default="ja"),
+    flag("granted_only"),  # 1: reaches what `grants` says, and nothing else; 0: all sites of the tenant
     flag("disabled"),
     count("failed_logins"),
     number("locked_until", nullable=True),
     number("password_changed_at", nullable=True),
     number("created_at"),
+)
+
+# Sites and single cameras that somebody reaches whose `granted_only` is set: one of the two columns is filled.
+grants = table(
+    "grants",
+    key("grant_id"),
+    parent("tenant_id", "tenants.tenant_id"),
+    Column("user_id", BigInteger, ForeignKey("users.user_id", ondelete="CASCADE"), nullable=False),
+    Column("site_id", BigInteger, ForeignKey("sites.site_id", ondelete="CASCADE"), nullable=True),
+    Column("camera_key", BigInteger, ForeignKey("cameras.camera_key", ondelete="CASCADE"), nullable=True),
+    Index("ix_grants_user_id", "user_id"),
+)
+
+# Tokens of programs. Each stands for a user, within its scopes; it ends with the user.
+api_tokens = table(
+    "api_tokens",
+    key("token_id"),
+    parent("tenant_id", "tenants.tenant_id"),
+    Column("user_id", BigInteger, ForeignKey("users.user_id", ondelete="CASCADE"), nullable=False),
+    word("token_uuid", 36, unique=True),
+    word("name", 128),
+    word("token_hash", 64, unique=True),
+    Column("scopes", Json, nullable=False),  # permissions, by name
+    number("created_at"),
+    number("expires_at"),
+    number("last_used_at", nullable=True),
+    word("last_address", 64, server_default=""),
+    number("revoked_at", nullable=True),
+    Index("ix_api_tokens_user_id", "user_id"),
+)
+
+# One-time links with which somebody chooses a password: hashed, single use.
+password_links = table(
+    "password_links",
+    key("link_id"),
+    parent("tenant_id", "tenants.tenant_id"),
+    Column("user_id", BigInteger, ForeignKey("users.user_id", ondelete="CASCADE"), nullable=False),
+    word("token_hash", 64, unique=True),
+    number("created_at"),
+    number("expires_at"),
+    Index("ix_password_links_user_id", "user_id"),
 )
 
 # Signed-in browsers. Only a hash of the cookie's token is kept, so a stolen database signs nobody in.

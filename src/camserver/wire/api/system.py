@@ -29,6 +29,21 @@ class SystemStatus(Answer):
     checks: dict[str, str | None]
 
 
+class Setting(Answer):
+    """One setting in force. `value` null: not set; a secret's is masked."""
+
+    section: str
+    key: str
+    value: bool | int | float | str | list[str] | None
+    source: str
+    doc: str
+
+
+class SettingList(Answer):
+    settings: list[Setting]
+    warnings: list[str]
+
+
 class Health(Answer):
     status: Literal["alive"] = "alive"
 

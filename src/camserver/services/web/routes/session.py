@@ -5,14 +5,14 @@ from urllib.parse import urlsplit
 
 from fastapi import Response
 
-from camserver.base.errors import Retry, Unauthenticated
-from camserver.domain.people import PERMISSIONS
+from camserver.base.errors import Forbidden, Retry, Unauthenticated
+from camserver.domain.people import check_password
 from camserver.services.web.access import SESSION_COOKIE, Gate, find_session, token_hash
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.edge import host_name
 from camserver.services.web.routing import Routes
-from camserver.services.web.throttle import keys_of
-from camserver.store import sessions, users
+from camserver.services.web.throttle import FREE_TRIES, keys_of
+from camserver.store import password_links, people, sessions, users
 from camserver.store.sessions import SignedIn
 from camserver.store.users import Account
 from camserver.wire import api
@@ -95,13 +95,16 @@ async def who_am_i(call: TheCall) -> api.Session:
     """Who is signed in, what they may do, and the CSRF token of this session."""
     if call.signed_in is not None:
         return _described(call.signed_in)
-    role = call.principal.role
+    login, display_name = "local-admin", "local admin token"
+    if call.principal.user_id is not None:
+        person = await call.store.read(people.oneself)
+        login, display_name = person.login, person.display_name
     return api.Session(
-        login="local-admin",
-        display_name="local admin token",
-        role=role.value,
+        login=login,
+        display_name=display_name,
+        role=call.principal.role.value,
         language=call.language,
-        permissions=sorted(PERMISSIONS[role]),
+        permissions=sorted(call.principal.permissions),
         csrf_token="",
         expires_at=None,
     )
@@ -115,14 +118,85 @@ async def sign_out(call: TheCall, response: Response) -> None:
     response.delete_cookie(SESSION_COOKIE, path="/", secure=_over_tls(call), httponly=True, samesite="strict")
 
 
+@routes.post("/api/session/password", Gate.SESSION, status_code=204)
+async def change_password(call: TheCall, asked: api.PasswordChange) -> None:
+    """One's own password. Every other sign-in of oneself ends; tokens stay."""
+    assert call.signed_in is not None
+    assert call.principal.user_id is not None
+    web, login, user_id = call.web, call.signed_in.login, call.principal.user_id
+    check_password(asked.new_password, login)
+    # Whoever found a browser open must not be able to guess the password here without end.
+    keys = {f"password {user_id}": FREE_TRIES}
+    web.throttle.count_try(keys, web.clock.boot_ms())
+    try:
+        stored = await call.store.read(people.password_hash_of, user_id)
+        if not await web.passwords.matches(asked.password, stored):
+            raise Forbidden("the present password is wrong; try again", reason="wrong_password")
+        new_hash = await web.passwords.hash(asked.new_password)
+        kept = call.principal.session_id
+        await call.store.write(people.set_password, user_id, new_hash, kept, call.address, call.now_ms)
+    except Retry:
+        web.throttle.forgive(keys)
+        raise
+    web.throttle.forgive(keys)
+
+
+@routes.post("/api/password-links/look", Gate.PUBLIC)
+async def look_at_password_link(call: TheCall, asked: api.PasswordLinkLook) -> api.PasswordLinkOwner:
+    """Whose password a link chooses."""
+    chooser = await call.web.store.read(password_links.find, token_hash(asked.token), call.now_ms)
+    if chooser is None:
+        raise password_links.unknown()
+    return api.PasswordLinkOwner(login=chooser.login, display_name=chooser.display_name)
+
+
+@routes.post("/api/password-links/use", Gate.PUBLIC, status_code=204)
+async def use_password_link(call: TheCall, asked: api.PasswordLinkUse) -> None:
+    """Chooses a password with a one-time link. Sign in with it afterwards; all earlier sign-ins end."""
+    web = call.web
+    used_token = token_hash(asked.token)
+    # Asked before the password is hashed, so that a made-up token costs next to nothing.
+    chooser = await web.store.read(password_links.find, used_token, call.now_ms)
+    if chooser is None:
+        raise password_links.unknown()
+    check_password(asked.password, chooser.login)
+    new_hash = await web.passwords.hash(asked.password)
+    store = web.store.as_(chooser.principal)
+    await store.write(password_links.use, used_token, new_hash, call.address, call.now_ms)
+
+
+@routes.get("/api/sessions", Gate.SESSION)
+async def list_sessions(call: TheCall) -> api.SignInList:
+    """Where one is signed in."""
+    found = await call.store.read(sessions.own, call.now_ms)
+    return api.SignInList(
+        sign_ins=[
+            api.SignInSeen(
+                id=one.session_id,
+                created_at=one.created_at,
+                last_seen_at=one.last_seen_at,
+                address=one.address,
+                user_agent=one.user_agent,
+                is_this=one.session_id == call.principal.session_id,
+            )
+            for one in found
+        ]
+    )
+
+
+@routes.delete("/api/sessions", Gate.SESSION, status_code=204)
+async def end_other_sessions(call: TheCall) -> None:
+    """Signs oneself out everywhere else."""
+    await call.store.write(sessions.end_others, call.address, call.now_ms)
+
+
 def _described(signed_in: SignedIn) -> api.Session:
-    role = signed_in.principal.role
     return api.Session(
         login=signed_in.login,
         display_name=signed_in.display_name,
-        role=role.value,
+        role=signed_in.principal.role.value,
         language=signed_in.language,
-        permissions=sorted(PERMISSIONS[role]),
+        permissions=sorted(signed_in.principal.permissions),
         csrf_token=signed_in.csrf_token,
         expires_at=signed_in.expires_at,
     )

@@ -1,9 +1,7 @@
 """Set-up: the first admin, made through a one-time link."""
 
-import re
-
-from camserver.base.errors import BadInput, Conflict, Forbidden
-from camserver.domain.people import SETUP_LINK_TTL_MS, Permission, check_password
+from camserver.base.errors import Conflict, Forbidden
+from camserver.domain.people import SETUP_LINK_TTL_MS, Permission, check_password, login_of
 from camserver.services.web import setup_link
 from camserver.services.web.access import Gate, token_hash
 from camserver.services.web.calls import TheCall
@@ -14,7 +12,6 @@ from camserver.wire import api
 
 routes = Routes()
 
-_LOGIN = re.compile(r"[a-z0-9][a-z0-9._@+-]{0,127}")
 _REFUSALS = {
     Standing.UNKNOWN: "the set-up link is not right; copy the whole link and open it again",
     Standing.USED: "the set-up link was used already; make a new one with `camserver setup-link`",
@@ -29,9 +26,7 @@ async def set_up(call: TheCall, asked: api.SetUp) -> api.SetUpDone:
     used_token = token_hash(asked.token)
     # Asked before the password is hashed, so that a made-up token costs next to nothing.
     _refuse_unless_works(await web.store.read(setup_links.standing, used_token, call.now_ms))
-    login = asked.login.strip().lower()
-    if not _LOGIN.fullmatch(login):
-        raise BadInput("a login name holds only letters a-z, digits and . _ @ + - ; change it", reason="login_form")
+    login = login_of(asked.login)
     check_password(asked.password, login)
     admin = users.NewUser(
         login=login,

@@ -1,9 +1,11 @@
 """The state of the installation as far as its tenant goes, and the API's own description."""
 
+import asyncio
 from dataclasses import asdict
 from typing import Any
 
 from camserver import __version__
+from camserver.config import describe
 from camserver.domain.people import Permission
 from camserver.domain.progress import analysis_standing
 from camserver.services.web.access import Gate
@@ -35,6 +37,17 @@ async def status(call: TheCall) -> api.SystemStatus:
             "ready": call.web.ready.is_ready,
             "checks": dict(call.web.ready.checks()),
         }
+    )
+
+
+@routes.get("/api/settings", Permission.MANAGE_SYSTEM)
+async def settings(call: TheCall) -> api.SettingList:
+    """Every setting in force and where it came from, secrets masked. They are changed in the file."""
+    # Whether a secret's file is there is asked of the disk.
+    shown = await asyncio.to_thread(describe, call.web.settings)
+    return api.SettingList(
+        settings=[api.Setting.model_validate(asdict(one)) for one in shown],
+        warnings=list(call.web.settings.warnings),
     )
 
 

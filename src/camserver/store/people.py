@@ -1,0 +1,262 @@
+"""People as administrators see and change them, within the principal's tenant. Passwords arrive here hashed.
+
+Nobody changes somebody of a higher role, nobody takes away their own rights, and the last system administrator stays.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from uuid_utils import uuid7
+
+from camserver.base.errors import BadInput, Conflict, NotFound
+from camserver.domain.people import Role, check_grants, require_rank
+from camserver.store import audit, grants, tenants
+from camserver.store.grants import Granted
+from camserver.store.tx import Row, Scoped
+
+PEOPLE_MAX = 10_000
+PAGE_MAX = 500
+
+
+@dataclass(frozen=True, slots=True)
+class NewPerson:
+    login: str
+    display_name: str
+    language: str
+    role: Role
+    granted: Granted | None  # None: reaches all sites
+    password_hash: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PersonChange:
+    """What is None stays. `granted_only` False: reaches all sites."""
+
+    display_name: str | None = None
+    language: str | None = None
+    role: Role | None = None
+    disabled: bool | None = None
+    granted_only: bool | None = None
+    granted: Granted | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    user_id: int
+    user_uuid: str
+    login: str
+    display_name: str
+    language: str
+    role: Role
+    disabled: bool
+    granted: Granted | None
+    has_password: bool
+    created_at: int
+    last_seen_at: int | None
+
+
+_PERSON = """
+SELECT u.user_id, u.user_uuid, u.login, u.display_name, u.language, u.role, u.disabled, u.granted_only,
+  u.password_hash, u.created_at, (SELECT MAX(s.last_seen_at) FROM sessions s WHERE s.user_id = u.user_id) AS seen_at
+FROM users u WHERE u.tenant_id = :tenant_id"""
+_INSERT = """
+INSERT INTO users (tenant_id, user_uuid, login, display_name, role, password_hash, language, granted_only,
+  password_changed_at, created_at)
+VALUES (:tenant_id, :user_uuid, :login, :display_name, :role, :password_hash, :language, :granted_only,
+  :changed_at, :now_ms) RETURNING user_id"""
+
+
+async def page(tx: Scoped, after: str, limit: int) -> tuple[Person, ...]:
+    """By login, from behind `after`."""
+    rows = await tx.all(
+        f"{_PERSON} AND u.login > :after ORDER BY u.login LIMIT :limit", after=after, limit=min(limit, PAGE_MAX)
+    )
+    return await _people(tx, rows)
+
+
+async def get(tx: Scoped, user_uuid: str) -> Person:
+    """By uuid or login."""
+    rows = await tx.all(f"{_PERSON} AND (u.user_uuid = :wanted OR u.login = :wanted)", wanted=user_uuid)
+    if not rows:
+        raise missing(user_uuid)
+    return (await _people(tx, rows))[0]
+
+
+async def oneself(tx: Scoped) -> Person:
+    """Whoever asks; for those who have an account."""
+    rows = await tx.all(f"{_PERSON} AND u.user_id = :user_id", user_id=tx.principal.user_id)
+    if not rows:
+        raise missing("")
+    return (await _people(tx, rows))[0]
+
+
+async def add(tx: Scoped, new: NewPerson, address: str, now_ms: int) -> Person:
+    require_rank(tx.principal, new.role)
+    check_grants(new.role, new.granted is not None)
+    await _lock_people(tx)
+    await _refuse_beyond_max(tx)
+    # Logins are one namespace over all tenants, so the answer may tell of somebody elsewhere; it tells no more than
+    # that the name is taken.
+    if await tx.one("SELECT user_id FROM users WHERE login = :login AND :tenant_id IS NOT NULL", login=new.login):
+        raise Conflict(f"there is somebody with the login {new.login!r}; choose another one", reason="login_taken")
+    user_uuid = str(uuid7())
+    user_id = await tx.insert(
+        _INSERT,
+        user_uuid=user_uuid,
+        login=new.login,
+        display_name=new.display_name,
+        role=new.role.value,
+        password_hash=new.password_hash,
+        language=new.language,
+        granted_only=int(new.granted is not None),
+        changed_at=None if new.password_hash is None else now_ms,
+        now_ms=now_ms,
+    )
+    if new.granted is not None:
+        await grants.put(tx, user_id, new.granted)
+    await _note(tx, "user_added", user_id, {"login": new.login, "role": new.role.value}, address, now_ms)
+    return await get(tx, user_uuid)
+
+
+async def change(tx: Scoped, user_uuid: str, wanted: PersonChange, address: str, now_ms: int) -> Person:
+    """Sign-ins stay, with the new rights from the next request on; those of somebody disabled are over."""
+    await _lock_people(tx)
+    person = await get(tx, user_uuid)
+    require_rank(tx.principal, person.role)
+    role = person.role if wanted.role is None else wanted.role
+    require_rank(tx.principal, role)
+    granted_only = person.granted is not None if wanted.granted_only is None else wanted.granted_only
+    if wanted.granted is not None and not granted_only:
+        raise BadInput(
+            "sites and cameras are granted to somebody who does not reach all sites; say granted_only too",
+            reason="granted_to_all",
+        )
+    check_grants(role, granted_only)
+    is_less = role is not person.role or wanted.disabled is True or granted_only > (person.granted is not None)
+    if is_less:
+        _refuse_oneself(tx, person)
+    if person.role is Role.SYSTEM_ADMIN and (role is not Role.SYSTEM_ADMIN or wanted.disabled):
+        await _refuse_last_admin(tx, person)
+    await tx.run(
+        "UPDATE users SET display_name = :display_name, language = :language, role = :role, disabled = :disabled, "
+        "granted_only = :granted_only WHERE user_id = :user_id AND tenant_id = :tenant_id",
+        user_id=person.user_id,
+        display_name=person.display_name if wanted.display_name is None else wanted.display_name,
+        language=person.language if wanted.language is None else wanted.language,
+        role=role.value,
+        disabled=int(person.disabled if wanted.disabled is None else wanted.disabled),
+        granted_only=int(granted_only),
+    )
+    if wanted.granted is not None or not granted_only:
+        await grants.put(tx, person.user_id, wanted.granted or Granted())
+    if wanted.disabled:
+        await _end_sessions(tx, person.user_id)
+    changes = [name for name in PersonChange.__dataclass_fields__ if getattr(wanted, name) is not None]
+    details: dict[str, str | int] = {"login": person.login, "changed": " ".join(changes), "role": role.value}
+    await _note(tx, "user_changed", person.user_id, details, address, now_ms)
+    return await get(tx, person.user_uuid)
+
+
+async def remove(tx: Scoped, user_uuid: str, address: str, now_ms: int) -> None:
+    """Removes somebody with sign-ins, tokens and grants. What they did stays in the audit log, by their number."""
+    await _lock_people(tx)
+    person = await get(tx, user_uuid)
+    require_rank(tx.principal, person.role)
+    _refuse_oneself(tx, person)
+    if person.role is Role.SYSTEM_ADMIN:
+        await _refuse_last_admin(tx, person)
+    await _note(tx, "user_removed", person.user_id, {"login": person.login}, address, now_ms)
+    await tx.run("DELETE FROM users WHERE user_id = :user_id AND tenant_id = :tenant_id", user_id=person.user_id)
+
+
+async def set_password(
+    tx: Scoped, user_id: int, password_hash: str, keep_session_id: int | None, address: str, now_ms: int
+) -> None:
+    """A new password: every other sign-in of the person ends, and links to choose one work no more."""
+    await tx.run(
+        "UPDATE users SET password_hash = :password_hash, password_changed_at = :now_ms, failed_logins = 0 "
+        "WHERE user_id = :user_id AND tenant_id = :tenant_id",
+        user_id=user_id,
+        password_hash=password_hash,
+        now_ms=now_ms,
+    )
+    await _end_sessions(tx, user_id, keep_session_id)
+    await tx.run("DELETE FROM password_links WHERE user_id = :user_id AND tenant_id = :tenant_id", user_id=user_id)
+    await _note(tx, "password_changed", user_id, {}, address, now_ms)
+
+
+async def password_hash_of(tx: Scoped, user_id: int) -> str | None:
+    row = await tx.one(
+        "SELECT password_hash FROM users WHERE user_id = :user_id AND tenant_id = :tenant_id", user_id=user_id
+    )
+    return None if row is None else row["password_hash"]
+
+
+def missing(user: str) -> NotFound:
+    return NotFound(f"there is nobody {user!r} here; use the login or the id", reason="no_user", user=user)
+
+
+async def _people(tx: Scoped, rows: Any) -> tuple[Person, ...]:
+    granted = await grants.of_users(tx, [row["user_id"] for row in rows if row["granted_only"]])
+    return tuple(_person(row, granted.get(row["user_id"])) for row in rows)
+
+
+def _person(row: Row, granted: Granted | None) -> Person:
+    return Person(
+        row["user_id"],
+        row["user_uuid"],
+        row["login"],
+        row["display_name"],
+        row["language"],
+        Role(row["role"]),
+        bool(row["disabled"]),
+        granted,
+        row["password_hash"] is not None,
+        row["created_at"],
+        row["seen_at"],
+    )
+
+
+async def _lock_people(tx: Scoped) -> None:
+    """One change of people at a time, so that two administrators can't remove each other."""
+    await tenants.lock(tx)
+
+
+async def _refuse_beyond_max(tx: Scoped) -> None:
+    row = await tx.one("SELECT count(*) AS people FROM users WHERE tenant_id = :tenant_id")
+    if row is not None and row["people"] >= PEOPLE_MAX:
+        raise Conflict(
+            f"there are {PEOPLE_MAX} people already; remove some first", reason="users_full", most=PEOPLE_MAX
+        )
+
+
+def _refuse_oneself(tx: Scoped, person: Person) -> None:
+    if person.user_id == tx.principal.user_id:
+        raise Conflict("nobody takes away their own rights; ask another administrator", reason="user_is_self")
+
+
+async def _refuse_last_admin(tx: Scoped, person: Person) -> None:
+    row = await tx.one(
+        "SELECT user_id FROM users WHERE tenant_id = :tenant_id AND role = :role AND disabled = 0 "
+        "AND user_id <> :user_id LIMIT 1",
+        role=Role.SYSTEM_ADMIN.value,
+        user_id=person.user_id,
+    )
+    if row is None:
+        raise Conflict(
+            "this is the last system administrator; make another one first", reason="last_admin", login=person.login
+        )
+
+
+async def _end_sessions(tx: Scoped, user_id: int, but_session_id: int | None = None) -> None:
+    await tx.run(
+        "DELETE FROM sessions WHERE user_id = :user_id AND tenant_id = :tenant_id AND session_id <> :kept",
+        user_id=user_id,
+        kept=but_session_id or 0,
+    )
+
+
+async def _note(
+    tx: Scoped, action: str, user_id: int, details: dict[str, str | int], address: str, now_ms: int
+) -> None:
+    await audit.add_own(tx, audit.Entry(action, now_ms, address, "user", str(user_id), details))
