@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from camserver.domain.people import Principal, Role, session_expires_at, session_needs_touch
 from camserver.store import audit
+from camserver.store.core import unlogged
 from camserver.store.tx import Row, Scoped, Tx
 
 # Sign-ins one person may have at once; the oldest ends when one more begins.
@@ -106,6 +107,7 @@ def _principal(row: Row) -> Principal:
     return Principal(row["tenant_id"], row["user_id"], Role(row["role"]), session_id=row["session_id"])
 
 
+@unlogged("a use of a sign-in, noted once a minute; what it was used for is logged")
 async def touch(tx: Scoped, session_hours: int, now_ms: int) -> None:
     """Notes that the principal's sign-in was used, which keeps it for longer, up to its absolute end."""
     row = await tx.one(

@@ -21,6 +21,7 @@ from camserver.store.retention import Swept
 from camserver.store.upkeep import CameraRef
 from tests.rig.clock import ManualClock
 from tests.store.casework import Evidence, run, select
+from tests.store.people_rows import admin_of
 from tests.store.scenery import NOW_MS
 
 POLICY = RetentionPolicy(free_min_bytes=0)
@@ -403,7 +404,7 @@ async def test_one_dispatcher_at_a_time_has_the_duty_and_rounds_come_when_due(ho
     await house.clock.advance(20 * MIN)
     await one.turn()
     assert old in await house.frames(), "a round an hour"
-    await house.store.write(upkeep.ask_round, house.clock.now_ms())
+    await house.store.write(upkeep.ask_round, admin_of(house.evidence.scene.tenant_id), "", house.clock.now_ms())
     await one.turn()
     assert old not in await house.frames(), "unless somebody asks"
     await house.clock.advance(20 * 1000)

@@ -18,6 +18,7 @@ Conventions
 """
 
 from camserver.store.tables.archive import archive_days, drive_objects
+from camserver.store.tables.audit import audit_log, audit_seals
 from camserver.store.tables.cameras import (
     camera_auth,
     camera_health,
@@ -41,7 +42,6 @@ from camserver.store.tables.deliveries import (
 from camserver.store.tables.events import clips, event_tags, events, incident_reviews, incidents
 from camserver.store.tables.looks import frame_gaps, frame_tags, frames, inference_jobs
 from camserver.store.tables.people import (
-    audit_log,
     change_counters,
     schema_versions,
     sessions,
@@ -69,6 +69,7 @@ __all__ = [
     "analyzers",
     "archive_days",
     "audit_log",
+    "audit_seals",
     "camera_auth",
     "camera_health",
     "camera_leases",
