@@ -226,7 +226,10 @@ async def _verified_chain(
 
 @contextmanager
 def _bar(length: int) -> "Iterator[Any]":
-    """Where nobody looks on, it shows nothing."""
+    """Shows how far it is; nothing where nobody looks on."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
     with click.progressbar(length=max(length, 1), label=say("checking"), file=sys.stderr) as shown:
         yield shown.update
 

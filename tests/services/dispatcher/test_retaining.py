@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from camserver.base.errors import Unavailable
+from camserver.domain.audit import SealKey
 from camserver.domain.cases import CaseState, ItemKind
 from camserver.domain.keeping import DAY_MS
 from camserver.domain.picture_keys import Kind, frame_key
@@ -15,6 +16,7 @@ from camserver.domain.retention import RetentionPolicy
 from camserver.objects.local import LocalObjects
 from camserver.services.dispatcher.pruning import Tally
 from camserver.services.dispatcher.retaining import Retainer
+from camserver.services.dispatcher.sealing import Sealer
 from camserver.store import Store, cases, check, retention, upkeep
 from camserver.store.cases import CaseChange
 from camserver.store.retention import Swept
@@ -305,7 +307,7 @@ async def test_a_case_that_was_closed_by_somebody_who_died_is_settled(house: Hou
     assert await house.evidence.rows("SELECT settled FROM cases") == [{"settled": 1}]
 
 
-async def test_old_records_of_other_kinds_go(house: House) -> None:
+async def test_old_records_of_other_kinds_go(house: House, tmp_path: Path) -> None:
     tenant = house.evidence.scene.tenant_id
     for at in (days_ago(31), days_ago(29)):
         values = {"tenant": tenant, "at": at, "uuid": str(at)}
@@ -315,14 +317,20 @@ async def test_old_records_of_other_kinds_go(house: House) -> None:
     for at in (days_ago(3), days_ago(1)):
         held_back = {"tenant": tenant, "at": at, "uuid": f"s{at}", "status": "suppressed"}
         await house.store.write(run, _DELIVERY, held_back)
+    sealer = Sealer(house.store, house.clock, SealKey(b"k" * 32), tmp_path, "one")
     for at in (days_ago(731), days_ago(729)):
         await house.store.write(run, _AUDIT, {"tenant": tenant, "at": at})
+        await sealer.turn()
     await house.retainer.round()
     count = {
         table: len(await house.evidence.rows(f"SELECT tenant_id FROM {table}"))
         for table in ("deliveries", "notifications", "audit_log")
     }
-    assert count == {"deliveries": 4, "notifications": 1, "audit_log": 1}
+    assert count == {"deliveries": 4, "notifications": 1, "audit_log": 2}
+    assert await house.evidence.rows("SELECT action, object_id FROM audit_log ORDER BY at") == [
+        {"action": "x", "object_id": ""},
+        {"action": "audit_pruned", "object_id": "1"},
+    ]
 
 
 _DELIVERY = """
