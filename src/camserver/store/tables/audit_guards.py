@@ -63,13 +63,17 @@ def guards(dialect: str) -> list[str]:
     return made
 
 
+def names(dialect: str) -> list[str]:
+    """Of the triggers; on PostgreSQL their functions have the same."""
+    found = [f"{table}_{action.lower()}" for table, action, _, _ in _RULES]
+    return [*found, "audit_log_truncate", "audit_seals_truncate"] if dialect == "postgresql" else found
+
+
 def drops(dialect: str) -> list[str]:
     """The statements that remove them again, for whoever repairs or tests."""
-    names = [(f"{table}_{action.lower()}", table) for table, action, _, _ in _RULES]
-    if dialect != "postgresql":
-        return [f"DROP TRIGGER IF EXISTS {name}" for name, _ in names]
-    names += [(f"{table}_truncate", table) for table in ("audit_log", "audit_seals")]
-    return [f"DROP FUNCTION IF EXISTS {name}() CASCADE" for name, _ in names]
+    if dialect == "postgresql":
+        return [f"DROP FUNCTION IF EXISTS {name}() CASCADE" for name in names(dialect)]
+    return [f"DROP TRIGGER IF EXISTS {name}" for name in names(dialect)]
 
 
 def guard(last_made: Table) -> None:
