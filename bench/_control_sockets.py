@@ -1,4 +1,4 @@
-"""Control as its own process on PostgreSQL, and simulated workers in another: renewing, and a start storm."""
+"""Control as its own process on a database, and simulated workers in another: renewing, and a start storm."""
 
 import asyncio
 import json
@@ -16,13 +16,16 @@ import psutil
 
 from bench._child import Child, child
 from bench._control_rows import add_cameras, add_workers, hold_all
+from bench._control_storm_rows import Rows, SqliteShell, storm_cameras, storm_counts, storm_workers
 from bench._cpu import CpuUsed, cpu_seconds
 from bench._databases import Database
 from bench._report import say
 from camserver.base.clock import wall_time_ms
 from camserver.config import load, make_secrets
 from camserver.store import open_store
+from camserver.store.address import dialect_of, sqlite_path
 from camserver.store.first_start import Home, prepare_store
+from camserver.store.sql import Dialect
 from tests.rig.ports import free_port
 from tests.rig.processes import REPOSITORY, Launcher, Running
 
@@ -110,6 +113,20 @@ async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
         yield connection
     finally:
         await connection.close()
+
+
+@asynccontextmanager
+async def rows_of(url: str) -> AsyncIterator[Rows]:
+    if dialect_of(url) is Dialect.SQLITE:
+        shell = SqliteShell(str(sqlite_path(url)))
+        yield shell
+        shell.connection.close()
+        return
+    store = await open_store(url)
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 @asynccontextmanager
@@ -230,32 +247,26 @@ async def storm(database: Database, folder: Path, name: str, cameras: int) -> St
     workers = cameras // CAMERAS
     url = database.url(name)
     home = await prepared(url)
-    async with launched(folder) as launcher, connected(url) as connection:
-        await add_workers(connection, home, workers, SLOTS)
+    async with launched(folder) as launcher, rows_of(url) as store:
+        await store.write(storm_workers, home, workers, SLOTS, wall_time_ms())
         server, credential_key = await start_control(launcher, database, url)
         with fleet(server, workers, cameras=0) as crew:
             await crew.do(do="connect", at_once=CONNECT_AT_ONCE)
             await crew.do(do="beat", every_sec=HEARTBEAT_SEC)
-            async with connection.transaction():
-                await add_cameras(connection, home, workers, CAMERAS, credential_key)
-            return await _until_active(server, connection, cameras)
+            await store.write(storm_cameras, home, cameras, CAMERAS, credential_key, wall_time_ms())
+            return await _until_active(server, store, cameras)
 
 
-async def _until_active(server: Server, connection: asyncpg.Connection, cameras: int) -> Storm:
+async def _until_active(server: Server, store: Rows, cameras: int) -> Storm:
     before, begin = server.cpu(), time.perf_counter()
     seen: dict[str, float] = {}
     while "active" not in seen:
         await asyncio.sleep(STORM_POLL_SEC)
-        row = await connection.fetchrow(
-            """
-            SELECT count(*) FILTER (WHERE worker_key IS NOT NULL) AS assigned,
-              count(*) FILTER (WHERE acked_at IS NOT NULL) AS acknowledged,
-              count(*) FILTER (WHERE state = 'ACTIVE') AS active FROM camera_sessions"""
-        )
+        counts = await store.read(storm_counts)
         now = time.perf_counter() - begin
-        for name in ("assigned", "acknowledged", "active"):
-            if row[name] == cameras:
+        for name, count in counts.items():
+            if count == cameras:
                 seen.setdefault(name, now)
         if now > STORM_LIMIT_SEC:
-            raise RuntimeError(f"after {now:.0f} s of {cameras} cameras: {dict(row)}")
+            raise RuntimeError(f"after {now:.0f} s of {cameras} cameras: {counts}")
     return Storm(seen["assigned"], seen["acknowledged"], seen["active"], server.cpu() - before)

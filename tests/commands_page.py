@@ -34,7 +34,7 @@ def options_of(command: click.Command) -> str:
         if isinstance(option, click.Option):
             shown = option.show_default if isinstance(option.show_default, str) else None
             default = f" Default: {shown}." if shown else ""
-            lines.append(f"- `{', '.join(option.opts)}`: {option.help}{default}")
+            lines.append(f"- `{', '.join([*option.opts, *option.secondary_opts])}`: {option.help}{default}")
     return "\n".join(lines)
 
 

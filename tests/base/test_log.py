@@ -5,6 +5,7 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from datetime import datetime, tzinfo
 from typing import Any
 
 import pytest
@@ -12,6 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from camserver.base import log, secrets
+
+
+class StandingClock(datetime):
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> "StandingClock":
+        return cls(2026, 1, 1, tzinfo=tz)
+
 
 Lines = Callable[[], list[dict[str, Any]]]
 
@@ -199,6 +207,48 @@ def test_every_line_is_bounded_and_json_is_one_line(event: str, fields: dict[str
     if format == "json":
         assert text.count("\n") == 1
         assert json.loads(text)["level"] == "warning"
+
+
+values = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(),
+        st.text(max_size=8),
+        st.just("a hidden w0rd"),
+        st.binary(),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.tuples(inner), st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@given(event=st.text(max_size=9), fields=st.dictionaries(st.sampled_from(["a", "b", "service"]), values))
+def test_the_short_way_to_a_line_makes_the_same_line(event: str, fields: dict[str, Any]) -> None:
+    secrets.Secret("hidden w0rd")
+    written = []
+    for short_way in (True, False):
+        with pytest.MonkeyPatch.context() as patched:
+            if not short_way:
+                patched.setattr(log._LineFormatter, "_plain_line", lambda *_: None)
+            patched.setattr(log, "datetime", StandingClock)
+            stream = configured("json")
+            log.get_logger("x").info(event.replace("%", ""), **fields)
+            written.append(stream.getvalue())
+    assert written[0] == written[1]
+
+
+def test_an_ordinary_line_goes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("the long way")
+
+    monkeypatch.setattr(log, "_make_safe", refuse)
+    stream = configured("json")
+    log.get_logger("x").info("ack_start", camera_id="cam_1", generation=1, payload={"held": ["a", 2]})
+    assert json.loads(stream.getvalue())["payload"] == {"held": ["a", 2]}
 
 
 def test_a_cut_line_keeps_what_finds_it_again(lines: Lines) -> None:

@@ -166,3 +166,47 @@ async def test_the_picture_of_an_errand(server: LocalServer, api: Api) -> None:
     api.status, api.body = 404, b"{}"
     with pytest.raises(NotFound):
         await server.errand_picture("e-1")
+
+
+class People:
+    """Signs somebody in whose password is `right`, and tells who asks for what."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str | None, str | None, str | None]] = []
+
+    async def answer(self, request: web.Request) -> web.Response:
+        cookie, csrf = request.cookies.get("camserver_session"), request.headers.get("X-CSRF-Token")
+        self.asked.append((f"{request.method} {request.path}", request.headers.get("Authorization"), cookie, csrf))
+        if request.method == "POST" and request.path == "/api/session":
+            if (await request.json())["password"] != "right":
+                return web.json_response({"message": "login or password is wrong"}, status=401)
+            signed_in = web.json_response({"csrf_token": "csrf"}, status=201)
+            signed_in.set_cookie("camserver_session", "cookie", httponly=True)
+            return signed_in
+        return web.Response(status=204 if request.method == "DELETE" else 409, body=b"")
+
+
+async def test_a_person_signs_in_for_a_while_and_out_again(tmp_path: Path) -> None:
+    people = People()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", people.answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    sock = listening_socket()
+    await web.SockSite(runner, sock).start()
+    try:
+        server = LocalServer(f"http://127.0.0.1:{port_of(sock)}", tmp_path / "no-token-is-read")
+        with pytest.raises(Conflict):
+            async with server.signed_in("owner", Secret("right")) as person:
+                await person.post("/api/thing", {})
+        with pytest.raises(Forbidden, match="owner was not signed in: login or password is wrong"):
+            async with server.signed_in("owner", Secret("another one")):
+                pass
+    finally:
+        await runner.cleanup()
+    assert people.asked == [
+        ("POST /api/session", None, None, None),
+        ("POST /api/thing", None, "cookie", "csrf"),
+        ("DELETE /api/session", None, "cookie", "csrf"),
+        ("POST /api/session", None, None, None),
+    ]

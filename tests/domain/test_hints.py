@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from camserver.domain.hints import OWN_CHARS_MAX, Told, camera_hints, time_band
+from camserver.domain.hints import OWN_CHARS_MAX, Told, camera_hints, time_band, watches_a_place
 from tests.domain.build import T0
 
 HOUR_MS = 3_600_000
@@ -83,3 +83,18 @@ def test_what_people_say_stands_in_the_place_of_what_the_preset_says() -> None:
     own = {"preset": "parking", "expected_objects": ["truck"], "excluded_objects": [], "shelf_roi": None}
     hints = camera_hints(T0, "", "", 22, 5, Told(json.dumps(own)))
     assert hints == {"location_type": "parking", "expected_objects": ["truck"], "excluded_objects": []}
+
+
+@pytest.mark.parametrize(
+    ("hints", "watched"),
+    [
+        (None, False),
+        ({"preset": "shop"}, False),
+        ({"preset": "shop", "shelf_roi": None}, False),
+        ({"expected_objects": ["shelf_roi"]}, False),
+        ({"shelf_roi": [[0, 0], [1, 0], [1, 1]]}, True),
+    ],
+)
+def test_whether_a_place_is_watched(hints: dict[str, object] | None, watched: bool) -> None:
+    assert watches_a_place(Told(None if hints is None else json.dumps(hints))) is watched
+    assert not watches_a_place(Told('{"shelf_roi": '))

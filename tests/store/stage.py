@@ -7,10 +7,10 @@ from itertools import pairwise
 import uuid_utils
 
 from camserver.store import Store, Tx
-from camserver.store.camera_sessions import ensure_session
 from camserver.store.epochs import open_epoch
 from camserver.store.leases import Claim
 from camserver.store.workers import Registered, Registration, register
+from tests.store.singles import ensure_session
 
 NOW_MS = 1_800_000_000_000
 TTL_MS = 90_000

@@ -5,8 +5,9 @@ import asyncio
 from camserver.domain.assignment_types import Load, Quota
 from camserver.store import Store
 from camserver.store.assignment import ALL_SITES, Flag, Move, assigning, begin_moves, rebalancing
-from camserver.store.intents import acked, pending, starts_sent
-from camserver.store.leases import Want, take, take_all
+from camserver.store.intents import pending, starts_sent
+from camserver.store.leases import Want, take_all
+from tests.store.singles import acked, take
 from tests.store.stage import NOW_MS, TTL_MS, Stage, build, session, statement
 
 

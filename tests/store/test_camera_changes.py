@@ -14,10 +14,11 @@ from camserver.store import Store, Tx, camera_changes, cameras
 from camserver.store.camera_changes import CameraChange
 from camserver.store.camera_sessions import follow_cameras
 from camserver.store.cameras import CameraSummary, Stream
-from camserver.store.intents import StartIntent, StopIntent, acked, pending, starts_sent
-from camserver.store.leases import Lease, Want, take
-from camserver.store.starts import FaultCounts, camera_fault, set_active
+from camserver.store.intents import StartIntent, StopIntent, pending, starts_sent
+from camserver.store.leases import Lease, Want
+from camserver.store.starts import FaultCounts, camera_fault
 from tests.store.people_rows import audit_rows
+from tests.store.singles import acked, set_active, take
 from tests.store.stage import NOW_MS, TTL_MS, Stage, add_site, build, session
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

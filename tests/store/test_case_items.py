@@ -138,6 +138,26 @@ async def test_strangers_and_other_sites_see_nothing_of_a_case(fresh_store: Stor
         await elsewhere.write(case_items.remove, case, ItemKind.FRAME, uuid, 7, "", NOW_MS)
 
 
+@pytest.mark.parametrize(
+    ("state", "hold", "why"),
+    [(CaseState.OPEN, True, "on hold"), (CaseState.CLOSED, True, "on hold"), (CaseState.CLOSED, False, "reopen")],
+)
+async def test_a_case_that_is_held_or_closed_gives_nothing_away(
+    fresh_store: Store, state: CaseState, hold: bool, why: str
+) -> None:
+    evidence = await Evidence.gather(fresh_store)
+    frame = await evidence.frame(NOW_MS)
+    case = await evidence.case((ItemKind.FRAME, frame))
+    await evidence.change(case, state, hold)
+    with pytest.raises(Conflict, match=why):
+        await evidence.take_out(case, ItemKind.FRAME, frame)
+    scoped = fresh_store.as_(evidence.somebody)
+    assert (await scoped.read(cases.get, case)).items == 1
+    await evidence.change(case, CaseState.OPEN, False)
+    await evidence.take_out(case, ItemKind.FRAME, frame)
+    assert (await scoped.read(cases.get, case)).items == 0
+
+
 async def test_every_change_is_in_the_audit_log(fresh_store: Store) -> None:
     evidence = await Evidence.gather(fresh_store)
     frame = await evidence.frame(NOW_MS)
@@ -145,8 +165,8 @@ async def test_every_change_is_in_the_audit_log(fresh_store: Store) -> None:
     scoped = fresh_store.as_(evidence.somebody)
     await scoped.write(cases.add_note, case, "seen twice", "192.0.2.1", NOW_MS)
     await scoped.write(cases.note_look, "infer", await evidence.uuid(ItemKind.FRAME, frame), "192.0.2.1", NOW_MS)
-    await evidence.change(case, hold=True)
     await evidence.take_out(case, ItemKind.FRAME, frame)
+    await evidence.change(case, hold=True)
     await evidence.change(case, CaseState.CLOSED, hold=False)
     await evidence.change(case, CaseState.OPEN)
     actions = [row[1] for row in await fresh_store.read(audit_rows) if row[3] == case]
@@ -155,8 +175,8 @@ async def test_every_change_is_in_the_audit_log(fresh_store: Store) -> None:
         "case_item_added",
         "case_note_added",
         "case_media_opened",
-        "case_held",
         "case_item_removed",
+        "case_held",
         "case_hold_ended",
         "case_closed",
         "case_reopened",

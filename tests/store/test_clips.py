@@ -16,8 +16,9 @@ from camserver.store.check import CHECKS, Check
 from camserver.store.clips import ClipDetail, ClipTerms, Settled
 from camserver.store.errand_orders import AnswerRow, Sending
 from camserver.store.errands import KEPT_MS, UNFINISHED_MAX, NewErrand
-from camserver.store.leases import Want, take
+from camserver.store.leases import Want
 from tests.store.people_rows import EventRow, FrameRow, add_event, add_frame, execute
+from tests.store.singles import take
 from tests.store.stage import NOW_MS, TTL_MS, Stage, add_site, build
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -187,3 +187,135 @@ async def test_two_dispatchers_never_pass_the_cap(fresh_pair: tuple[Store, Store
         *(reserve(fresh_pair[number % 2], hourly_cap=5, camera_key=100 + number) for number in range(16))
     )
     assert sum(isinstance(one, Reserved) for one in answers) == 5
+
+
+# Many at once: the same as one after the other
+
+
+def about(receiver_id: int, **changes: Any) -> tuple[Sending, ...]:
+    """Messages of one receiver that meet everything: what is free, taken, cooling, about the past, said twice."""
+    cameras = (*range(10, 18), 12, 40)
+    reasons = (INCIDENT_OPENED, CONTINUES, LATE_INCIDENT, BACK, SEVERITY_ROSE)
+    scopes = ("human", "vehicle", "human")
+    return tuple(
+        replace(
+            SENDING,
+            receiver_id=receiver_id,
+            camera_key=camera,
+            reason=reasons[number % len(reasons)],
+            scope=scopes[number % len(scopes)],
+            **changes,
+        )
+        for number, camera in enumerate(cameras)
+    )
+
+
+async def set_the_scene(store: Store, receiver_id: int) -> None:
+    """Cameras 10 and 11 cool down, 12 and 13 are reserved, 14's holder died, 15 has something to tell."""
+    for camera_key in (10, 11):
+        await send(store, receiver_id=receiver_id, camera_key=camera_key)
+    for camera_key in (12, 13):
+        assert isinstance(
+            await reserve(store, NOW_MS + SEC, receiver_id=receiver_id, camera_key=camera_key), Reserved
+        )
+    dead = await reserve(store, NOW_MS + 2 * SEC - RESERVED_MS, receiver_id=receiver_id, camera_key=14)
+    assert isinstance(dead, Reserved)
+    for _ in range(2):
+        await store.write(cooldowns.held_back, 1, receiver_id, 15, NOW_MS)
+
+
+async def of_receiver(tx: Tx, receiver_id: int) -> list[tuple[Any, ...]]:
+    """Everything that is written about it, without its own name."""
+    rows = await tx.all(
+        "SELECT camera_key, scope, until, suppressed FROM cooldowns WHERE receiver_id = :receiver_id "
+        "ORDER BY camera_key, scope",
+        receiver_id=receiver_id,
+    )
+    hour_rows = await tx.all(
+        "SELECT hour_at, sent, suppressed FROM receiver_hours WHERE receiver_id = :receiver_id ORDER BY hour_at",
+        receiver_id=receiver_id,
+    )
+    return [
+        *((row["camera_key"], row["scope"], row["until"], row["suppressed"]) for row in rows),
+        *((row["hour_at"], row["sent"], row["suppressed"]) for row in hour_rows),
+    ]
+
+
+def unnamed(answer: Reserved | Busy | Held) -> Reserved | Busy | Held:
+    if isinstance(answer, Reserved):
+        return replace(answer, sending=replace(answer.sending, receiver_id=0))
+    return answer
+
+
+@pytest.mark.parametrize("hourly_cap", [None, 6, 5, 3, 1])
+async def test_many_are_reserved_as_one_after_the_other(fresh_store: Store, hourly_cap: int | None) -> None:
+    now_ms = NOW_MS + 2 * SEC
+    singles, together = about(2, hourly_cap=hourly_cap), about(3, hourly_cap=hourly_cap)
+    for receiver_id in (2, 3):
+        await set_the_scene(fresh_store, receiver_id)
+    one_by_one = [await fresh_store.write(cooldowns.reserve, one, now_ms) for one in singles]
+    at_once = await fresh_store.write(cooldowns.reserve_each, together, now_ms)
+    assert [unnamed(one) for one in at_once] == [unnamed(one) for one in one_by_one]
+    assert await fresh_store.read(of_receiver, 3) == await fresh_store.read(of_receiver, 2)
+    assert [type(one) for one in at_once[2:4]] == [Busy, Busy], "the table meets what it says"
+
+
+async def test_many_receivers_are_reserved_as_one_after_the_other(fresh_store: Store) -> None:
+    """Each has a cap and a count of its own, whoever else is in the same transaction."""
+    caps = {2: None, 3: 2, 4: 0}
+    mixed = [
+        one for group in zip(*(about(key, hourly_cap=cap) for key, cap in caps.items()), strict=True) for one in group
+    ]
+    answers = await fresh_store.write(cooldowns.reserve_each, tuple(mixed), NOW_MS)
+    taken = [one.sending.receiver_id for one in answers if isinstance(one, Reserved)]
+    assert (taken.count(2), taken.count(3), taken.count(4)) == (9, 2, 0)
+    assert [one.is_last_of_hour for one in answers if isinstance(one, Reserved) and one.sending.receiver_id == 3] == [
+        False,
+        True,
+    ]
+
+
+async def test_many_end_as_one_after_the_other(fresh_store: Store) -> None:
+    """Sent, given up and held back; also what was taken over by somebody else meanwhile."""
+    later = NOW_MS + RESERVED_MS
+    found: dict[int, tuple[list[Reserved], list[Reserved]]] = {}
+    for receiver_id in (2, 3):
+        for camera_key in (14, 15, 15):
+            await fresh_store.write(cooldowns.held_back, 1, receiver_id, camera_key, NOW_MS)
+        first = await fresh_store.write(cooldowns.reserve_each, about(receiver_id), NOW_MS)
+        second = await fresh_store.write(cooldowns.reserve_each, about(receiver_id)[:3], later)
+        found[receiver_id] = (
+            [one for one in first if isinstance(one, Reserved)],
+            [one for one in second if isinstance(one, Reserved)],
+        )
+    first, second = found[2]
+    for one in (*first[:6], *second[:1]):
+        await fresh_store.write(cooldowns.sent, one, POLICY, later)
+    for one in (*first[6:], *second[1:]):
+        await fresh_store.write(cooldowns.given_up, one)
+    for camera_key, now_ms in ((14, later), (50, later), (14, later + HOUR_MS)):
+        await fresh_store.write(cooldowns.held_back, 1, 2, camera_key, now_ms)
+    first, second = found[3]
+    await fresh_store.write(cooldowns.sent_each, tuple((one, POLICY, later) for one in (*first[:6], *second[:1])))
+    await fresh_store.write(cooldowns.given_up_each, tuple((one,) for one in (*first[6:], *second[1:])))
+    await fresh_store.write(
+        cooldowns.held_back_each, ((1, 3, 14, later), (1, 3, 50, later), (1, 3, 14, later + HOUR_MS))
+    )
+    assert await fresh_store.read(of_receiver, 3) == await fresh_store.read(of_receiver, 2)
+
+
+async def test_many_of_two_dispatchers_never_both_send_and_never_pass_the_cap(
+    fresh_pair: tuple[Store, Store],
+) -> None:
+    """In whatever order each of them names the same cameras."""
+    sendings = [replace(SENDING, camera_key=200 + number, hourly_cap=12) for number in range(20)]
+    orders = (sendings, sendings[::-1], sendings[10:] + sendings[:10], sendings[::2] + sendings[1::2])
+    answers = await asyncio.gather(
+        *(
+            fresh_pair[number % 2].write(cooldowns.reserve_each, tuple(order), NOW_MS)
+            for number, order in enumerate(orders)
+        )
+    )
+    taken = [one.sending.camera_key for group in answers for one in group if isinstance(one, Reserved)]
+    assert len(taken) == len(set(taken)) == 12
+    assert [sent for sent, _ in await fresh_pair[0].read(hours)] == [12]

@@ -13,8 +13,9 @@ from camserver.domain.people import Principal, Role
 from camserver.store import Store, Tx, errand_orders, errands, first_probes
 from camserver.store.errand_orders import Answered, AnswerRow, Candidate, ErrandOrder, Sending
 from camserver.store.errands import KEPT_MS, UNFINISHED_MAX, NewErrand
-from camserver.store.leases import Lease, Want, take
+from camserver.store.leases import Lease, Want
 from camserver.store.workers import disconnected
+from tests.store.singles import take
 from tests.store.stage import NOW_MS, TTL_MS, Stage, add_site, build, statement
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -127,6 +127,8 @@ FILTERS = [
     (EventFilter(primary_events=("animal", "vehicle")), {"bad", "elsewhere"}),
     (EventFilter(severity_min=2), {"bad", "open"}),
     (EventFilter(severity_min=3), {"open"}),
+    (EventFilter(site="main", severity_min=3), {"open"}),
+    (EventFilter(site="nowhere"), set()),
     (EventFilter(state="open"), {"open"}),
     (EventFilter(state="closed"), {"old", "bad", "elsewhere"}),
     (EventFilter(incident_uuid="i1"), {"bad"}),

@@ -10,8 +10,9 @@ from camserver.domain.leases import FrameStanding, LeasePolicy
 from camserver.store import Store, Tx
 from camserver.store.epochs import end_epoch, open_epoch
 from camserver.store.frames import Look, Recorded, find_recorded, record, with_rows
-from camserver.store.leases import Want, take
+from camserver.store.leases import Want
 from tests.store.scenery import NOW_MS, Scene, furnish, look, recorded
+from tests.store.singles import take
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

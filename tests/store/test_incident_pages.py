@@ -55,6 +55,8 @@ async def test_filters_narrow(store: Store) -> None:
         (IncidentFilter(from_ms=NOW_MS + 1), ["i3", "i2"]),
         (IncidentFilter(to_ms=NOW_MS + 1), ["i1", "i0"]),
         (IncidentFilter(("cam_1",), 1, NOW_MS, NOW_MS + 9), ["i2"]),
+        (IncidentFilter(site="main", severity_min=2), ["i3", "i2"]),
+        (IncidentFilter(site="elsewhere"), []),
     ):
         found = await mine.read(incident_pages.page, wanted, None, 10)
         assert [incident.incident_uuid for incident in found] == expected, wanted

@@ -68,6 +68,20 @@ async def test_a_review_is_a_persons_own(store: Store) -> None:
     assert (shown.reviewed_at, shown.reviewers) == (NOW_MS + 6, 2)
 
 
+async def test_a_program_finds_what_anybody_has_reviewed(store: Store) -> None:
+    first, second = await people(store)
+    program = store.as_(admin_of(first.tenant_id))
+
+    async def found(reviewed: bool) -> list[str]:
+        rows = await program.read(incident_pages.page, IncidentFilter(reviewed=reviewed), None, 9)
+        return [row.incident_uuid for row in rows]
+
+    assert (await found(True), await found(False)) == ([], ["i1", "i0"])
+    await store.as_(first).write(review, "i0", None, None, NOW_MS)
+    await store.as_(second).write(review, "i0", None, None, NOW_MS)
+    assert (await found(True), await found(False)) == (["i0"], ["i1"])
+
+
 async def test_it_can_be_taken_back_and_repeated(store: Store) -> None:
     first, _ = await people(store)
     for now_ms in (NOW_MS + 5, NOW_MS + 6):

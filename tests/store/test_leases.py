@@ -7,9 +7,10 @@ from camserver.domain.leases import FrameStanding, LeasePolicy
 from camserver.store import Store
 from camserver.store.assignment import free_cameras, offers
 from camserver.store.frames import Look, record
-from camserver.store.leases import Claim, Want, reclaim, release, take, take_all
+from camserver.store.leases import Claim, Want, reclaim, release, take_all
 from camserver.store.renewals import Renewal, renew
 from tests.store.scenery import Scene, look
+from tests.store.singles import take
 from tests.store.stage import NOW_MS, TTL_MS, Stage, build, check_history, session, spans, statement
 
 

@@ -23,13 +23,14 @@ from camserver.store import Store, open_store
 from camserver.store.assignment import free_cameras
 from camserver.store.camera_sessions import follow_cameras
 from camserver.store.frames import record
-from camserver.store.intents import acked, pending, returned_without, starts_sent, want_stop
-from camserver.store.leases import Want, reclaim, release, take
+from camserver.store.intents import pending, returned_without, starts_sent, want_stop
+from camserver.store.leases import Want, reclaim, release
 from camserver.store.renewals import renew
-from camserver.store.starts import not_done, set_active, start_timeouts
+from camserver.store.starts import not_done, start_timeouts
 from tests.rig.effort import times
 from tests.rig.templates import Template
 from tests.store.scenery import Scene, look
+from tests.store.singles import acked, set_active, take
 from tests.store.stage import NOW_MS, TTL_MS, Stage, build, check_history
 
 WORKERS = 3

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from camserver.base.errors import NotFound
+from camserver.base.errors import Conflict, NotFound
 from camserver.domain.cases import CaseState, ItemKind
 from camserver.domain.keeping import DAY_MS, Why
 from camserver.domain.picture_keys import Kind, frame_key
@@ -41,6 +41,7 @@ class House(RuleBasedStateMachine):
         # What each case holds, as the model knows it: (kind, key).
         self.held: dict[str, set[tuple[ItemKind, int]]] = {}
         self.active: dict[str, bool] = {}
+        self.on_hold: frozenset[str] = frozenset()
         # Frames that an active case holds; they must stay.
         self.events: dict[int, set[int]] = {}
 
@@ -94,10 +95,16 @@ class House(RuleBasedStateMachine):
     def take_out(self, pick: int, which: int) -> None:
         case = sorted(self.held)[pick % len(self.held)]
         items = sorted(self.held[case])
-        if items and self.active[case]:
-            kind, key = items[which % len(items)]
+        if not items or not self.active[case]:
+            return
+        kind, key = items[which % len(items)]
+        try:
             self.do(self.evidence.take_out(case, kind, key, self.now_ms))
-            self.held[case].discard((kind, key))
+        except Conflict:
+            assert case in self.on_hold
+            return
+        assert case not in self.on_hold
+        self.held[case].discard((kind, key))
 
     @precondition(lambda self: self.held)
     @rule(pick=picks, state=st.sampled_from(CaseState), hold=st.booleans(), dies=st.booleans())
@@ -109,6 +116,7 @@ class House(RuleBasedStateMachine):
         if not dies:
             self.settle()
         self.active[case] = hold or state is CaseState.OPEN
+        self.on_hold = self.on_hold | {case} if hold else self.on_hold - {case}
         if self.active[case]:
             # Only what is there can be held again.
             self.settle()

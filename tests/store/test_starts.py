@@ -3,29 +3,28 @@
 from camserver.domain.leases import Fault, LeasePolicy
 from camserver.store import Store
 from camserver.store.assignment import free_cameras
-from camserver.store.camera_sessions import ensure_session, follow_cameras, without_session
+from camserver.store.camera_sessions import follow_cameras, without_session
 from camserver.store.intents import (
     StartIntent,
     StopIntent,
-    acked,
     acked_all,
     pending,
     returned_without,
     starts_sent,
     want_stop,
 )
-from camserver.store.leases import Lease, Want, reclaim, release, take
+from camserver.store.leases import Lease, Want, reclaim, release
 from camserver.store.starts import (
     REFUSED_PAUSE_MS,
     FaultCounts,
     camera_fault,
     not_done,
     pause,
-    set_active,
     set_all_active,
     start_timeouts,
     unstartable,
 )
+from tests.store.singles import acked, ensure_session, set_active, take
 from tests.store.stage import (
     NOW_MS,
     TTL_MS,

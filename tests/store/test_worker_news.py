@@ -4,8 +4,10 @@ import pytest
 
 from camserver.domain.people import Principal, Role
 from camserver.store import Store, cameras, delegation
-from camserver.store.leases import Want, take
-from camserver.store.worker_news import StreamFault, note_metrics, stream_back, stream_failed
+from camserver.store.leases import Want
+from camserver.store.worker_news import StreamFault, stream_back, stream_failed
+from camserver.store.workers import Heard, heartbeats
+from tests.store.singles import take
 from tests.store.stage import NOW_MS, TTL_MS, build
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -15,11 +17,22 @@ async def test_the_newest_metrics_of_a_worker_are_kept(fresh_store: Store) -> No
     stage = await build(fresh_store)
     mine = fresh_store.as_(Principal(stage.tenant_id, None, Role.SYSTEM_ADMIN))
     assert [(one.metrics, one.metrics_at) for one in await mine.read(delegation.workers)] == [({}, None)] * 2
-    for at_ms, count in ((NOW_MS, 1.0), (NOW_MS + 1, 2.5)):
-        await fresh_store.write(note_metrics, stage.workers[0].worker_key, {"spool": count}, at_ms)
+    beats = [
+        Heard(worker, "RUNNING", (), 0, metrics)
+        for worker, metrics in zip(stage.workers * 2, ('{"spool": 1}', "", '{"spool": 2.5}', ""), strict=True)
+    ]
+    for at_ms, heard in ((NOW_MS, beats[:2]), (NOW_MS + 1, beats[2:])):
+        await fresh_store.write(heartbeats, tuple(heard), stage.epoch_id, TTL_MS, at_ms)
     first, second = await mine.read(delegation.workers)
     assert (first.metrics, first.metrics_at) == ({"spool": 2.5}, NOW_MS + 1)
     assert (second.metrics, second.metrics_at) == ({}, None)
+    both = tuple(Heard(worker, "RUNNING", (), 0, '{"spool": 3}') for worker in stage.workers)
+    await fresh_store.write(heartbeats, both, stage.epoch_id, TTL_MS, NOW_MS + 2)
+    found = await mine.read(delegation.workers)
+    assert [(one.metrics, one.metrics_at) for one in found] == [({"spool": 3}, NOW_MS + 2)] * 2
+    # Of a worker that another process speaks with, nothing is noted here.
+    await fresh_store.write(heartbeats, both, stage.epoch_id + 1, TTL_MS, NOW_MS + 3)
+    assert [one.metrics_at for one in await mine.read(delegation.workers)] == [NOW_MS + 2] * 2
 
 
 async def test_the_last_fault_of_a_stream_is_kept_and_told_to_be_over(fresh_store: Store) -> None:

@@ -7,20 +7,19 @@ import pytest
 from camserver.base.errors import BadInput, NotFound, Unavailable
 from camserver.store import Store, Tx
 from camserver.store.intents import starts_sent
-from camserver.store.leases import Want, take
-from camserver.store.starts import set_active
+from camserver.store.leases import Want
 from camserver.store.workers import (
     Beat,
     Heard,
     disconnected,
     first_tenant,
-    heartbeat,
     heartbeats,
     mark_unhealthy,
     register,
     sign_in,
     uploader,
 )
+from tests.store.singles import heartbeat, set_active, take
 from tests.store.stage import NOW_MS, TTL_MS, Stage, add_site, build, registration, session, statement
 
 

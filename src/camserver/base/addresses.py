@@ -8,6 +8,7 @@ import contextlib
 import ipaddress
 import socket
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -45,21 +46,30 @@ class Place:
 
 def why_not(address: str, *, allow_loopback: bool, own: frozenset[str], setting: str) -> str | None:
     """Why an address must not be connected to; None when it may. `setting` is what permits this machine."""
-    # A scope such as %eth0 says which network, not which address.
-    parsed = _plain(ipaddress.ip_address(address.partition("%")[0]))
-    if parsed.is_link_local or str(parsed) in _METADATA:
-        return "which is link-local, where clouds keep secrets"
-    if parsed.is_multicast or parsed.is_unspecified or str(parsed) == "255.255.255.255":
-        return "which is no single host"
-    if parsed.is_loopback and not allow_loopback:
-        return f"which is this machine; {setting} permits it"
+    parsed, reason = _looked_at(address)
+    if reason is not None:
+        return reason
     if allow_loopback:
         return None
+    if parsed.is_loopback:
+        return f"which is this machine; {setting} permits it"
     if str(parsed) in {str(_plain(ipaddress.ip_address(one))) for one in own}:
         return "which is the server itself"
     if _is_of_this_machine(parsed):
         return f"which is this machine; {setting} permits it"
     return None
+
+
+@lru_cache(maxsize=256)  # Each request to a receiver asks, mostly about the same one.
+def _looked_at(address: str) -> tuple[_Ip, str | None]:
+    """The address, and why nobody may connect to it, wherever this machine is."""
+    # A scope such as %eth0 says which network, not which address.
+    parsed = _plain(ipaddress.ip_address(address.partition("%")[0]))
+    if parsed.is_link_local or str(parsed) in _METADATA:
+        return parsed, "which is link-local, where clouds keep secrets"
+    if parsed.is_multicast or parsed.is_unspecified or str(parsed) == "255.255.255.255":
+        return parsed, "which is no single host"
+    return parsed, None
 
 
 def _plain(address: _Ip) -> _Ip:

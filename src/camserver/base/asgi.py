@@ -9,11 +9,13 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from camserver.base.doors import Door, DoorPolicy, Stranger
 from camserver.base.errors import Bug
 
 # Requests under way get this long after the stop; websockets are closed at once with 1012 (service restart).
@@ -25,13 +27,31 @@ PEER_CERTIFICATE = "peer_certificate"
 
 
 class _TlsProtocol(HttpToolsProtocol):
-    """Puts the peer's certificate into the scope. A WebSocket begins as a request and inherits its state."""
+    """Puts the peer's certificate into the scope. A WebSocket begins as a request and inherits its state.
+
+    The door learns from it when the peer has said something, and when it is gone.
+    """
+
+    stranger: Stranger
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         tls = transport.get_extra_info("ssl_object")
         der = tls.getpeercert(binary_form=True)
         self.app_state = {**self.app_state, PEER_CERTIFICATE: der or None}
         super().connection_made(transport)
+
+    def on_headers_complete(self) -> None:
+        self.stranger.spoke(is_known=self.app_state[PEER_CERTIFICATE] is not None)
+        super().on_headers_complete()
+
+    def handle_websocket_upgrade(self) -> None:
+        # Its connection is another protocol's from here on; one without a certificate is refused there.
+        self.stranger.left()
+        super().handle_websocket_upgrade()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.stranger.left()
+        super().connection_lost(exc)
 
 
 class _Server(uvicorn.Server):
@@ -49,12 +69,42 @@ class _Server(uvicorn.Server):
         yield
 
 
+class _TlsServer(_Server):
+    """Accepts by a door of its own, where uvicorn would let everybody wait for as long as they like."""
+
+    def __init__(
+        self, config: uvicorn.Config, on_ready: Callable[[], None], tls: ssl.SSLContext, policy: DoorPolicy
+    ) -> None:
+        super().__init__(config, on_ready)
+        self._tls = tls
+        self._policy = policy
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if not sockets:
+            raise Bug("a TLS server needs a listening socket")
+        # Of a server, uvicorn asks no more than a door has: close() and wait_closed().
+        self.servers = [Door(one, self._tls, self._policy, self._protocol) for one in sockets]  # type: ignore[misc]
+        self.started = True
+        self._on_ready()
+
+    def _protocol(self, stranger: Stranger) -> asyncio.Protocol:
+        protocol = _TlsProtocol(self.config, self.server_state, self.lifespan.state)
+        protocol.stranger = stranger
+        return protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    context: ssl.SSLContext
+    door: DoorPolicy
+
+
 async def serve(
     app: Any,
     sock: socket.socket,
     on_ready: Callable[[], None],
     message_max_bytes: int = 65_536,
-    tls: ssl.SSLContext | None = None,
+    tls: Tls | None = None,
 ) -> None:
     """Serves until cancelled. `on_ready` is called once requests are being accepted.
 
@@ -62,24 +112,21 @@ async def serve(
     in the scope's state as `PEER_CERTIFICATE`. The application's lifespan is not run: what it
     needs is made, and let go, by the service that calls this.
     """
-    server = _Server(
-        uvicorn.Config(
-            app,
-            loop="none",
-            http="httptools" if tls is None else _TlsProtocol,
-            ws="websockets-sansio",
-            lifespan="off",
-            log_config=None,
-            # Its lines hold whole addresses, and signed links are addresses that open pictures.
-            access_log=False,
-            server_header=False,
-            ws_max_size=message_max_bytes,
-            ws_per_message_deflate=False,
-            timeout_graceful_shutdown=GRACE_SEC,
-            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
-        ),
-        on_ready,
+    config = uvicorn.Config(
+        app,
+        loop="none",
+        http="httptools",
+        ws="websockets-sansio",
+        lifespan="off",
+        log_config=None,
+        # Its lines hold whole addresses, and signed links are addresses that open pictures.
+        access_log=False,
+        server_header=False,
+        ws_max_size=message_max_bytes,
+        ws_per_message_deflate=False,
+        timeout_graceful_shutdown=GRACE_SEC,
     )
+    server = _Server(config, on_ready) if tls is None else _TlsServer(config, on_ready, tls.context, tls.door)
     serving = asyncio.create_task(server.serve(sockets=[sock]))
     try:
         await asyncio.shield(serving)

@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import TracebackType
@@ -23,7 +23,7 @@ from typing import Any, Literal
 import structlog
 from structlog.typing import EventDict, Processor
 
-from camserver.base.secrets import scrub
+from camserver.base.secrets import is_clean, scrub
 
 Format = Literal["auto", "json", "text"]
 Level = Literal["debug", "info", "warning", "error"]
@@ -33,6 +33,8 @@ LINE_MAX_BYTES = 16_384
 VALUE_MAX_CHARS = 4_000
 # A traceback is the one value worth more. Its end says what happened, so the middle is what goes.
 TRACEBACK_MAX_CHARS = 8_000
+KEY_MAX_CHARS = 100
+ITEMS_MAX = 100
 _NESTING_MAX = 6
 _CUT = " …[cut]… "
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -186,12 +188,49 @@ class _LineFormatter(structlog.stdlib.ProcessorFormatter):
         return event
 
     def format(self, record: logging.LogRecord) -> str:
+        plain = self._plain_line(record) if self._json else None
+        if plain is not None:
+            return plain
         line = super().format(record)
         clean = scrub(line)
         if not self._json:
             return _cut_bytes(clean, LINE_MAX_BYTES)
         # A secret that stood across the JSON's own signs would leave a line no machine can read.
         return clean if clean == line else _wrap(clean, record.levelname.lower(), self._service)
+
+    def _plain_line(self, record: logging.LogRecord) -> str | None:
+        """The line of an event like most: short, of plain values, with nothing to escape and no secret in it.
+
+        It is what the processors would make of it, at a fraction of their cost. None: they are needed.
+        """
+        event = record.msg
+        if not isinstance(event, dict) or not hasattr(record, "_logger") or "exc_info" in event:
+            return None
+        if not _is_plain(event, depth=0):
+            return None
+        named = event if "service" in event else {**event, "service": self._service}
+        line = _PLAIN_JSON.encode(_order(None, "", named))
+        # Nothing was escaped, so each value stands in the line as it is, and a secret would be found there.
+        return line if len(line) <= VALUE_MAX_CHARS and "\\" not in line and is_clean(line) else None
+
+
+_PLAIN_JSON = json.JSONEncoder(ensure_ascii=False)
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+def _is_plain(value: object, depth: int) -> bool:
+    """Whether JSON shows a value as it is. How long its texts are is not asked."""
+    if type(value) in _PLAIN:
+        return True
+    if depth == _NESTING_MAX or not isinstance(value, dict | list | tuple) or len(value) > ITEMS_MAX:
+        return False
+    items: Collection[object] = value
+    if isinstance(value, dict):
+        if any(type(key) is not str or len(key) > KEY_MAX_CHARS for key in value):
+            return False
+        items = value.values()
+    # Mostly they are plain one and all, which a set sees at once.
+    return _PLAIN.issuperset(map(type, items)) or all(_is_plain(item, depth + 1) for item in items)
 
 
 def _wrap(line: str, level: str, service: str) -> str:
@@ -208,8 +247,7 @@ def _add_trace(logger: Any, method: str, event: EventDict) -> EventDict:
 
 
 def _add_timestamp(logger: Any, method: str, event: EventDict) -> EventDict:
-    now = datetime.now(UTC)
-    event["timestamp"] = now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03d}Z"
+    event["timestamp"] = datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
     return event
 
 
@@ -218,7 +256,7 @@ def _make_safe(logger: Any, method: str, event: EventDict) -> EventDict:
     safe: dict[str, Any] = {}
     for key, value in event.items():
         bound = TRACEBACK_MAX_CHARS if key in ("exception", "stack") else VALUE_MAX_CHARS
-        safe[_cut(scrub(str(key)), 100)] = _safe_value(value, bound, depth=0)
+        safe[_cut(scrub(str(key)), KEY_MAX_CHARS)] = _safe_value(value, bound, depth=0)
     return safe
 
 
@@ -230,9 +268,12 @@ def _safe_value(value: Any, bound: int, depth: int) -> Any:
         masked = scrub(text)
         return value if masked == text else masked
     if depth < _NESTING_MAX and isinstance(value, Mapping):
-        return {_cut(scrub(str(k)), 100): _safe_value(v, bound, depth + 1) for k, v in list(value.items())[:100]}
+        return {
+            _cut(scrub(str(key)), KEY_MAX_CHARS): _safe_value(item, bound, depth + 1)
+            for key, item in list(value.items())[:ITEMS_MAX]
+        }
     if depth < _NESTING_MAX and isinstance(value, list | tuple | set | frozenset):
-        return [_safe_value(item, bound, depth + 1) for item in list(value)[:100]]
+        return [_safe_value(item, bound, depth + 1) for item in list(value)[:ITEMS_MAX]]
     text = value if isinstance(value, str) else _text_of(value)
     return _cut(scrub(text), bound)
 

@@ -5,7 +5,8 @@ The token is a file that only the user who runs the server can read, so being ab
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import quote
@@ -26,6 +27,7 @@ PAGES_MAX = 1_000
 DOWNLOAD_CHUNK_BYTES = 262_144
 # A server that sends nothing for so long has died.
 DOWNLOAD_STALL_SEC = 120
+SESSION_COOKIE = "camserver_session"
 
 
 class LocalServer:
@@ -35,6 +37,8 @@ class LocalServer:
         self._address = address
         self._token_file = token_file
         self._language = language
+        # Of a person's own sign-in; None: the token is used.
+        self._session: dict[str, str] | None = None
 
     async def cameras(self) -> list[dict[str, Any]]:
         """All of them, asked for page by page."""
@@ -128,8 +132,32 @@ class LocalServer:
             ) from error
         return count
 
-    async def delete(self, path: str) -> None:
-        await self._call("DELETE", path)
+    async def delete(self, path: str) -> dict[str, Any]:
+        return await self._call("DELETE", path)
+
+    @asynccontextmanager
+    async def signed_in(self, login: str, password: Secret) -> AsyncIterator["LocalServer"]:
+        """The same server, used by a person instead of the token; they are signed out afterwards.
+
+        For what only people do. Forbidden when login or password is wrong.
+        """
+        person = LocalServer(self._address, self._token_file, self._language)
+        person._session = {"Accept-Language": self._language}
+        said, cookie = await person._sign_in(login, password)
+        person._session |= {"Cookie": f"{SESSION_COOKIE}={cookie}", "X-CSRF-Token": str(said.get("csrf_token", ""))}
+        try:
+            yield person
+        finally:
+            await person.delete("/api/session")
+
+    async def _sign_in(self, login: str, password: Secret) -> tuple[dict[str, Any], str]:
+        body = {"login": login, "password": password.reveal()}
+        async with self._requested("POST", "/api/session", body) as answer:
+            content = _parsed(await _bounded(answer))
+            if answer.status == 401:
+                raise Forbidden(f"{login} was not signed in: {_said(content, answer.status, self._address)}")
+            cookie = answer.cookies.get(SESSION_COOKIE)
+            return _judge(answer.status, content, self._address), "" if cookie is None else cookie.value
 
     async def is_there(self) -> bool:
         """Whether anything answers at the address."""
@@ -170,6 +198,8 @@ class LocalServer:
             ) from None
 
     def _headers(self) -> dict[str, str]:
+        if self._session is not None:
+            return self._session
         return {"Authorization": f"Bearer {self._token().reveal()}", "Accept-Language": self._language}
 
     async def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -177,13 +207,22 @@ class LocalServer:
         return _judge(status, _parsed(data), self._address + path.partition("?")[0])
 
     async def _ask(self, method: str, path: str, body: dict[str, Any] | None) -> tuple[int, bytes]:
+        async with self._requested(method, path, body) as answer:
+            return answer.status, await _bounded(answer)
+
+    @asynccontextmanager
+    async def _requested(
+        self, method: str, path: str, body: dict[str, Any] | None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_SEC)
         try:
             async with (
-                aiohttp.ClientSession(timeout=timeout, headers=self._headers()) as session,
+                aiohttp.ClientSession(
+                    timeout=timeout, headers=self._headers(), cookie_jar=aiohttp.DummyCookieJar()
+                ) as session,
                 session.request(method, self._address + path, json=body, allow_redirects=False) as answer,
             ):
-                return answer.status, await _bounded(answer)
+                yield answer
         except aiohttp.ClientError as error:
             raise Unavailable(
                 f"no camserver answers at {self._address} ({type(error).__name__}); start it with: camserver up"
@@ -213,10 +252,14 @@ def _parsed(data: bytes) -> dict[str, Any]:
 def _judge(status: int, content: dict[str, Any], where: str) -> dict[str, Any]:
     if 200 <= status < 300:
         return content
-    said = scrub(str(content.get("message", "")))[:MESSAGE_MAX_CHARS] or f"{where} answered {status}"
+    said = _said(content, status, where)
     kinds: dict[int, type[CamError]] = {403: Forbidden, 404: NotFound, 409: Conflict}
     if status == 401:
         raise Forbidden("the server does not accept the local admin token; was it started with this data folder?")
     if status >= 500 or status == 429:
         raise Unavailable(said)
     raise kinds.get(status, Reject)(said)
+
+
+def _said(content: dict[str, Any], status: int, where: str) -> str:
+    return scrub(str(content.get("message", "")))[:MESSAGE_MAX_CHARS] or f"{where} answered {status}"

@@ -14,6 +14,10 @@ _WORDS: Mapping[str, Phrase] = {
     "hold": Phrase("保全中", "on hold"),
     "added": Phrase("{count} 件を追加しました。", "Added: {count}."),
     "there_already": Phrase("{count} 件はすでに入っています。", "In the case already: {count}."),
+    "removed": Phrase(
+        "{count} 件を取り出しました。あと数日は残ります（retention.case_grace_days）。",
+        "Taken out: {count}. It stays for some days more (retention.case_grace_days).",
+    ),
     "noted": Phrase("メモを追加しました。", "The note is added."),
     "held": Phrase(
         "保全を始めました。終了しても何も消えません。", "On hold: nothing of it is deleted, closed or not."
@@ -21,6 +25,22 @@ _WORDS: Mapping[str, Phrase] = {
     "hold_ended": Phrase("保全を終えました。", "The hold has ended."),
     "is_closed": Phrase("案件を終了しました。", "The case is closed."),
     "reopened": Phrase("案件を再開しました。", "The case is open again."),
+    "opened_by": Phrase("開始: {at}（{by}）", "Opened: {at} by {by}"),
+    "changed_at": Phrase("更新: {at}", "Changed: {at}"),
+    "closed_at": Phrase("終了: {at}", "Closed: {at}"),
+    "state": Phrase("状態: {state}", "State: {state}"),
+    "note_head": Phrase("メモ {count} 件:", "Notes: {count}"),
+    "item_head": Phrase("証拠 {count} 件:", "Items: {count}"),
+    "no_items": Phrase(
+        "証拠はまだありません。追加するには: camserver case add",
+        "Nothing is in it yet; add something with: camserver case add",
+    ),
+    "is_held": Phrase("保持中", "kept"),
+    "is_free": Phrase("通常の期限", "its own class"),
+    "is_gone": Phrase("削除済み", "gone"),
+    "frame": Phrase("画像", "frame"),
+    "event": Phrase("イベント", "event"),
+    "clip": Phrase("動画", "clip"),
     "exported": Phrase("{file} に書き出しました（{count} バイト）。", "Written to {file} ({count} bytes)."),
     "missing": Phrase(
         "書き出し時に欠けていたもの: {kind} {uuid}（{reason}）", "Not in the export: {kind} {uuid} ({reason})"
@@ -58,6 +78,11 @@ _HEAD: Mapping[str, Sequence[str]] = {
     "en": ("CASE", "TITLE", "STATE", "ITEMS", "NOTES", "CHANGED"),
 }
 
+_ITEM_HEAD: Mapping[str, Sequence[str]] = {
+    "ja": ("種類", "ID", "カメラ", "サイト", "日時", "追加", "追加した人", "保存"),
+    "en": ("KIND", "ID", "CAMERA", "SITE", "WHEN", "ADDED", "BY", "KEPT"),
+}
+
 
 def say(name: str, **values: object) -> str:
     phrase = _WORDS[name]
@@ -66,3 +91,7 @@ def say(name: str, **values: object) -> str:
 
 def head() -> Sequence[str]:
     return _HEAD[reader_language()]
+
+
+def item_head() -> Sequence[str]:
+    return _ITEM_HEAD[reader_language()]

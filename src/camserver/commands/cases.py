@@ -5,12 +5,13 @@ import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import click
 
 from camserver.base.errors import BadInput, CamError, CheckFailed
 from camserver.commands.asking import with_server
+from camserver.commands.case_items import case_path, case_remove, case_show
 from camserver.commands.case_words import head, say
 from camserver.commands.root import Chosen, json_option, pass_chosen
 from camserver.commands.shown import age, table
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 @click.group("case")
 def case() -> None:
     """Keep, hold and export evidence, and check exports."""
+
+
+case.add_command(case_show)
+case.add_command(case_remove)
 
 
 @case.command("create")
@@ -99,7 +104,7 @@ def case_add(chosen: Chosen, case_uuid: str, kind: str, uuids: tuple[str, ...], 
     async def work(server: "LocalServer") -> None:
         nonlocal count
         for uuid in uuids:
-            answer = await server.post(f"{_path(case_uuid)}/items", {"kind": kind, "uuid": uuid})
+            answer = await server.post(f"{case_path(case_uuid)}/items", {"kind": kind, "uuid": uuid})
             count += bool(answer.get("added"))
 
     try:
@@ -129,7 +134,7 @@ def case_note(chosen: Chosen, case_uuid: str, body: str, as_json: bool) -> None:
     Example:
       camserver case note CASE "The owner was called."
     """
-    note = with_server(chosen, lambda server: server.post(f"{_path(case_uuid)}/notes", {"body": body}))
+    note = with_server(chosen, lambda server: server.post(f"{case_path(case_uuid)}/notes", {"body": body}))
     click.echo(json.dumps(note, ensure_ascii=False) if as_json else say("noted"))
 
 
@@ -167,7 +172,7 @@ def case_close(chosen: Chosen, case_uuid: str, reopen: bool, as_json: bool) -> N
 
 
 def _change(chosen: Chosen, case_uuid: str, change: dict[str, Any], told: str, as_json: bool) -> None:
-    changed = with_server(chosen, lambda server: server.patch(_path(case_uuid), change))
+    changed = with_server(chosen, lambda server: server.patch(case_path(case_uuid), change))
     click.echo(json.dumps(changed, ensure_ascii=False) if as_json else say(told))
 
 
@@ -193,7 +198,7 @@ def case_export(chosen: Chosen, case_uuid: str, output: Path | None, as_json: bo
 
     async def work(server: "LocalServer") -> int:
         with _opened(draft) as file:
-            return await server.download(f"{_path(case_uuid)}/export", file)
+            return await server.download(f"{case_path(case_uuid)}/export", file)
 
     try:
         count = with_server(chosen, work)
@@ -279,7 +284,3 @@ def _own_key(chosen: Chosen) -> str | None:
 
     key = case_key_bytes(chosen.settings())
     return None if key is None else signing.public_key(key)
-
-
-def _path(case_uuid: str) -> str:
-    return f"/api/cases/{quote(case_uuid, safe='')}"

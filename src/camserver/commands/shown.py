@@ -3,6 +3,7 @@
 import os
 import unicodedata
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Literal
 
 Language = Literal["ja", "en"]
@@ -34,11 +35,21 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
+def moment(at_ms: int) -> str:
+    """A moment by the clock of this machine."""
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
+
+
 def age(then_ms: int | None, now_ms: int) -> str:
     """How long ago, in the largest unit that says something."""
     if then_ms is None:
         return "-"
-    seconds = max(now_ms - then_ms, 0) // 1000
+    return lasted(now_ms - then_ms)
+
+
+def lasted(length_ms: int) -> str:
+    """How long something took, in the largest unit that says something."""
+    seconds = max(length_ms, 0) // 1000
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * length:
             return f"{seconds // length} {unit}"

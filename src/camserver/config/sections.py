@@ -159,6 +159,21 @@ class ControlSettings:
         "Host names and addresses under which workers reach that port; they stand in its certificate, beside this "
         "machine's own name and localhost.",
     )
+    arrival_sec: float = setting(
+        30.0,
+        "Time a connection has to say something: for the TLS handshake and its first request together, and then, on "
+        "a worker's socket, for REGISTER.",
+        min=0.1,
+        max=600,
+    )
+    strangers_max: int = setting(
+        1000,
+        "Connections at the TLS port that have said nothing yet or have no certificate; beyond these, the one that "
+        "came first is ended.",
+        min=1,
+        max=100_000,
+    )
+    address_strangers_max: int = setting(100, "The same, of one address.", min=1, max=100_000)
     ca_file: Path | None = setting(
         None,
         "PEM file with key and certificate of the CA that signs the certificates of workers. Not set: the file "

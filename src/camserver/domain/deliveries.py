@@ -53,6 +53,8 @@ class ReceiverKind(StrEnum):
 
 
 ARCHIVES: Final = frozenset({ReceiverKind.FOLDER, ReceiverKind.S3, ReceiverKind.DRIVE})
+# Each delivery to these takes a connection of its own or a large file in memory, and they count who is connected.
+HEAVY: Final = ARCHIVES | {ReceiverKind.EMAIL}
 # Those that people are told through.
 TELLING: Final = frozenset(ReceiverKind) - ARCHIVES
 
@@ -72,8 +74,11 @@ class DeliveriesPolicy:
     retry_after_cap_sec: float = setting(
         21_600.0, "Longest pause that a receiver's Retry-After is granted.", min=1, max=86_400
     )
-    in_flight: int = setting(64, "Deliveries under way at once in a dispatcher.", min=1, max=1000)
-    receiver_in_flight: int = setting(4, "Deliveries under way at once to one receiver.", min=1, max=100)
+    in_flight: int = setting(512, "Deliveries under way at once in a dispatcher.", min=1, max=1000)
+    receiver_in_flight: int = setting(32, "Deliveries under way at once to one receiver.", min=1, max=100)
+    heavy_in_flight: int = setting(
+        4, "The same for receivers that each delivery costs more: archives and mail servers.", min=1, max=100
+    )
     timeout_sec: float = setting(15.0, "Longest time that a receiver is waited for.", min=0.1, max=300)
     breaker_failures: int = setting(
         3, "Failures in a row to reach a receiver after which it is left alone for a while.", min=1, max=100
@@ -295,6 +300,11 @@ def after_trouble(
     if retry_after_sec is not None and math.isfinite(retry_after_sec) and retry_after_sec >= 0:
         pause_ms = round(min(retry_after_sec, policy.retry_after_cap_sec) * 1000)
     return Delay(available_at=now_ms + pause_ms, refund=refund)
+
+
+def most_in_flight(kind: ReceiverKind | None, policy: DeliveriesPolicy) -> int:
+    """How many deliveries may be under way at once to a receiver of that kind."""
+    return policy.heavy_in_flight if kind in HEAVY else policy.receiver_in_flight
 
 
 def new_breaker(policy: DeliveriesPolicy, in_flight: int) -> Breaker:

@@ -34,6 +34,12 @@ class Told:
 NOTHING_TOLD = Told()
 
 
+def watches_a_place(told: Told) -> bool:
+    """Whether people marked a region of the camera that things shall not vanish from."""
+    # Asked for every job; few cameras have one.
+    return told.hints is not None and "shelf_roi" in told.hints and _object(told.hints).get("shelf_roi") is not None
+
+
 def time_band(at_ms: int, timezone: str, night_from_hour: int, night_until_hour: int) -> str | None:
     """Day or night by the local clock. None where the time zone is not known here."""
     try:

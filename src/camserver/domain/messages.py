@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from camserver.domain.notices import BACK, CONTINUES, LATE_INCIDENT, SEVERITY_ROSE
@@ -160,6 +161,7 @@ def document(facts: Facts, vocabulary: Vocabulary, text: Text, held_back: int) -
     }
 
 
+@lru_cache(maxsize=1024)  # The same few names and labels stand in most messages.
 def one_line(text: str, chars_max: int = NAME_MAX_CHARS) -> str:
     """A name as it can stand in a title or a mail's header: one line, bounded, nothing invisible that steers."""
     shown = "".join(

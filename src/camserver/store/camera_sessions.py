@@ -15,11 +15,6 @@ STOP_CREDENTIALS = "credentials changed"
 STOP_SITE = "moved to another site"
 
 
-async def ensure_session(tx: Tx, camera_key: int, now_ms: int) -> None:
-    """`ensure_sessions` of a single camera."""
-    await ensure_sessions(tx, (camera_key,), now_ms)
-
-
 async def ensure_sessions(tx: Tx, camera_keys: tuple[int, ...], now_ms: int) -> None:
     """Gives cameras their sessions and their states, where they are missing. Nobody holds them yet."""
     await tx.run(_INSERT_SESSIONS, now_ms=now_ms, camera_keys=camera_keys)
@@ -42,7 +37,7 @@ async def newest_camera(tx: Tx) -> int:
 
 
 async def without_session(tx: Tx) -> tuple[int, ...]:
-    """Cameras that `ensure_session` has not seen yet."""
+    """Cameras that `ensure_sessions` has not seen yet."""
     rows = await tx.all(
         """
         SELECT c.camera_key FROM cameras c LEFT JOIN camera_sessions s ON s.camera_key = c.camera_key

@@ -76,9 +76,16 @@ async def add(tx: Scoped, case_uuid: str, kind: ItemKind, uuid: str, address: st
 async def remove(
     tx: Scoped, case_uuid: str, kind: ItemKind, uuid: str, grace_days: int, address: str, now_ms: int
 ) -> None:
-    """Takes an item out. What no other case holds goes back to its own class, after some grace."""
+    """Takes an item out. What no other case holds goes back to its own class, after some grace.
+
+    A case under hold gives nothing away, and a closed one stays as it was when it was closed.
+    """
     case = await lock_case(tx, case_uuid)
     await require_reach(tx, case)
+    if case.hold:
+        raise Conflict("the case is on hold and gives nothing away; end the hold first", reason="case_on_hold")
+    if case.state is not CaseState.OPEN:
+        raise Conflict("the case is closed; reopen it first", reason="case_closed")
     row = await tx.one(
         "SELECT item_id, kind, object_id, holds FROM case_items WHERE tenant_id = :tenant_id "
         "AND case_id = :case_id AND kind = :kind AND object_uuid = :uuid",

@@ -3,7 +3,7 @@
 What a handler wants to be written together with the end of its delivery goes into the same transaction.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import uuid_utils
@@ -24,6 +24,7 @@ from camserver.domain.deliveries import (
     after_trouble,
 )
 from camserver.domain.jobs import Dead, Delay
+from camserver.store import cooldowns, notifications
 from camserver.store.deliveries import SWEEP_BATCH, NewDelivery, add
 from camserver.store.tx import Row, Tx
 
@@ -73,9 +74,22 @@ async def settle(tx: Tx, settled: tuple[Settled, ...], now_ms: int) -> tuple[boo
     for one in kept:
         row = held[one.delivery_id, one.token]
         _tell_if_dead(tx, row, one.ending, now_ms)
-        for along in one.ending.along:
-            await along.operation(tx, *along.args)
+    await _write_along(tx, [along for one in kept for along in one.ending.along])
     return tuple((one.delivery_id, one.token) in held for one in settled)
+
+
+async def _write_along(tx: Tx, along: Sequence[Along]) -> None:
+    """What handlers want to be written; those of a kind that most deliveries have, all of them together."""
+    together: dict[Callable[..., Awaitable[object]], list[tuple[object, ...]]] = {each: [] for each in _EACH.values()}
+    for one in along:
+        each = _EACH.get(one.operation)
+        if each is None:
+            await one.operation(tx, *one.args)
+        else:
+            together[each].append(one.args)
+    for each, args in together.items():
+        if args:
+            await each(tx, tuple(args))
 
 
 def _tell_if_dead(tx: Tx, row: Row, ending: Ending | Failed, now_ms: int) -> None:
@@ -106,9 +120,9 @@ async def _write_endings(tx: Tx, settled: Sequence[Settled], now_ms: int) -> Non
             }
         )
     if over:
-        await tx.many(_OVER, over)
+        await tx.at_once(_OVER, over)
     if again:
-        await tx.many(_AGAIN, again)
+        await tx.at_once(_AGAIN, again)
 
 
 def _delayed(delivery_id: int, until: Delay, error: str, progress: JsonObject | None) -> dict[str, object]:
@@ -191,6 +205,12 @@ async def return_expired(tx: Tx, now_ms: int, policy: DeliveriesPolicy, jitter: 
     return len(rows)
 
 
+# What does the same for many at once.
+_EACH: Mapping[Callable[..., Awaitable[object]], Callable[..., Awaitable[object]]] = {
+    notifications.sent: notifications.sent_each,
+    cooldowns.held_back: cooldowns.held_back_each,
+    cooldowns.given_up: cooldowns.given_up_each,
+}
 _HELD = """
 SELECT delivery_id, delivery_uuid, locked_token, tenant_id, site_id, camera_key, reason, frame_id, event_id,
   incident_id

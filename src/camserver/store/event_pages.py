@@ -31,6 +31,7 @@ class EventFilter:
     incident_uuid: str | None = None
     from_ms: int | None = None
     to_ms: int | None = None  # not included
+    site: str | None = None  # its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ def _narrowed(tx: Scoped, wanted: EventFilter) -> tuple[str, dict[str, object]]:
         ("i.incident_uuid = :incident_uuid", "incident_uuid", wanted.incident_uuid),
         ("e.start_at >= :from_ms", "from_ms", wanted.from_ms),
         ("e.start_at < :to_ms", "to_ms", wanted.to_ms),
+        ("s.name = :site", "site", wanted.site),
     ]
     used = [(clause, name, value) for clause, name, value in chosen if value is not None]
     params = {name: value for _, name, value in used}

@@ -18,7 +18,8 @@ class IncidentFilter:
     severity_min: int = 0
     from_ms: int | None = None
     to_ms: int | None = None  # not included
-    reviewed: bool | None = None  # by the reader
+    reviewed: bool | None = None  # by the reader; where that is a program, by anybody
+    site: str | None = None  # its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class IncidentSummary:
 _HOLDS = "r.severity >= i.severity_max AND COALESCE(r.last_event_id, 0) >= COALESCE(i.last_event_id, 0)"
 _MINE = f"""EXISTS (
   SELECT 1 FROM incident_reviews r WHERE r.incident_id = i.incident_id AND r.user_id = :user_id AND {_HOLDS})"""
+_ANYBODYS = f"EXISTS (SELECT 1 FROM incident_reviews r WHERE r.incident_id = i.incident_id AND {_HOLDS})"
 _INCIDENTS = f"""
 SELECT i.incident_id, i.incident_uuid, i.start_at, i.last_seen_at, i.severity_max, i.event_count, c.camera_id,
   c.name AS camera_name, s.name AS site, e.event_uuid, e.primary_event, f.frame_uuid,
@@ -60,7 +62,7 @@ WHERE i.tenant_id = :tenant_id AND (:all_sites = 1 OR i.site_id IN (:site_ids...
 async def page(tx: Scoped, wanted: IncidentFilter, before: str | None, limit: int) -> tuple[IncidentSummary, ...]:
     """Incidents that began before the cursor's."""
     start_at, incident_id = (BEYOND, BEYOND) if before is None else parse_cursor(before)
-    clauses, params = _narrowed(wanted)
+    clauses, params = _narrowed(tx, wanted)
     rows = await tx.all(
         f"{_INCIDENTS}{clauses} "
         "AND (i.start_at < :start_at OR (i.start_at = :start_at AND i.incident_id < :incident_id)) "
@@ -75,17 +77,19 @@ async def page(tx: Scoped, wanted: IncidentFilter, before: str | None, limit: in
     return tuple(_summary(row) for row in rows)
 
 
-def _narrowed(wanted: IncidentFilter) -> tuple[str, dict[str, object]]:
+def _narrowed(tx: Scoped, wanted: IncidentFilter) -> tuple[str, dict[str, object]]:
     chosen: list[tuple[str, str, object]] = [
         ("c.camera_id IN (:camera_ids...)", "camera_ids", list(wanted.camera_ids) or None),
         ("i.severity_max >= :severity_min", "severity_min", wanted.severity_min or None),
         ("i.start_at >= :from_ms", "from_ms", wanted.from_ms),
         ("i.start_at < :to_ms", "to_ms", wanted.to_ms),
+        ("s.name = :site", "site", wanted.site),
     ]
     used = [(clause, name, value) for clause, name, value in chosen if value is not None]
     clauses = "".join(f" AND {clause}" for clause, _, _ in used)
     if wanted.reviewed is not None:
-        clauses += f" AND {_MINE}" if wanted.reviewed else f" AND NOT {_MINE}"
+        holds = _ANYBODYS if tx.principal.user_id is None else _MINE
+        clauses += f" AND {holds}" if wanted.reviewed else f" AND NOT {holds}"
     return clauses, {name: value for _, name, value in used}
 
 

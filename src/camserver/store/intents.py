@@ -120,14 +120,11 @@ async def starts_sent(tx: Tx, intent_ids: tuple[str, ...], now_ms: int) -> None:
     )
 
 
-async def acked(tx: Tx, worker_key: int, intent_id: str, now_ms: int) -> bool:
-    """Notes an acknowledgement; the first one counts. False when the intent is not (any more) this worker's."""
-    (is_known,) = await acked_all(tx, ((worker_key, intent_id),), now_ms)
-    return is_known
-
-
 async def acked_all(tx: Tx, acks: tuple[tuple[int, str], ...], now_ms: int) -> tuple[bool, ...]:
-    """`acked` for several of (worker_key, intent_id) at once."""
+    """Notes acknowledgements, each (worker_key, intent_id); the first one of an intent counts.
+
+    False: the intent is not, or not any more, this worker's.
+    """
     intent_ids = sorted({intent_id for _, intent_id in acks})
     rows = await tx.all(
         """

@@ -71,16 +71,11 @@ def new_intent_id() -> str:
     return str(uuid_utils.uuid7())
 
 
-async def take(tx: Tx, want: Want, ttl_ms: int, now_ms: int) -> Lease | None:
-    """Gives a free camera to a worker under the next generation. None: somebody was first, or it is not free."""
-    leases = await take_all(tx, (want,), ttl_ms, now_ms)
-    return leases[0] if leases else None
-
-
 async def take_all(tx: Tx, wants: tuple[Want, ...], ttl_ms: int, now_ms: int) -> tuple[Lease, ...]:
-    """Takes what is still free of these, with a few statements for all of them.
+    """Gives free cameras to workers, each under its next generation, with a few statements for all of them.
 
-    In the order of the cameras, so that two callers don't deadlock.
+    Those that somebody else took first, or that are not free, are left out. In the order of the cameras, so that two
+    callers don't deadlock.
     """
     ordered = sorted({want.camera_key: want for want in wants}.values(), key=lambda want: want.camera_key)
     room = await _room_in_quotas(tx, [want.camera_key for want in ordered])

@@ -97,20 +97,67 @@ class Telling:
     recipients: tuple[Recipient, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which event is to be told, and to whom. Without a receiver it is every one that people are told through."""
+
+    tenant_id: int
+    event_id: int
+    frame_id: int | None = None
+    receiver_id: int | None = None
+
+
 async def telling(
     tx: Tx, tenant_id: int, event_id: int, frame_id: int | None, receiver_id: int | None, now_ms: int
 ) -> Telling | None:
-    """None when the event is no more. `receiver_id` None reads every receiver that people are told through."""
-    row = await tx.one(_EVENT, tenant_id=tenant_id, event_id=event_id, frame_id=frame_id or 0)
-    if row is None:
-        return None
-    tags = await tx.all(_TAGS, event_id=event_id)
-    return Telling(
-        _event(row, tuple(tag["tag_id"] for tag in tags), await _others(tx, row)),
-        await notify_rules.of_tenant(tx, tenant_id),
-        await snoozes.active(tx, tenant_id, now_ms),
-        await _recipients(tx, tenant_id, receiver_id, now_ms),
+    """None when the event is no more."""
+    [found] = await tellings(tx, (Asked(tenant_id, event_id, frame_id, receiver_id),), now_ms)
+    return found
+
+
+async def tellings(tx: Tx, asked: tuple[Asked, ...], now_ms: int) -> tuple[Telling | None, ...]:
+    """As `telling` for each of them, with as many statements for all as for one."""
+    events = await _events(tx, asked)
+    tenant_ids = {one.tenant_id for one in asked if one in events}
+    rules = {tenant_id: await notify_rules.of_tenant(tx, tenant_id) for tenant_id in tenant_ids}
+    silent = {tenant_id: await snoozes.active(tx, tenant_id, now_ms) for tenant_id in tenant_ids}
+    recipients = {tenant_id: await _recipients(tx, tenant_id, asked, now_ms) for tenant_id in tenant_ids}
+    return tuple(
+        Telling(
+            events[one],
+            rules[one.tenant_id],
+            silent[one.tenant_id],
+            tuple(
+                recipient
+                for recipient in recipients[one.tenant_id]
+                if one.receiver_id is None or recipient.receiver_id == one.receiver_id
+            ),
+        )
+        if one in events
+        else None
+        for one in asked
     )
+
+
+async def _events(tx: Tx, asked: Sequence[Asked]) -> dict[Asked, EventRow]:
+    """The events that are still there."""
+    event_ids = sorted({one.event_id for one in asked})
+    rows = {(row["tenant_id"], row["event_id"]): row for row in await tx.all(_EVENTS, event_ids=event_ids)}
+    if not rows:
+        return {}
+    frame_ids = sorted({one.frame_id for one in asked if one.frame_id is not None})
+    frames = {row["frame_id"]: row for row in await tx.all(_FRAMES, frame_ids=frame_ids)} if frame_ids else {}
+    tags: dict[int, list[str]] = {}
+    for tag in await tx.all(_TAGS, event_ids=event_ids):
+        tags.setdefault(tag["event_id"], []).append(tag["tag_id"])
+    others = {key: await _others(tx, row) for key, row in rows.items()}
+    found = {}
+    for one in asked:
+        key = one.tenant_id, one.event_id
+        if key in rows:
+            frame = None if one.frame_id is None else frames.get(one.frame_id)
+            found[one] = _event(rows[key], frame, tuple(tags.get(one.event_id, ())), others[key])
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +222,16 @@ async def was_told_of_incident(tx: Tx, incident_id: int, receiver_id: int, befor
     return row is not None
 
 
-async def _recipients(tx: Tx, tenant_id: int, receiver_id: int | None, now_ms: int) -> tuple[Recipient, ...]:
-    rows: Sequence[Row] = await tx.all(
-        _RECIPIENTS,
+async def _recipients(tx: Tx, tenant_id: int, asked: Sequence[Asked], now_ms: int) -> tuple[Recipient, ...]:
+    """Those that are asked about; all of the tenant's where somebody asks about all."""
+    receiver_ids = {one.receiver_id for one in asked if one.tenant_id == tenant_id}
+    some = {"receiver_ids": sorted(one for one in receiver_ids if one is not None)}
+    rows = await tx.all(
+        _RECIPIENTS if None in receiver_ids else _SOME_RECIPIENTS,
         tenant_id=tenant_id,
-        receiver_id=receiver_id or 0,
-        kinds=sorted(kind.value for kind in TELLING),
+        kinds=_KINDS,
         hour_at=hour_of(now_ms),
+        **({} if None in receiver_ids else some),
     )
     return tuple(
         Recipient(row["receiver_id"], bool(row["enabled"]), row["hourly_cap"], row["sent"] or 0) for row in rows
@@ -205,7 +255,9 @@ def _is_unattended(issues: str) -> bool:
     return any(issue["kind"] == Issue.UNATTENDED.value for issue in json.loads(issues))
 
 
-def _event(row: Row, tags: tuple[str, ...], others: tuple[int, ...]) -> EventRow:
+def _event(row: Row, frame: Row | None, tags: tuple[str, ...], others: tuple[int, ...]) -> EventRow:
+    unclear = None if frame is None else frame["unknown_flag"]
+    received_at = None if frame is None else frame["received_at"]
     has_picture = row["infer_bytes"] is not None and row["epoch_id"] is not None
     is_open = may_be_linked(row["retention_class"]) and may_be_linked(row["frame_class"] or "")
     return EventRow(
@@ -226,11 +278,11 @@ def _event(row: Row, tags: tuple[str, ...], others: tuple[int, ...]) -> EventRow
         start_at=row["start_at"],
         last_seen_at=row["last_seen_at"],
         end_at=row["end_at"],
-        received_at=row["created_at"] if row["received_at"] is None else row["received_at"],
+        received_at=row["created_at"] if received_at is None else received_at,
         tags=tags,
         others=others,
         # Of the frame that the notice is about; a preview has none and takes the best.
-        is_unclear=bool(row["unclear_frame"] if row["unclear_frame"] is not None else row["unclear_best"]),
+        is_unclear=bool(row["unclear_best"] if unclear is None else unclear),
         picture=PicturePlace(
             row["epoch_id"], row["tenant_id"], row["camera_key"], row["captured_at"], row["frame_uuid"]
         )
@@ -239,29 +291,35 @@ def _event(row: Row, tags: tuple[str, ...], others: tuple[int, ...]) -> EventRow
     )
 
 
-_EVENT = """
+_KINDS = sorted(kind.value for kind in TELLING)
+_EVENTS = """
 SELECT e.event_id, e.event_uuid, e.tenant_id, e.site_id, e.camera_key, e.primary_event, e.severity_max, e.subject,
   e.cause, e.start_at, e.last_seen_at, e.end_at, e.created_at, e.retention_class, i.incident_uuid, s.name AS site,
   s.timezone, c.camera_id, c.name AS camera, b.epoch_id, b.captured_at, b.frame_uuid, b.infer_bytes,
-  b.retention_class AS frame_class, b.unknown_flag AS unclear_best, f.received_at, f.unknown_flag AS unclear_frame
+  b.retention_class AS frame_class, b.unknown_flag AS unclear_best
 FROM events e
 JOIN sites s ON s.site_id = e.site_id
 JOIN cameras c ON c.camera_key = e.camera_key
 LEFT JOIN incidents i ON i.incident_id = e.incident_id
 LEFT JOIN frames b ON b.frame_id = e.best_frame_id
-LEFT JOIN frames f ON f.frame_id = :frame_id
-WHERE e.tenant_id = :tenant_id AND e.event_id = :event_id"""
-_TAGS = f"SELECT tag_id FROM event_tags WHERE event_id = :event_id ORDER BY tag_id LIMIT {TAGS_MAX}"
+WHERE e.event_id IN (:event_ids...)"""
+_FRAMES = "SELECT frame_id, received_at, unknown_flag FROM frames WHERE frame_id IN (:frame_ids...)"
+_TAGS = f"""
+SELECT event_id, tag_id FROM (
+  SELECT event_id, tag_id, ROW_NUMBER() OVER (PARTITION BY event_id ORDER BY tag_id) AS place
+  FROM event_tags WHERE event_id IN (:event_ids...)
+) t WHERE place <= {TAGS_MAX} ORDER BY event_id, tag_id"""
 _UNATTENDED = f"""
 SELECT c.camera_key, t.issues FROM cameras c JOIN camera_state t ON t.camera_key = c.camera_key
 WHERE c.tenant_id = :tenant_id AND c.site_id = :site_id AND c.deleted_at IS NULL AND c.camera_key <> :camera_key
   AND t.issues IS NOT NULL AND t.health = 'unknown' ORDER BY c.camera_key LIMIT {OTHERS_MAX}"""
-_RECIPIENTS = """
+_OF_TENANT = """
 SELECT r.receiver_id, r.enabled, r.hourly_cap, h.sent
 FROM receivers r
 LEFT JOIN receiver_hours h ON h.receiver_id = r.receiver_id AND h.hour_at = :hour_at
-WHERE r.tenant_id = :tenant_id AND r.kind IN (:kinds...) AND (:receiver_id = 0 OR r.receiver_id = :receiver_id)
-ORDER BY r.receiver_id"""
+WHERE r.tenant_id = :tenant_id AND r.kind IN (:kinds...) {}ORDER BY r.receiver_id"""
+_RECIPIENTS = _OF_TENANT.format("")
+_SOME_RECIPIENTS = _OF_TENANT.format("AND r.receiver_id IN (:receiver_ids...) ")
 _TOLD_OF_INCIDENT = """
 SELECT d.delivery_id FROM events e JOIN deliveries d ON d.event_id = e.event_id
 WHERE e.incident_id = :incident_id AND d.receiver_id = :receiver_id AND d.kind = 'message' AND d.status = 'done'

@@ -1,5 +1,6 @@
 """Messages that were sent: written with the end of their delivery, read by people, newest first."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from camserver.domain.notices import NotifyPolicy
@@ -46,22 +47,35 @@ class NotificationSummary:
 
 async def sent(tx: Tx, message: Sent, reserved: Reserved | None, policy: NotifyPolicy | None, now_ms: int) -> None:
     """Remembers a message and starts its cooldowns, in the transaction that ends its delivery."""
-    await tx.run(
-        _INSERT,
-        tenant_id=message.tenant_id,
-        delivery_id=message.delivery_id,
-        receiver_id=message.receiver_id,
-        site_id=message.site_id,
-        camera_key=message.camera_key,
-        event_id=message.event_id,
-        incident_id=message.incident_id,
-        channel=message.channel,
-        body=message.body,
-        held_back=message.held_back,
-        now_ms=now_ms,
-    )
-    if reserved is not None and policy is not None:
-        await cooldowns.sent(tx, reserved, policy, now_ms)
+    await sent_each(tx, ((message, reserved, policy, now_ms),))
+
+
+async def sent_each(tx: Tx, messages: Sequence[tuple[Sent, Reserved | None, NotifyPolicy | None, int]]) -> None:
+    """As `sent` for one after the other, with few statements."""
+    await tx.at_once(_INSERT, [_columns(message, now_ms) for message, _, _, now_ms in messages])
+    reserved_ones = [
+        (reserved, policy, now_ms)
+        for _, reserved, policy, now_ms in messages
+        if reserved is not None and policy is not None
+    ]
+    if reserved_ones:
+        await cooldowns.sent_each(tx, reserved_ones)
+
+
+def _columns(message: Sent, now_ms: int) -> dict[str, object]:
+    return {
+        "tenant_id": message.tenant_id,
+        "delivery_id": message.delivery_id,
+        "receiver_id": message.receiver_id,
+        "site_id": message.site_id,
+        "camera_key": message.camera_key,
+        "event_id": message.event_id,
+        "incident_id": message.incident_id,
+        "channel": message.channel,
+        "body": message.body,
+        "held_back": message.held_back,
+        "now_ms": now_ms,
+    }
 
 
 async def page(

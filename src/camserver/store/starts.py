@@ -140,14 +140,8 @@ async def _start_failed(tx: Tx, session: Row, fault: Fault, details: str, policy
     return failed
 
 
-async def set_active(tx: Tx, claim: Claim, now_ms: int) -> bool:
-    """pipeline_ready: the camera is going and all its failures are forgotten. False when the claim does not hold."""
-    (is_holder,) = await set_all_active(tx, (claim,), now_ms)
-    return is_holder
-
-
 async def set_all_active(tx: Tx, claims: tuple[Claim, ...], now_ms: int) -> tuple[bool, ...]:
-    """`set_active` for several claims at once."""
+    """pipeline_ready: the cameras are going and all their failures are forgotten. False: the claim does not hold."""
     sessions = await claimed_all(tx, claims)
     if sessions:
         await tx.run(

@@ -1,7 +1,6 @@
-"""What workers say of themselves and of cameras' streams that nothing is decided by; for people to see."""
+"""What workers say of cameras' streams that nothing is decided by; for people to see."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from camserver.store.leases import Claim, changed, claimed
@@ -19,16 +18,6 @@ class StreamFault:
     message: str
     at: int
     over_at: int | None = None
-
-
-async def note_metrics(tx: Tx, worker_key: int, metrics: Mapping[str, float], now_ms: int) -> None:
-    """Keeps the newest. Callers see to it that it is not written with every heartbeat."""
-    await tx.run(
-        "UPDATE workers SET metrics = :metrics, metrics_at = :now_ms WHERE worker_key = :worker_key",
-        worker_key=worker_key,
-        metrics=json.dumps(dict(metrics)),
-        now_ms=now_ms,
-    )
 
 
 async def stream_failed(tx: Tx, claim: Claim, stream: str, fault: str, message: str, now_ms: int) -> bool:

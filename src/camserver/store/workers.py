@@ -53,6 +53,7 @@ class Heard:
     status: str
     held: tuple[tuple[str, int], ...]
     verdicts_since: int
+    metrics: str = ""  # as JSON, for people to see; empty: what was noted last is new enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,27 +148,12 @@ async def _site(tx: Tx, tenant_id: int, who: Registration) -> int:
     return int(rows[0]["site_id"])
 
 
-async def heartbeat(
-    tx: Tx,
-    worker: Registered,
-    connected_epoch: int,
-    status: str,
-    held: tuple[tuple[str, int], ...],
-    verdicts_since: int,
-    ttl_ms: int,
-    now_ms: int,
-) -> Beat:
-    """`heartbeats` of a single worker."""
-    heard = Heard(worker, status, held, verdicts_since)
-    (beat,) = await heartbeats(tx, (heard,), connected_epoch, ttl_ms, now_ms)
-    return beat
-
-
 async def heartbeats(
     tx: Tx, heard: tuple[Heard, ...], connected_epoch: int, ttl_ms: int, now_ms: int
 ) -> tuple[Beat, ...]:
     """Notes signs of life, renews what the workers hold and collects what the analyzer said meanwhile."""
     here = await _seen(tx, heard, connected_epoch, now_ms)
+    await _note_metrics(tx, [one for one in heard if one.metrics and one.worker.worker_key in here], now_ms)
     holdings = [Holding(one.worker.tenant_id, one.worker.worker_key, one.held) for one in heard]
     renewals = await renew_all(tx, holdings, ttl_ms, now_ms)
     verdicts = await _verdicts(tx, heard)
@@ -208,6 +194,18 @@ async def _seen(tx: Tx, heard: tuple[Heard, ...], connected_epoch: int, now_ms: 
             worker_keys = {row["worker_key"] for row in rows}
         here |= worker_keys
     return frozenset(here)
+
+
+async def _note_metrics(tx: Tx, heard: list[Heard], now_ms: int) -> None:
+    """Keeps the newest. Callers see to it that they do not come with every heartbeat."""
+    newest = {one.worker.worker_key: one.metrics for one in heard}
+    await tx.at_once(
+        "UPDATE workers SET metrics = :metrics, metrics_at = :now_ms WHERE worker_key = :worker_key",
+        [
+            {"worker_key": worker_key, "metrics": metrics, "now_ms": now_ms}
+            for worker_key, metrics in sorted(newest.items())
+        ],
+    )
 
 
 async def _verdicts(tx: Tx, heard: tuple[Heard, ...]) -> dict[int, list[Verdict]]:

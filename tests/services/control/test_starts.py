@@ -1,7 +1,9 @@
 """What START carries: both streams, the camera's own values, the gate's state; and what follows a refusal."""
 
+import asyncio
 import base64
 import json
+from collections import Counter
 
 import pytest
 
@@ -9,11 +11,13 @@ from camserver.base.credentials import seal
 from camserver.config import make_secrets
 from camserver.domain.people import Principal, Role
 from camserver.domain.polygons import CAMERA_POINTS_MAX, POINTS_MAX
+from camserver.services.control.entries import Entries
 from camserver.store import camera_changes
 from camserver.store.camera_changes import CameraChange
 from camserver.store.cameras import Stream
 from camserver.wire.looks import GATE_STATE_MAX_BYTES, Recorded
 from camserver.wire.worker import MESSAGE_MAX_BYTES, Ack, Start, encode
+from tests.rig.polling import until
 from tests.services.control.rig import RunningControl, look_header
 from tests.store.stage import session, statement
 
@@ -133,3 +137,44 @@ async def test_a_refused_start_frees_the_camera_for_another_worker_soon(control:
     assert (row["worker_key"], row["state"], row["moved_at"]) == (None, "ORPHANED", None)
     await control.pass_time(4)
     assert (await other.start()).generation == 2
+
+
+async def test_what_a_worker_says_at_once_is_written_together_and_it_pays_for_no_delay_of_ours(
+    control: RunningControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store is slow: meanwhile nothing is sent again, and nobody's START counts as failed."""
+    cameras = [await control.hang_camera(f"cam_{number}") for number in range(1, 6)]
+    original, may_write, asked, written = control.store.write, asyncio.Event(), Counter[str](), Counter[str]()
+
+    async def write(operation: object, *args: object, **kwargs: object) -> object:
+        name = getattr(operation, "__name__", "")
+        if name in ("acked_all", "set_all_active"):
+            written[name] += 1
+            await may_write.wait()
+        return await original(operation, *args, **kwargs)  # type: ignore[arg-type]  # passed through
+
+    def counted(name: str) -> None:
+        method = getattr(Entries, name)
+
+        async def submit(entries: Entries, *args: object) -> bool:
+            asked[name] += 1
+            return bool(await method(entries, *args))
+
+        monkeypatch.setattr(Entries, name, submit)
+
+    counted("ack")
+    counted("ready")
+    monkeypatch.setattr(control.store, "write", write)
+    worker = await control.connect()
+    orders = [await worker.hear(Start) for _ in cameras]
+    for order in orders:
+        await worker.say(Ack(intent_id=order.intent_id, status="ok"))
+        await worker.report("pipeline_ready", order.camera_id, order.generation)
+    await until(lambda: asked == {"ack": 5, "ready": 5}, "everything the worker said was heard")
+    await control.clock.advance(20_000)
+    may_write.set()
+    await worker.settled()
+    assert [(await session(control.store, camera.key))["state"] for camera in cameras] == ["ACTIVE"] * 5
+    assert sum(isinstance(message, Start) for message in worker.heard) == 5
+    # The first of each kind went alone, the others together.
+    assert max(written.values()) <= 2

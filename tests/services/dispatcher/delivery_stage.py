@@ -117,9 +117,12 @@ class DeliveryStage:
             await self.clock.some_turns(4)
             if not set(await self.counts()) & UNFINISHED:
                 return
-            await until(lambda: not any(desk.at_work or store.under_way for desk, store in self.desks), "desks are idle")
-            await self.clock.advance(step_sec * 1000)
+            await until(self._are_desks_idle, "desks are idle")
+            self.clock.leap(step_sec * 1000)
         raise TimeoutError(f"still unfinished: {await self.rows()}")
+
+    def _are_desks_idle(self) -> bool:
+        return not any(desk.at_work or store.under_way for desk, store in self.desks)
 
     @asynccontextmanager
     async def desk(

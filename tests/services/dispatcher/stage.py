@@ -7,6 +7,7 @@ async with stage.dispatcher():
 """
 
 import asyncio
+import heapq
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -75,6 +76,13 @@ class StageClock(ManualClock):
         """Loops that look again and again never come to rest; `some_turns` is how a test waits for them."""
         for _ in range(REST_TURNS):
             await asyncio.sleep(0)
+
+    def leap(self, ms: int) -> None:
+        """Moves on at once: nobody does anything between the moment before and the moment after."""
+        self._boot_ms += ms
+        while self._due_by(self._boot_ms) is not None:
+            _, _, wake = heapq.heappop(self._sleepers)
+            wake.set_result(None)
 
     async def until_asleep(self) -> None:
         """Until whoever this clock woke has done what it woke for, and sleeps again or has ended."""
@@ -275,8 +283,13 @@ class Stage:
     async def _none_runs(self) -> bool:
         return "running" not in await self.counts()
 
-    async def until(self, probe: Callable[[], Awaitable[bool]], what: str) -> None:
-        await poll_async(probe, what)
+    async def until(self, probe: Callable[[], Awaitable[int]], what: str) -> None:
+        """Until it answers something else than nothing."""
+
+        async def found() -> bool:
+            return bool(await probe())
+
+        await poll_async(found, what)
 
     async def rows(self, sql: str, **params: object) -> Rows:
         return await self.store.read(_rows, sql, params)

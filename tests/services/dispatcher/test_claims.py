@@ -122,14 +122,19 @@ async def test_a_dispatcher_that_lost_its_fence_writes_nothing(stage: Stage) -> 
     assert len(stage.analyzer.analyses()) == 3
 
 
+async def _taken_back(stage: Stage, now_ms: int) -> None:
+    """By a sweep at that time. One that finds the row locked leaves it to the next one."""
+    await stage.until(lambda: stage.store.write(jobs.return_expired, now_ms, JobPolicy(), 0.0), "the sweep takes it")
+
+
 async def test_a_job_claimed_again_by_the_same_dispatcher_is_done_once(stage: Stage) -> None:
     stage.analyzer.add_fault(Rule(Fault.hold(), times=1))
     await stage.look(0, HUMAN)
     async with stage.dispatcher():
         await stage.analyzer.until_received(2)
         # Another dispatcher, whose clock runs ahead, takes the job back while its first analysis is under way.
-        await stage.store.write(jobs.return_expired, NOW_MS + 61 * SEC, JobPolicy(), 0.0)
-        await stage.store.write(jobs.promote_delayed, NOW_MS + 70 * SEC)
+        await _taken_back(stage, NOW_MS + 61 * SEC)
+        await stage.until(lambda: stage.store.write(jobs.promote_delayed, NOW_MS + 70 * SEC), "it is queued again")
         await stage.until_status(done=1)
         stage.analyzer.heal()
         await until(lambda: stage.analyzer.in_flight == 0, "the first answer is sent")
@@ -146,7 +151,7 @@ async def test_a_job_whose_claim_is_gone_is_dropped_and_makes_room(stage: Stage)
     lost = await stage.look(0, HUMAN)
     async with stage.dispatcher():
         await stage.analyzer.until_received(2)
-        await stage.store.write(jobs.return_expired, NOW_MS + 3600 * SEC, JobPolicy(), 0.0)
+        await _taken_back(stage, NOW_MS + 3600 * SEC)
         await stage.look(1, HUMAN)
         await stage.until_status(delayed=1, running=1)  # the next one is at hand
         last = await stage.look(2, HUMAN)

@@ -6,13 +6,24 @@ from typing import Any
 import pytest
 
 from camserver.base.errors import StoreUnavailable
-from camserver.domain.deliveries import Claimed, DeliveryError, Done, Ending, Later, Suppressed, Trouble
+from camserver.domain.deliveries import (
+    Claimed,
+    DeliveryError,
+    Done,
+    Ending,
+    Later,
+    ReceiverKind,
+    Suppressed,
+    Trouble,
+)
 from camserver.domain.facts import DeliveryKind
+from camserver.services.dispatcher.delivery_desk import AHEAD, DeliveryDesk
+from camserver.services.dispatcher.receivers import ReceiverBook
 from camserver.store import Store, deliveries, delivery_pages, receivers
 from camserver.store.deliveries import Wanted
 from tests.fakes.webhook import Act, FakeWebhook
 from tests.rig.polling import until
-from tests.services.dispatcher.delivery_stage import DeliveryStage
+from tests.services.dispatcher.delivery_stage import KEY, DeliveryStage
 from tests.store.stage import statement
 
 ON_SQLITE = pytest.mark.parametrize("db_kind", ["sqlite"], indirect=True)
@@ -55,6 +66,49 @@ async def test_a_slow_receiver_holds_up_nobody(stage: DeliveryStage) -> None:
             await stage.until(done=120)
         assert slow.most_at_once <= stage.policy.receiver_in_flight
         assert len(slow.distinct) == 40
+
+
+@ON_SQLITE
+async def test_a_claim_without_room_for_a_lane_says_nothing_about_it(stage: DeliveryStage) -> None:
+    """It would stand still until somebody looks at the queue again, though all of its places are free."""
+    gate = asyncio.Event()
+    count = 3 * AHEAD
+    async with FakeWebhook(always=Act(held=gate)) as hook:
+        await stage.receiver(hook)
+        await stage.notices(count)
+        async with stage.desk() as desk:
+            held = AHEAD + stage.policy.receiver_in_flight
+            await stage.until(done=count, running=held, queued=count - held)
+            await stage.clock.some_turns()
+            assert [lane.has_more for lane in desk.lanes.values() if isinstance(lane.key, int)] == [True]
+            gate.set()
+            await stage.until(done=2 * count)
+        assert len(hook.distinct) == count
+
+
+@ON_SQLITE
+async def test_mail_servers_and_archives_get_fewer_at_once(stage: DeliveryStage) -> None:
+    async with FakeWebhook() as hook:
+        uuids = {kind: await stage.receiver(hook, kind.value) for kind in ReceiverKind}
+    for kind, uuid in uuids.items():
+        await stage.store.write(
+            statement,
+            "UPDATE receivers SET kind = :kind WHERE receiver_uuid = :uuid",
+            {"kind": kind.value, "uuid": uuid},
+        )
+    rows = await stage.rows("SELECT receiver_id, receiver_uuid FROM receivers")
+    keys = {row["receiver_uuid"]: row["receiver_id"] for row in rows}
+    desk = DeliveryDesk(
+        "desk", stage.store, stage.clock, stage.policy, ReceiverBook(stage.store, stage.clock, KEY), {}
+    )
+    await desk.book.refresh()
+    heavy = {kind for kind, uuid in uuids.items() if desk.lane(claimed_for(keys[uuid])).most == 4}
+    assert heavy == {ReceiverKind.EMAIL, ReceiverKind.FOLDER, ReceiverKind.S3, ReceiverKind.DRIVE}
+    assert desk.lane(claimed_for(999)).most == stage.policy.receiver_in_flight
+
+
+def claimed_for(receiver_id: int) -> Claimed:
+    return Claimed(1, "u", "t", 1, None, None, DeliveryKind.MESSAGE, "r", None, None, None, receiver_id, None, 1, 0)
 
 
 @ON_SQLITE
@@ -256,10 +310,11 @@ async def test_stopping_gives_back_what_was_claimed(stage: DeliveryStage) -> Non
     gate = asyncio.Event()
     async with FakeWebhook(always=Act(held=gate)) as hook:
         await stage.receiver(hook)
-        await stage.notices(20)
+        count = 2 * stage.policy.receiver_in_flight
+        await stage.notices(count)
         async with stage.desk():
-            await until(lambda: hook.asked == 4, "four are under way")
-        assert await stage.counts() == {"done": 20, "queued": 20}
+            await until(lambda: hook.asked == stage.policy.receiver_in_flight, "its share is under way")
+        assert await stage.counts() == {"done": count, "queued": count}
         assert {row["attempt"] for row in await stage.messages()} == {0}
         gate.set()
 

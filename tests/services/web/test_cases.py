@@ -117,6 +117,23 @@ async def test_a_case_is_filled_read_and_closed(web_on_each: RunningWeb) -> None
 
 
 @pytest.mark.parametrize(
+    ("change", "reason", "told"),
+    [({"hold": True}, "case_on_hold", "保全中"), ({"state": "closed"}, "case_closed", "終了しています")],
+)
+async def test_a_case_that_is_closed_or_on_hold_gives_nothing_away(
+    web: RunningWeb, change: dict[str, Any], reason: str, told: str
+) -> None:
+    owner = await furnish(web)
+    case = await new_case(owner, ("frame", "f1"))
+    await owner.ask("PATCH", f"/api/cases/{case}", change)
+    headers = {**web.local_admin, "Accept-Language": "ja"}
+    refused = await web.browser().ask("DELETE", f"/api/cases/{case}/items/frame/f1", headers=headers)
+    assert (refused.status, refused.body["details"]["reason"]) == (409, reason)
+    assert told in refused.body["message"]
+    assert (await owner.get(f"/api/cases/{case}")).body["items"] == 1
+
+
+@pytest.mark.parametrize(
     ("method", "path", "body", "status"),
     [
         ("POST", "/api/cases", {"title": "  "}, 400),

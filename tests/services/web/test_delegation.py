@@ -5,11 +5,11 @@ import pytest
 from camserver.domain.people import Role
 from camserver.services.web.messages import _JA_BY_REASON
 from camserver.store import Tx
-from camserver.store.camera_sessions import ensure_session
-from camserver.store.leases import Want, take
+from camserver.store.leases import Want
 from camserver.store.workers import disconnected, register
 from tests.services.web.rig import Browser, RunningWeb
 from tests.store.people_rows import audit_rows
+from tests.store.singles import ensure_session, take
 from tests.store.stage import registration
 
 CAMERA = {"camera_id": "cam_1", "name": "Gate", "source": {"url": "test://moving"}}

@@ -40,6 +40,24 @@ async def test_an_incident_is_reviewed_and_the_review_taken_back(web: RunningWeb
     assert (back.status, back.body) == (200, before)
 
 
+async def test_events_and_incidents_of_one_site(web: RunningWeb) -> None:
+    owner = await furnish(web)
+    for what in ("events", "incidents"):
+        assert len((await owner.get(f"/api/{what}?site=main")).body[what]) == 1
+        missing = await owner.get(f"/api/{what}?site=moon")
+        assert (missing.status, missing.body["details"]["reason"]) == (404, "no_site")
+
+
+async def test_a_program_is_told_what_anybody_reviewed(web: RunningWeb) -> None:
+    owner = await furnish(web)
+    await owner.post("/api/incidents/i1/review", {})
+    found = [
+        await web.browser().ask("GET", f"/api/incidents?reviewed={reviewed}", headers=web.local_admin)
+        for reviewed in ("true", "false")
+    ]
+    assert [len(one.body["incidents"]) for one in found] == [1, 0]
+
+
 async def test_more_severity_unreviews(web: RunningWeb) -> None:
     owner = await furnish(web)
     await owner.post("/api/incidents/i1/review", {})

@@ -66,6 +66,7 @@ class Connection:
         self.state = WorkerState.REGISTERED
         self.heard_boot_ms = boot_ms
         self.sent: dict[str, Sent] = {}
+        self.under_way: set[asyncio.Task[None]] = set()  # what it said and is being written
         self.errands: dict[str, int] = {}  # not answered yet: errand_uuid → boot-time ms of sending
         self.metrics_boot_ms: int | None = None  # when they were last written down
         self.verdicts_since = 0
@@ -108,10 +109,19 @@ class Connection:
                 return
             await self._socket.send_text(item)
 
+    def note_under_way(self, task: asyncio.Task[None]) -> None:
+        self.under_way.add(task)
+        task.add_done_callback(self.under_way.discard)
+
+    async def less_under_way(self, most: int) -> None:
+        """Until fewer than so many of its messages are being written."""
+        while len(self.under_way) >= most:
+            await asyncio.wait(self.under_way, return_when=asyncio.FIRST_COMPLETED)
+
     def is_due(self, intent_id: str, boot_ms: int) -> bool:
-        """Whether an intent goes out (again) on this socket."""
+        """Whether an intent goes out on this socket; again, unless its acknowledgement may be among what waits."""
         sent = self.sent.get(intent_id)
-        return sent is None or boot_ms - sent.at_boot_ms >= RESEND_MS
+        return sent is None or (boot_ms - sent.at_boot_ms >= RESEND_MS and not self.under_way)
 
     def forget_sent(self, still_pending: set[str]) -> None:
         """Drops the marks of intents that are done, so that they do not pile up."""
@@ -153,6 +163,12 @@ class Connections:
 
     def get(self, worker_key: int) -> Connection | None:
         return self._by_key.get(worker_key)
+
+    async def settled(self) -> None:
+        """Until everything is written that workers have said by now."""
+        under_way = [task for connection in self for task in connection.under_way]
+        if under_way:
+            await asyncio.wait(under_way)
 
     def name_of(self, worker_key: int) -> str | None:
         """What people call a worker that is connected here."""

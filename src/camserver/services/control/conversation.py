@@ -5,6 +5,7 @@ lease: the worker has until they expire to come back.
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
@@ -28,7 +29,6 @@ from camserver.services.control.registrations import as_held, as_lost, pairs_of,
 from camserver.services.control.reports import Reports
 from camserver.store import Store
 from camserver.store.starts import not_done
-from camserver.store.worker_news import note_metrics
 from camserver.store.workers import Beat, Heard, disconnected, sign_in
 from camserver.wire.worker import (
     VERDICTS_MAX,
@@ -36,6 +36,7 @@ from camserver.wire.worker import (
     CameraVerdict,
     FromWorker,
     Heartbeat,
+    Kinds,
     Refused,
     Register,
     Registered,
@@ -47,12 +48,13 @@ from camserver.wire.worker import (
 
 log = get_logger(__name__)
 
-REGISTER_TIMEOUT_SEC = 30.0
 # A report must not be lost to a short outage; after these pauses the worker is told to send it again.
 RETRY_PAUSES_SEC = (0.2, 1.0, 2.0, 5.0)
 # Verdicts are read back this far before the newest one seen: transactions do not commit in the order of their times.
 VERDICT_OVERLAP_MS = 30_000
 METRICS_EVERY_MS = 60_000
+# Messages of one worker that are being written at the same time.
+UNDER_WAY_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class Conversations:
     reports: Reports
     entries: Entries
     message_max_bytes: int
+    register_sec: float
 
     @property
     def ttl_ms(self) -> int:
@@ -93,7 +96,7 @@ class Conversations:
 
     async def _admit(self, socket: WebSocket, caller: Caller) -> Connection | None:
         try:
-            async with asyncio.timeout(REGISTER_TIMEOUT_SEC):
+            async with asyncio.timeout(self.register_sec):
                 message = await self._next(socket)
             if not isinstance(message, Register):
                 raise BadInput(f"the first message must be REGISTER, not {message.type}")
@@ -159,22 +162,36 @@ class Conversations:
             await asyncio.gather(listening, sending, return_exceptions=True)
 
     async def _listen(self, socket: WebSocket, connection: Connection, caller: Caller) -> None:
-        while True:
-            try:
-                message = await self._next(socket)
-                if connection.is_over:
-                    continue
-                self.guard.check(caller)
-                connection.heard_boot_ms = self.clock.boot_ms()
-                await self._handle(connection, message)
-            except WebSocketDisconnect as end:
-                log.info("on_disconnect", code=end.code)
-                return
-            except CertificateExpired as error:
-                connection.cut(CLOSE_REFUSED, error.code, error.message)
-            except (Reject, Retry) as error:
-                log.warning("message refused", code=error.code, cause=error.message)
-                connection.send(_refused(error))
+        """One message after the other, except for those whose order does not matter."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                try:
+                    message = await self._next(socket)
+                    if connection.is_over:
+                        continue
+                    self.guard.check(caller)
+                    connection.heard_boot_ms = self.clock.boot_ms()
+                    if _is_in_any_order(message):
+                        await connection.less_under_way(UNDER_WAY_MAX)
+                        connection.note_under_way(group.create_task(self._answer(connection, message)))
+                    else:
+                        await connection.less_under_way(1)
+                        await self._answer(connection, message)
+                except WebSocketDisconnect as end:
+                    log.info("on_disconnect", code=end.code)
+                    return
+                except CertificateExpired as error:
+                    connection.cut(CLOSE_REFUSED, error.code, error.message)
+                except (Reject, Retry) as error:
+                    # Whoever gets this answer knows that what it said before was heard.
+                    await connection.less_under_way(1)
+                    _refuse(connection, error)
+
+    async def _answer(self, connection: Connection, message: FromWorker) -> None:
+        try:
+            await self._handle(connection, message)
+        except (Reject, Retry) as error:
+            _refuse(connection, error)
 
     async def _next(self, socket: WebSocket) -> FromWorker:
         frame = await socket.receive()
@@ -215,7 +232,10 @@ class Conversations:
         connection.state = message.state
         heard_at = self.clock.now_ms()
         held = pairs_of(message.renew)
-        beat = await self.entries.beat(Heard(connection.worker, message.state.value, held, connection.verdicts_since))
+        metrics = self._metrics_to_note(connection, message.metrics)
+        beat = await self.entries.beat(
+            Heard(connection.worker, message.state.value, held, connection.verdicts_since, metrics)
+        )
         connection.send(
             Renewed(
                 heartbeat_seq=message.heartbeat_seq,
@@ -231,20 +251,15 @@ class Conversations:
             log.warning("leases_lost", lost=[list(one) for one in beat.renewal.lost])
         if beat.is_replaced:
             connection.end(CLOSE_REPLACED, "replaced", "this worker is connected to another process")
-            return
-        await self._note_metrics(connection, message.metrics)
 
-    async def _note_metrics(self, connection: Connection, metrics: Mapping[str, float]) -> None:
-        """After the answer, and rarely: they are only for people."""
+    def _metrics_to_note(self, connection: Connection, metrics: Mapping[str, float]) -> str:
+        """Rarely: they are only for people."""
         boot_ms = self.clock.boot_ms()
         last_ms = connection.metrics_boot_ms
         if not metrics or (last_ms is not None and boot_ms - last_ms < METRICS_EVERY_MS):
-            return
+            return ""
         connection.metrics_boot_ms = boot_ms
-        try:
-            await self.store.write(note_metrics, connection.worker.worker_key, dict(metrics), self.clock.now_ms())
-        except CamError as error:
-            log.warning("a worker's metrics could not be noted", cause=error.message)
+        return json.dumps(dict(metrics))
 
     async def _ack(self, connection: Connection, message: Ack) -> None:
         sent = connection.sent.get(message.intent_id)
@@ -287,6 +302,24 @@ async def _close(socket: WebSocket, code: int) -> None:
     except RuntimeError:
         # It is closed already.
         return
+
+
+def _is_in_any_order(message: FromWorker) -> bool:
+    """Whether it makes no difference which of such messages is written first: a START that was done, a camera ready.
+
+    A worker that starts many cameras says all of it at once, and each is in the same transaction as many others.
+    """
+    match message:
+        case Ack():
+            return message.status == "ok"
+        case Report():
+            return message.event_type == Kinds.PIPELINE_READY
+    return False
+
+
+def _refuse(connection: Connection, error: CamError) -> None:
+    log.warning("message refused", code=error.code, cause=error.message)
+    connection.send(_refused(error))
 
 
 def _refused(error: CamError) -> Refused:

@@ -17,7 +17,8 @@ from camserver.store.leases import Claim
 from camserver.store.starts import set_all_active
 from camserver.store.workers import Beat, Heard, heartbeats
 
-SIZE_MAX = 128
+SIZE_MAX = 128  # heartbeats, each of some ten cameras
+CAMERAS_MAX = 512  # acknowledgements and ready cameras, each of one
 WAITING_MAX = 20_000
 # With this many workers something is said often enough to be worth waiting for others. A worker whose renewals take
 # two seconds sheds live views, and one whose lease runs out has missed eight of them: this is far from both.
@@ -37,9 +38,9 @@ class Entries:
             self._write_beats, size_max=SIZE_MAX, waiting_max=WAITING_MAX, linger_sec=self._linger_sec
         )
         self._acks: Batcher[tuple[int, str], bool] = Batcher(
-            self._write_acks, size_max=SIZE_MAX, waiting_max=WAITING_MAX
+            self._write_acks, size_max=CAMERAS_MAX, waiting_max=WAITING_MAX
         )
-        self._ready: Batcher[Claim, bool] = Batcher(self._write_ready, size_max=SIZE_MAX, waiting_max=WAITING_MAX)
+        self._ready: Batcher[Claim, bool] = Batcher(self._write_ready, size_max=CAMERAS_MAX, waiting_max=WAITING_MAX)
 
     async def beat(self, heard: Heard) -> Beat:
         """Renews what a worker holds."""

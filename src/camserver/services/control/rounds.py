@@ -177,7 +177,10 @@ class Rounds:
     async def _fail_late_starts(self) -> None:
         if self._since_jump_ms() < self._policy.start_timeout_sec * 1000 and self._has_jumped:
             return
-        for failed in await self._store.write(start_timeouts, self._policy, self._clock.now_ms()):
+        now_ms = self._clock.now_ms()
+        # A worker that answered in time is not to pay for it that many others did, too.
+        await self._connections.settled()
+        for failed in await self._store.write(start_timeouts, self._policy, now_ms):
             log.warning(
                 "start_timeout",
                 camera_key=failed.camera_key,

@@ -29,7 +29,7 @@ from camserver.services.control.reports import Reports
 from camserver.services.control.requests import Requests
 from camserver.services.control.rounds import Rounds
 from camserver.services.control.senders import Senders
-from camserver.services.control.tls_port import TlsPort
+from camserver.services.control.tls_port import TlsPort, door_policy
 from camserver.services.control.uploads import Uploads
 from camserver.store import Store
 
@@ -56,7 +56,16 @@ async def run(
     reports = Reports(store, clock, connections, entries, policy)
     guard = Guard(store, clock, secrets.worker_token, settings.certificates, connections)
     conversations = Conversations(
-        store, clock, connections, epoch, guard, policy, reports, entries, settings.control.max_message_bytes
+        store,
+        clock,
+        connections,
+        epoch,
+        guard,
+        policy,
+        reports,
+        entries,
+        settings.control.max_message_bytes,
+        settings.control.arrival_sec,
     )
     uploads = Uploads(store, objects, clock, epoch, recorder, Senders(store, clock), settings.jobs.default_priority)
     orders = Orders(settings.looks, settings.gate, secrets.credential_keys)
@@ -95,8 +104,8 @@ async def run(
             group.create_task(rounds.run())
             group.create_task(ErrandRounds(store, clock, connections, orders).run())
             if tls_socket is not None and tls_port is not None:
-                context = tls_port.context
-                group.create_task(asgi.serve(routes.app(), tls_socket, lambda: None, message_max_bytes, context))
+                tls = asgi.Tls(tls_port.context, door_policy(settings.control))
+                group.create_task(asgi.serve(routes.app(), tls_socket, lambda: None, message_max_bytes, tls))
                 group.create_task(tls_port.keep())
                 group.create_task(guard.watch())
     finally:

@@ -1,4 +1,7 @@
-"""The certificate of the workers' TLS port: made at start, made again long before it ends, kept in memory only."""
+"""The workers' TLS port: whom it lets wait, and its certificate.
+
+The certificate is made at start, made again long before it ends, and kept in memory only.
+"""
 
 import socket as sockets
 import ssl
@@ -6,6 +9,7 @@ import ssl
 from camserver.base import tls
 from camserver.base.certificates import Authority
 from camserver.base.clock import Clock
+from camserver.base.doors import DoorPolicy
 from camserver.base.errors import BadSettings, Reject
 from camserver.base.log import get_logger
 from camserver.config.sections import ControlSettings
@@ -42,6 +46,10 @@ class TlsPort:
         except Reject as error:
             raise BadSettings(f"control.tls_names: {error.message}") from None
         return validity, chain
+
+
+def door_policy(settings: ControlSettings) -> DoorPolicy:
+    return DoorPolicy(settings.arrival_sec, settings.strangers_max, settings.address_strangers_max)
 
 
 def names_of(settings: ControlSettings) -> tuple[str, ...]:

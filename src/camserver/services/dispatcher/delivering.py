@@ -8,7 +8,7 @@ batches beside the sending. A store that is away is waited for; the fence tells 
 import asyncio
 import random
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import uuid_utils
 
@@ -36,6 +36,7 @@ from camserver.services.dispatcher.delivery_desk import (
     SEVERAL,
     DeliveryDesk,
     Lane,
+    LaneKey,
 )
 from camserver.services.dispatcher.delivery_locks import renew_delivery_locks, sweep_deliveries
 from camserver.services.dispatcher.turns import STORE_PAUSE_SEC, patiently, until_set
@@ -61,6 +62,8 @@ async def claim_and_deliver(desk: DeliveryDesk) -> None:
 
 async def _claim_and_start(desk: DeliveryDesk, group: asyncio.TaskGroup) -> None:
     desk.hungry.clear()
+    now_ms = desk.clock.now_ms()
+    asked = {key for key, lane in desk.lanes.items() if lane.room_to_claim(now_ms) >= SEVERAL}
     try:
         claimed = await _claim(desk)
     except Retry as error:
@@ -68,18 +71,20 @@ async def _claim_and_start(desk: DeliveryDesk, group: asyncio.TaskGroup) -> None
         go_on_unless_cancelled()
         await desk.clock.sleep(STORE_PAUSE_SEC)
         return
-    _put_in_lanes(desk, claimed)
+    _put_in_lanes(desk, claimed, asked)
     _start(desk, group)
     if len(claimed) < AHEAD // 2:
         await until_set(desk.hungry, desk.clock, IDLE_SEC)
 
 
-def _put_in_lanes(desk: DeliveryDesk, claimed: Sequence[Claimed]) -> None:
+def _put_in_lanes(desk: DeliveryDesk, claimed: Sequence[Claimed], asked: Set[LaneKey]) -> None:
+    """`asked` are the lanes for which a claim that brought nothing says that there is no more."""
     got = Counter(desk.lane(one).key for one in claimed)
     for one in claimed:
         desk.lane(one).waiting.append(one)
     for lane in desk.lanes.values():
-        lane.has_more = got[lane.key] >= SEVERAL
+        if lane.key in asked or got[lane.key] >= SEVERAL:
+            lane.has_more = got[lane.key] >= SEVERAL
 
 
 async def _claim(desk: DeliveryDesk) -> tuple[Claimed, ...]:

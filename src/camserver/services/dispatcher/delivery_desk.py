@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from camserver.base.batches import Batcher
 from camserver.base.clock import Clock
-from camserver.domain.deliveries import Claimed, DeliveriesPolicy, Handler, new_breaker
+from camserver.domain.deliveries import Claimed, DeliveriesPolicy, Handler, most_in_flight, new_breaker
 from camserver.domain.facts import DeliveryKind
 from camserver.domain.jobs import Breaker, BreakerState
 from camserver.services.dispatcher.receivers import ReceiverBook
@@ -17,7 +17,7 @@ from camserver.store.delivery_endings import Settled
 # How often empty queues are looked at.
 IDLE_SEC = 0.3
 # Claimed ahead in a lane, so that it need not wait for the store between two deliveries.
-AHEAD = 32
+AHEAD = 64
 # A claim that brings this many of a lane suggests that there are more.
 SEVERAL = 4
 SETTLED_AT_ONCE = 64
@@ -25,7 +25,7 @@ SETTLED_AT_ONCE = 64
 HANDLER_MAX_SEC = 900
 # Deliveries under way at once of kinds that have no receiver.
 KIND_IN_FLIGHT: Mapping[DeliveryKind, int] = {
-    DeliveryKind.NOTIFY: 16,
+    DeliveryKind.NOTIFY: 32,
     DeliveryKind.ARCHIVE: 16,
     DeliveryKind.SUMMARY: 2,
     DeliveryKind.LLM_REVIEW: 4,
@@ -111,4 +111,6 @@ class DeliveryDesk:
         return found
 
     def _most(self, key: LaneKey) -> int:
-        return KIND_IN_FLIGHT.get(key, 4) if isinstance(key, DeliveryKind) else self.policy.receiver_in_flight
+        if isinstance(key, DeliveryKind):
+            return KIND_IN_FLIGHT.get(key, 4)
+        return most_in_flight(self.book.kind_of(key), self.policy)

@@ -6,11 +6,12 @@ starts, and the message is remembered, in the transaction that ends its delivery
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from urllib.parse import urlencode
 from weakref import WeakValueDictionary
 
+from camserver.base.batches import Batcher
 from camserver.base.clock import Clock
 from camserver.base.errors import BadInput, NotFound, Retry
 from camserver.base.log import get_logger
@@ -45,7 +46,7 @@ from camserver.services.dispatcher.receivers import ReceiverBook
 from camserver.store import Store, cooldowns, notice_facts, notifications
 from camserver.store.cameras import PicturePlace
 from camserver.store.cooldowns import RESERVED_MS, Busy, Held, Reserved, Sending
-from camserver.store.notice_facts import EventRow, Telling
+from camserver.store.notice_facts import Asked, EventRow, Telling
 from camserver.store.notifications import Sent
 
 log = get_logger(__name__)
@@ -57,6 +58,8 @@ BUSY_PAUSE_MS = 2_000
 # A signed link lives longer than those of the web pages: messages are read later.
 LINK_TTL_SEC = 86_400
 EVENT_GONE = "event_gone"
+# Messages that one read, or one transaction, is for.
+AT_ONCE = 64
 
 
 @dataclass(slots=True)
@@ -74,6 +77,24 @@ class Notifier:
     link_keys: LinkKeys
     # Messages to one receiver about one camera go one after the other: each may start the cooldown of the next.
     _turns: WeakValueDictionary[tuple[int, int], asyncio.Lock] = field(default_factory=WeakValueDictionary)
+    # What several of them read, and reserve, at the same time is one read, and one transaction.
+    _reader: Batcher[Asked, Telling | None] = field(init=False)
+    _reserver: Batcher[Sending, Reserved | Busy | Held] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._reader = Batcher(self._tellings, size_max=AT_ONCE, waiting_max=100 * AT_ONCE)
+        self._reserver = Batcher(self._reserve, size_max=AT_ONCE, waiting_max=100 * AT_ONCE)
+
+    async def close(self) -> None:
+        """Waits for what is under way at the store."""
+        await self._reader.close()
+        await self._reserver.close()
+
+    async def _tellings(self, asked: tuple[Asked, ...]) -> Sequence[Telling | None]:
+        return await self.store.read(notice_facts.tellings, asked, self.clock.now_ms())
+
+    async def _reserve(self, sendings: tuple[Sending, ...]) -> Sequence[Reserved | Busy | Held]:
+        return await self.store.write(cooldowns.reserve_each, sendings, self.clock.now_ms())
 
     async def notify(self, claimed: Claimed) -> Ending:
         """Fans a notice out to the receivers that are meant; what is held back now is told by their counts."""
@@ -151,12 +172,10 @@ class Notifier:
             claimed.reason,
             receiver.hourly_cap,
         )
-        now_ms = self.clock.now_ms()
-        reserved = await self.store.write(cooldowns.reserve, sending, now_ms)
+        reserved = await self._reserver.submit(sending)
         if isinstance(reserved, Busy):
-            return Later(
-                min(reserved.until, now_ms + BUSY_PAUSE_MS), "another message about this camera is on its way"
-            )
+            soon_ms = self.clock.now_ms() + BUSY_PAUSE_MS
+            return Later(min(reserved.until, soon_ms), "another message about this camera is on its way")
         if isinstance(reserved, Held):
             if reserved.verdict is Verdict.COOLDOWN and waits_for_cooldown(claimed.reason, event.subject):
                 return Later(reserved.until, "waits for the cooldown")
@@ -195,14 +214,8 @@ class Notifier:
 
     async def _telling(self, claimed: Claimed, receiver_id: int | None) -> Telling | None:
         assert claimed.event_id is not None
-        return await self.store.read(
-            notice_facts.telling,
-            claimed.tenant_id,
-            claimed.event_id,
-            claimed.frame_id,
-            receiver_id,
-            self.clock.now_ms(),
-        )
+        asked = Asked(claimed.tenant_id, claimed.event_id, claimed.frame_id, receiver_id)
+        return await self._reader.submit(asked)
 
     def _routes(self, telling: Telling) -> tuple[Route, ...]:
         """Who hears of it. A message about many cameras is for whoever would hear of one of them."""

@@ -158,7 +158,7 @@ def _senders(means: _Means, links: MqttLinks) -> dict[ReceiverKind, Sender]:
 def _notifier(
     means: _Means, senders: dict[ReceiverKind, Sender], vocabulary: Callable[[], Vocabulary | None]
 ) -> Notifier:
-    return Notifier(
+    notifier = Notifier(
         store=means.store,
         objects=means.objects,
         clock=means.clock,
@@ -169,6 +169,8 @@ def _notifier(
         public_url=means.public_url,
         link_keys=_link_keys(means.secrets),
     )
+    means.closing.push_async_callback(notifier.close)
+    return notifier
 
 
 def _archiver(means: _Means, archives: dict[ReceiverKind, Archive]) -> Archiver:

@@ -74,6 +74,11 @@ class ReceiverBook:
             raise DeliveryError(Trouble.FAILED, problem)
         return self._known.get(receiver_id)
 
+    def kind_of(self, receiver_id: int) -> ReceiverKind | None:
+        """None while it was not read yet, and when there is no such receiver."""
+        known = self._known.get(receiver_id)
+        return None if known is None else known.kind
+
     def of(self, tenant_id: int, kinds: Collection[ReceiverKind]) -> tuple[Receiver, ...]:
         """A tenant's enabled receivers of some kinds."""
         return tuple(

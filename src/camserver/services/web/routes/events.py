@@ -17,11 +17,20 @@ from camserver.services.web.labels import (
 )
 from camserver.services.web.looks import note_investigation
 from camserver.services.web.routes.clips import shown_clip
-from camserver.services.web.routes.filters import CameraIds, Cursor, From, PrimaryEvents, SeverityMin, TagIds, To
+from camserver.services.web.routes.filters import (
+    CameraIds,
+    Cursor,
+    From,
+    PrimaryEvents,
+    SeverityMin,
+    SiteName,
+    TagIds,
+    To,
+)
 from camserver.services.web.routes.frames import shown_frame
 from camserver.services.web.routes.incidents import shown_incident
 from camserver.services.web.routing import Routes
-from camserver.store import clips, event_pages, frame_pages, llm_reviews
+from camserver.store import clips, event_pages, frame_pages, llm_reviews, summaries
 from camserver.store.event_pages import EventFilter, EventSummary
 from camserver.wire import api
 
@@ -38,6 +47,7 @@ async def list_events(
     camera_ids: CameraIds = [],  # noqa: B006 - read by FastAPI, which gives each call its own
     primary_events: PrimaryEvents = [],  # noqa: B006 - as above
     tags: TagIds = [],  # noqa: B006 - as above
+    site: SiteName = None,
     severity_min: SeverityMin = 0,
     state: Literal["open", "closed"] | None = None,
     incident: Annotated[str | None, Query(pattern=api.UUID_PATTERN)] = None,
@@ -56,7 +66,10 @@ async def list_events(
         incident_uuid=incident,
         from_ms=from_ms,
         to_ms=to_ms,
+        site=site,
     )
+    if site is not None:
+        await call.store.read(summaries.check_site, site)
     found = await call.store.read(event_pages.page, wanted, before, limit)
     vocabulary = await active_vocabulary(call)
     shown = [api.Event.model_validate(_shown(vocabulary, event)) for event in found]

@@ -18,4 +18,5 @@ TagIds = Annotated[list[Annotated[str, Query(max_length=64)]], Query(alias="tag"
 SeverityMin = Annotated[int, Query(ge=0, le=3)]
 From = Annotated[int | None, Query(alias="from", ge=0, lt=2**62, description="UTC epoch ms, included")]
 To = Annotated[int | None, Query(alias="to", ge=0, lt=2**62, description="UTC epoch ms, not included")]
+SiteName = Annotated[str | None, Query(min_length=1, max_length=128, description="Only of the site of this name.")]
 Cursor = Annotated[str | None, Query(max_length=64)]

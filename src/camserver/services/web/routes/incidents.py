@@ -10,9 +10,9 @@ from fastapi import Path, Query
 
 from camserver.domain.people import Permission
 from camserver.services.web.calls import TheCall
-from camserver.services.web.routes.filters import CameraIds, Cursor, From, SeverityMin, To
+from camserver.services.web.routes.filters import CameraIds, Cursor, From, SeverityMin, SiteName, To
 from camserver.services.web.routing import Routes
-from camserver.store import incident_pages, incident_reviews
+from camserver.store import incident_pages, incident_reviews, summaries
 from camserver.store.incident_pages import IncidentFilter, IncidentSummary
 from camserver.wire import api
 
@@ -25,15 +25,21 @@ PAGE_USUAL = 50
 async def list_incidents(
     call: TheCall,
     camera_ids: CameraIds = [],  # noqa: B006 - read by FastAPI, which gives each call its own
+    site: SiteName = None,
     severity_min: SeverityMin = 0,
     from_ms: From = None,
     to_ms: To = None,
-    reviewed: Annotated[bool | None, Query(description="Only what the reader has reviewed, or has not.")] = None,
+    reviewed: Annotated[
+        bool | None,
+        Query(description="Only what the reader has reviewed, or has not; for a program: what anybody has."),
+    ] = None,
     before: Cursor = None,
     limit: Annotated[int, Query(ge=1, le=incident_pages.PAGE_MAX)] = PAGE_USUAL,
 ) -> api.IncidentPage:
     """Incidents by the time they began, newest first. Filters narrow; several cameras are alternatives."""
-    wanted = IncidentFilter(tuple(camera_ids), severity_min, from_ms, to_ms, reviewed)
+    wanted = IncidentFilter(tuple(camera_ids), severity_min, from_ms, to_ms, reviewed, site)
+    if site is not None:
+        await call.store.read(summaries.check_site, site)
     found = await call.store.read(incident_pages.page, wanted, before, limit)
     return api.IncidentPage(
         incidents=[shown_incident(incident) for incident in found],

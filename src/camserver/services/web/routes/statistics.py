@@ -1,15 +1,13 @@
 """Figures by hour or day."""
 
 from dataclasses import asdict
-from typing import Annotated, Literal
-
-from fastapi import Query
+from typing import Literal
 
 from camserver.base.errors import BadInput
 from camserver.domain.people import Permission
 from camserver.domain.statistics import HOUR_MS, Bucket, hour_of
 from camserver.services.web.calls import TheCall
-from camserver.services.web.routes.filters import CameraIds, From, To
+from camserver.services.web.routes.filters import CameraIds, From, SiteName, To
 from camserver.services.web.routing import Routes
 from camserver.store import statistics, summaries
 from camserver.store.statistics import StatisticsFilter
@@ -21,8 +19,6 @@ DAY_MS = 24 * HOUR_MS
 # What is shown when no time is named, and the most that one answer holds.
 USUAL_MS = {"hour": DAY_MS, "day": 30 * DAY_MS}
 LONGEST_MS = {"hour": 32 * DAY_MS, "day": 367 * DAY_MS}
-
-SiteName = Annotated[str | None, Query(min_length=1, max_length=128)]
 
 
 @routes.get("/api/statistics", Permission.READ)

@@ -8,8 +8,7 @@ from camserver.domain.people import Permission
 from camserver.services.web.calls import TheCall
 from camserver.services.web.labels import shown_cause, shown_issue, shown_primary_event
 from camserver.services.web.messages import Language
-from camserver.services.web.routes.filters import Cursor
-from camserver.services.web.routes.statistics import SiteName
+from camserver.services.web.routes.filters import Cursor, SiteName
 from camserver.services.web.routing import Routes
 from camserver.store import summaries
 from camserver.store.summaries import Kept
