@@ -77,8 +77,8 @@ async def test_a_program_finds_what_anybody_has_reviewed(store: Store) -> None:
         return [row.incident_uuid for row in rows]
 
     assert (await found(True), await found(False)) == ([], ["i1", "i0"])
-    await store.as_(first).write(review, "i0", None, None, NOW_MS)
-    await store.as_(second).write(review, "i0", None, None, NOW_MS)
+    await store.as_(first).write(review, "i0", None, None, "", NOW_MS)
+    await store.as_(second).write(review, "i0", None, None, "", NOW_MS)
     assert (await found(True), await found(False)) == (["i0"], ["i1"])
 
 
