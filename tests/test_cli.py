@@ -64,6 +64,7 @@ def test_the_commands_are_these() -> None:
         *("camera change", "camera show", "camera picture", "camera discover", "camera rediscover"),
         *("camera import", "gate", "gate explain"),
         *("camera hints", "camera presets", "analyze", "conformance"),
+        *("audit", "audit list", "audit verify", "audit export"),
         *(
             "models",
             "models list",

@@ -11,6 +11,7 @@ from camserver.base.exits import Exit
 from camserver.commands import (
     accounts,
     analyze,
+    audit,
     cameras,
     cases,
     configuration,
@@ -104,6 +105,7 @@ for _command in (
     cameras.camera,
     gate.gate,
     analyze.analyze,
+    audit.audit,
     conformance.conformance,
     events.event,
     incidents.incident,

@@ -46,7 +46,7 @@ class MortalStore(StoreProxy):
     fate: Fate
 
     async def around(self, name: str, call: Callable[[], Coroutine[Any, Any, R]]) -> R:
-        is_write = name.startswith(("sweep_", "forget", "settle", "note_", "report", "prune", "take", "_in_name"))
+        is_write = name.startswith(("sweep_", "forget", "settle", "note_", "report", "prune", "take", "_logged"))
         return await self.fate.around(call) if is_write else await call()
 
 

@@ -248,7 +248,7 @@ class MariadbServer(DatabaseServer):
 
     def _init(self) -> None:
         install = [_mariadb_program("mariadb-install-db"), "--no-defaults", f"--datadir={self.data}"]
-        speed = ["--innodb-flush-method=nosync", "--innodb-log-file-size=16M"]
+        speed = ["--innodb-flush-method=nosync", "--innodb-log-file-size=16M", f"--tmpdir={self.data}"]
         self._as_user([*install, "--auth-root-authentication-method=normal", "--skip-test-db", *speed])
         # The server reads one statement a line. Root keeps no empty password; our user may do everything.
         self._own_file(
@@ -263,6 +263,8 @@ class MariadbServer(DatabaseServer):
     def _argv(self) -> list[str]:
         settings = {
             "datadir": str(self.data),
+            # Servers that start clear the shared folder of everybody's temporary tables.
+            "tmpdir": str(self.data),
             "socket": str(self._socket),
             "pid-file": str(self.data / "pid"),
             "bind-address": LOOPBACK,

@@ -15,6 +15,7 @@ import pytest_asyncio
 from camserver.store import Store, Tx, open_store
 from camserver.store.tables import metadata
 from tests.rig.templates import Template
+from tests.rig.unguarded import empty_audit_log
 
 R = TypeVar("R")
 KINDS = ["sqlite", "postgres", "mariadb"]
@@ -22,6 +23,7 @@ KINDS = ["sqlite", "postgres", "mariadb"]
 
 async def wipe(tx: Tx) -> None:
     """Empties every table. Keys are not given again where the database remembers them."""
+    await empty_audit_log(tx)
     for table in reversed(metadata.sorted_tables):
         await tx.run(f"DELETE FROM {table.name}")
 

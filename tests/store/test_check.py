@@ -270,6 +270,19 @@ async def test_a_schema_that_differs_is_told(spare_url: str, statement: str, wor
         await store.close()
 
 
+async def test_a_removed_guard_of_the_audit_log_is_told(spare_url: str) -> None:
+    store = await open_store(spare_url)
+    try:
+        on = " ON audit_log" if store.dialect is Dialect.POSTGRES else ""
+        await store.write(run, (f"DROP TRIGGER audit_log_delete{on}",))
+        [found] = await check(store, Secret(spare_url))
+        assert found.kind == "schema_differs"
+        assert "audit_log_delete" in found.message
+        assert "camserver audit verify" in found.message
+    finally:
+        await store.close()
+
+
 async def _check_without_waiting(url: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("camserver.store.sqlite.OwnerLock.acquire.__defaults__", (0.0,))

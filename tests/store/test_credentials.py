@@ -5,6 +5,7 @@ import pytest
 from camserver.base.credentials import Sealed, key_id, open_sealed, seal
 from camserver.store import Store, Tx
 from camserver.store.credentials import count_of_keys, count_of_other_keys, of_other_keys, reseal
+from tests.store.people_rows import admin_of
 from tests.store.stage import NOW_MS, build
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -41,12 +42,13 @@ async def test_values_move_to_another_key(fresh_store: Store) -> None:
         (kept, seal(NEW, kept.tenant_id, kept.owner, open_sealed(OLD, kept.tenant_id, kept.owner, kept.sealed)))
         for kept in first
     )
+    by = (admin_of(stage.tenant_id), "", NOW_MS)
     # Somebody enters a new password in between: theirs stays.
     camera = next(one for one in stage.cameras if one.key == first[0].row_id)
     theirs = seal(OLD, stage.tenant_id, camera.id, b"changed")
     await store.write(put_auth, camera.key, stage.tenant_id, theirs)
-    assert await store.write(reseal, moves) == 2
-    assert await store.write(reseal, moves) == 0, "again moves nothing"
+    assert await store.write(reseal, moves, *by) == 2
+    assert await store.write(reseal, moves, *by) == 0, "again moves nothing"
     left = await store.read(of_other_keys, "cameras", key_id(NEW), 0, 10)
     assert {kept.row_id for kept in left} == {camera.key, *(kept.row_id for kept in second)}
     assert next(kept.sealed for kept in left if kept.row_id == camera.key) == theirs

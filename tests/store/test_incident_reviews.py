@@ -60,11 +60,11 @@ async def is_reviewed(store: Store, reader: Principal) -> bool:
 async def test_a_review_is_a_persons_own(store: Store) -> None:
     first, second = await people(store)
     assert not await is_reviewed(store, first)
-    shown = await store.as_(first).write(review, "i0", None, None, NOW_MS + 5)
+    shown = await store.as_(first).write(review, "i0", None, None, "", NOW_MS + 5)
     assert (shown.reviewed_at, shown.reviewers) == (NOW_MS + 5, 1)
     assert await is_reviewed(store, first)
     assert not await is_reviewed(store, second)
-    shown = await store.as_(second).write(review, "i0", None, None, NOW_MS + 6)
+    shown = await store.as_(second).write(review, "i0", None, None, "", NOW_MS + 6)
     assert (shown.reviewed_at, shown.reviewers) == (NOW_MS + 6, 2)
 
 
@@ -77,26 +77,26 @@ async def test_a_program_finds_what_anybody_has_reviewed(store: Store) -> None:
         return [row.incident_uuid for row in rows]
 
     assert (await found(True), await found(False)) == ([], ["i1", "i0"])
-    await store.as_(first).write(review, "i0", None, None, NOW_MS)
-    await store.as_(second).write(review, "i0", None, None, NOW_MS)
+    await store.as_(first).write(review, "i0", None, None, "", NOW_MS)
+    await store.as_(second).write(review, "i0", None, None, "", NOW_MS)
     assert (await found(True), await found(False)) == (["i0"], ["i1"])
 
 
 async def test_it_can_be_taken_back_and_repeated(store: Store) -> None:
     first, _ = await people(store)
     for now_ms in (NOW_MS + 5, NOW_MS + 6):
-        assert (await store.as_(first).write(review, "i0", None, None, now_ms)).reviewed_at == now_ms
+        assert (await store.as_(first).write(review, "i0", None, None, "", now_ms)).reviewed_at == now_ms
     for _ in range(2):
-        assert (await store.as_(first).write(unreview, "i0", NOW_MS + 7)).reviewers == 0
+        assert (await store.as_(first).write(unreview, "i0", "", NOW_MS + 7)).reviewers == 0
     assert not await is_reviewed(store, first)
 
 
 async def test_a_higher_severity_or_another_event_unreviews(store: Store) -> None:
     first, _ = await people(store)
-    await store.as_(first).write(review, "i0", None, None, NOW_MS)
+    await store.as_(first).write(review, "i0", None, None, "", NOW_MS)
     await worsens(store, 2)
     assert not await is_reviewed(store, first)
-    await store.as_(first).write(review, "i0", None, None, NOW_MS)
+    await store.as_(first).write(review, "i0", None, None, "", NOW_MS)
     assert await is_reviewed(store, first)
     await happens(store, first.tenant_id, 1, "second")
     assert not await is_reviewed(store, first)
@@ -105,14 +105,14 @@ async def test_a_higher_severity_or_another_event_unreviews(store: Store) -> Non
 async def test_what_came_while_the_reader_looked_is_not_reviewed(store: Store) -> None:
     first, _ = await people(store)
     await happens(store, first.tenant_id, 1, "second")
-    await store.as_(first).write(review, "i0", 1, "first", NOW_MS)
+    await store.as_(first).write(review, "i0", 1, "first", "", NOW_MS)
     assert not await is_reviewed(store, first)
-    await store.as_(first).write(review, "i0", 1, "gone", NOW_MS)
+    await store.as_(first).write(review, "i0", 1, "gone", "", NOW_MS)
     assert not await is_reviewed(store, first)
-    await store.as_(first).write(review, "i0", 0, "second", NOW_MS)
+    await store.as_(first).write(review, "i0", 0, "second", "", NOW_MS)
     assert not await is_reviewed(store, first)
     # Nobody reviews what is yet to come.
-    await store.as_(first).write(review, "i0", 3, "second", NOW_MS)
+    await store.as_(first).write(review, "i0", 3, "second", "", NOW_MS)
     assert await is_reviewed(store, first)
     await worsens(store, 2)
     assert not await is_reviewed(store, first)
@@ -121,14 +121,14 @@ async def test_what_came_while_the_reader_looked_is_not_reviewed(store: Store) -
 async def test_only_people_review_and_only_what_they_reach(store: Store) -> None:
     first, _ = await people(store)
     with pytest.raises(Forbidden, match="person"):
-        await store.as_(admin_of(first.tenant_id)).write(review, "i0", None, None, NOW_MS)
+        await store.as_(admin_of(first.tenant_id)).write(review, "i0", None, None, "", NOW_MS)
     stranger = await store.write(add_tenant, "other", NOW_MS)
     for reader in (replace(first, site_ids=frozenset({999})), replace(first, tenant_id=stranger.tenant_id)):
         for call in (
-            store.as_(reader).write(review, "i0", None, None, NOW_MS),
-            store.as_(reader).write(unreview, "i0", NOW_MS),
+            store.as_(reader).write(review, "i0", None, None, "", NOW_MS),
+            store.as_(reader).write(unreview, "i0", "", NOW_MS),
         ):
             with pytest.raises(NotFound):
                 await call
     with pytest.raises(NotFound):
-        await store.as_(first).write(review, "i9", None, None, NOW_MS)
+        await store.as_(first).write(review, "i9", None, None, "", NOW_MS)

@@ -123,7 +123,16 @@ def picture(connection: Connection) -> dict[str, list[str]]:
         case _:
             names = sa.inspect(connection).get_table_names()
             shown = {name: connection.execute(sa.text(f"SHOW CREATE TABLE {name}")).one()[1] for name in names}
-            return {name: sorted(line.strip(" ,") for line in sql.splitlines()) for name, sql in shown.items()}
+            triggers = connection.execute(
+                sa.text(
+                    "SELECT trigger_name, event_manipulation, event_object_table, action_timing, action_statement "
+                    "FROM information_schema.triggers WHERE trigger_schema = database()"
+                )
+            )
+            return {
+                **{name: sorted(line.strip(" ,") for line in sql.splitlines()) for name, sql in shown.items()},
+                "triggers": sorted(map(str, triggers)),
+            }
 
 
 def _parts(sql: str) -> list[str]:
@@ -146,6 +155,8 @@ _CATALOGUE = {
     "constraints": """
         SELECT conrelid::regclass, conname, pg_get_constraintdef(oid) FROM pg_constraint
         WHERE connamespace = 'public'::regnamespace AND conrelid::regclass::text <> 'alembic_version'""",
+    "triggers": "SELECT tgrelid::regclass, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal",
+    "functions": "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'public'::regnamespace",
 }
 
 
@@ -173,7 +184,7 @@ def test_the_picture_shows_what_matters(db_url: str) -> None:
         ],
         Dialect.MARIADB: ["`priority` desc", "not null", "utf8mb4_bin", "default 0", "double"],
     }[dialect_of(db_url)]
-    for word in [*words, "fk_sites_tenant_id", "uq_frames_camera_key"]:
+    for word in [*words, "fk_sites_tenant_id", "uq_frames_camera_key", "the audit log is append-only"]:
         assert word in shown
     assert " float" not in shown
 

@@ -3,6 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING
 
+from camserver.base.clock import StoreClock
 from camserver.base.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ async def missing_objects(store: "Store", objects: "Objects", forget_missing: bo
                 "Nothing was changed"
             )
         for begin in range(0, len(gone), object_places.PAGE):
-            await store.write(object_places.note_gone, tuple(gone[begin : begin + object_places.PAGE]))
+            page = tuple(gone[begin : begin + object_places.PAGE])
+            await store.write(object_places.note_gone, page, StoreClock().now_ms())
     noted = "; they are noted as gone now" if forget_missing else "; note them as gone with --forget-missing"
     message = f"{len(gone)} of {looked_at} pictures and clips are not there (for example {gone[0].object_key}){noted}"
     return (Finding("object_missing", message, len(gone)),)

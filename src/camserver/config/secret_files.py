@@ -24,9 +24,19 @@ WORKER_TOKEN: Final = "worker_token"
 SESSION_KEY: Final = "session_key"
 PUSH_KEY: Final = "push_key"
 CASE_KEY: Final = "case_key"
+AUDIT_KEY: Final = "audit_key"
 # Made when the TLS port for workers is switched on, and not before.
 WORKER_CA: Final = "worker_ca"
-SECRET_FILES: Final = (MEDIA_HMAC, CREDENTIAL_KEY, LOCAL_ADMIN_TOKEN, WORKER_TOKEN, SESSION_KEY, PUSH_KEY, CASE_KEY)
+SECRET_FILES: Final = (
+    MEDIA_HMAC,
+    CREDENTIAL_KEY,
+    LOCAL_ADMIN_TOKEN,
+    WORKER_TOKEN,
+    SESSION_KEY,
+    PUSH_KEY,
+    CASE_KEY,
+    AUDIT_KEY,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +49,16 @@ class Secrets:
     session_key: Secret  # signs session cookies and CSRF tokens
     push_key: Secret  # by which push services know this server (VAPID); see push_key_bytes
     case_key: Secret  # signs what is exported of cases; see case_key_bytes
+    audit_key: Secret  # signs the seals of the audit log; see audit_key_bytes
 
     def credential_key_bytes(self) -> bytes:
         return self.credential_keys.sealing
 
     def case_key_bytes(self) -> bytes:
         return key_bytes(self.case_key)
+
+    def audit_key_bytes(self) -> bytes:
+        return key_bytes(self.audit_key)
 
     def push_key_bytes(self) -> bytes:
         return key_bytes(self.push_key)
@@ -65,6 +79,12 @@ def make_secrets(settings: Settings) -> Secrets:
             f"{folder / CASE_KEY} does not hold a key of {KEY_BYTES} bytes in base64url; restore it from a backup, "
             "because without it exports of cases can't be told from forged ones"
         )
+    audit_key = read_or_make(folder / AUDIT_KEY)
+    if len(key_bytes(audit_key)) != KEY_BYTES:
+        raise DataUnusable(
+            f"{folder / AUDIT_KEY} does not hold a key of {KEY_BYTES} bytes in base64url; restore it from a backup, "
+            "because without it the seals of the audit log can't be told from forged ones"
+        )
     return Secrets(
         media_hmac=settings.media.hmac_secret or read_or_make(folder / MEDIA_HMAC),
         media_hmac_previous=settings.media.hmac_secret_previous,
@@ -74,12 +94,22 @@ def make_secrets(settings: Settings) -> Secrets:
         session_key=read_or_make(folder / SESSION_KEY),
         push_key=push_key,
         case_key=case_key,
+        audit_key=audit_key,
     )
 
 
 def case_key_bytes(settings: Settings) -> bytes | None:
     """The key that signs exports of cases, for a command; None where no server has made one."""
     path = settings.server.secrets_dir / CASE_KEY
+    if not path.exists():
+        return None
+    key = key_bytes(read_or_make(path))
+    return key if len(key) == KEY_BYTES else None
+
+
+def audit_key_bytes(settings: Settings) -> bytes | None:
+    """The key that signs the seals of the audit log, for a command; None where no server has made one."""
+    path = settings.server.secrets_dir / AUDIT_KEY
     if not path.exists():
         return None
     key = key_bytes(read_or_make(path))

@@ -48,8 +48,8 @@ class ServerSettings:
         _under_data_dir("secrets"),
         "data/secrets",
         "Folder of the secrets made on first start, one file each: media_hmac, credential_key, "
-        "local_admin_token, worker_token, session_key, push_key, case_key, and worker_ca once control.tls_port is "
-        "set. Services on several machines need the same files. Default: secrets in data_dir.",
+        "local_admin_token, worker_token, session_key, push_key, case_key, audit_key, and worker_ca once "
+        "control.tls_port is set. Services on several machines need the same files. Default: secrets in data_dir.",
     )
     credential_key: Secret | None = setting(
         None,

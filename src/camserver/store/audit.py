@@ -1,14 +1,24 @@
-"""The audit log: who did what, when, from where. Rows are only ever added here."""
+"""The audit log: who did what, when, from where. Rows are only ever added here.
+
+Reading is in audit_pages.py, sealing in audit_seals.py. Looks at evidence are folded: the same person who opens the
+same thing again within some minutes is one entry.
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from camserver.store.tx import Scoped, Tx
+from camserver.domain.audit import LOOK_FOLDED_MS
+from camserver.domain.people import Principal
+from camserver.store.tx import Row, Scoped, Tx
 
 # Rows about the installation as a whole, such as a sign-in under a name nobody has.
 INSTALLATION = 0
 ADDRESS_MAX_CHARS = 64
+OBJECT_ID_MAX_CHARS = 64
+# A look is held against so many newest entries about its object, to find whether it is a repeat.
+LOOKED_BACK = 200
+LINK = "link"
 
 _INSERT = """
 INSERT INTO audit_log (tenant_id, at, actor_kind, actor_id, action, object_kind, object_id, details, address)
@@ -30,11 +40,21 @@ class Entry:
         return {
             "action": self.action,
             "now_ms": self.now_ms,
-            "address": self.address[:ADDRESS_MAX_CHARS],
+            "address": _clean(self.address)[:ADDRESS_MAX_CHARS],
             "object_kind": self.object_kind,
-            "object_id": self.object_id,
-            "details": None if self.details is None else json.dumps(dict(self.details), ensure_ascii=False),
+            "object_id": _clean(self.object_id)[:OBJECT_ID_MAX_CHARS],
+            "details": None if self.details is None else _written(self.details),
         }
+
+
+def _written(details: Mapping[str, str | int]) -> str:
+    clean = {name: _clean(value) if isinstance(value, str) else value for name, value in details.items()}
+    return json.dumps(clean, ensure_ascii=False)
+
+
+def _clean(text: str) -> str:
+    """Without what some database refuses: an entry must never be what keeps a failed sign-in from being noted."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
 async def add(tx: Tx, tenant_id: int, user_id: int | None, entry: Entry) -> None:
@@ -44,14 +64,58 @@ async def add(tx: Tx, tenant_id: int, user_id: int | None, entry: Entry) -> None
 
 
 async def add_own(tx: Scoped, entry: Entry) -> None:
-    """In the principal's name; the local admin token has no user and counts as the system.
-
-    What a program did with a token is its user's deed; the token is noted among the details.
-    """
-    principal = tx.principal
-    kind, actor_id = (
-        ("system", "local_admin_token") if principal.user_id is None else ("user", str(principal.user_id))
-    )
-    if principal.token_id is not None:
-        entry = replace(entry, details={**(entry.details or {}), "token_id": principal.token_id})
+    """In the principal's name; the local admin token has no user and counts as the system."""
+    kind, actor_id = actor(tx.principal)
+    entry = _with_token(tx.principal, entry)
     await tx.run(_INSERT, actor_kind=kind, actor_id=actor_id, **entry.columns())
+    tx.logged = True
+
+
+def actor(principal: Principal) -> tuple[str, str]:
+    """How whoever does something is named in the log: kind and id. What a program does is its user's deed."""
+    return ("system", "local_admin_token") if principal.user_id is None else ("user", str(principal.user_id))
+
+
+def _with_token(principal: Principal, entry: Entry) -> Entry:
+    if principal.token_id is None:
+        return entry
+    return replace(entry, details={**(entry.details or {}), "token_id": principal.token_id})
+
+
+async def look(tx: Scoped, entry: Entry) -> None:
+    """Notes that the principal opened evidence, unless they did a few minutes ago."""
+    kind, actor_id = actor(tx.principal)
+    columns = entry.columns()
+    noted = _with_token(tx.principal, entry)
+    since = entry.now_ms - LOOK_FOLDED_MS
+    recent = await tx.all(_RECENT, actor_kind=kind, actor_id=actor_id, since=since, **columns)
+    if _is_repeat(recent, noted):
+        tx.logged = True
+    else:
+        await add_own(tx, entry)
+
+
+async def link_opened(tx: Tx, frame_uuid: str, what: str, address: str, now_ms: int) -> None:
+    """Notes that somebody opened a signed link, of whom only the address is known. A repeat from there is folded."""
+    frame = await tx.one("SELECT tenant_id FROM frames WHERE frame_uuid = :frame_uuid", frame_uuid=frame_uuid)
+    if frame is None:
+        return
+    entry = Entry("media_link_opened", now_ms, address, "frame", frame_uuid, {"kind": what})
+    columns = entry.columns() | {"tenant_id": frame["tenant_id"], "actor_kind": LINK, "actor_id": ""}
+    if not _is_repeat(await tx.all(_RECENT, since=now_ms - LOOK_FOLDED_MS, **columns), entry):
+        await tx.run(_INSERT, **columns)
+
+
+def _is_repeat(recent: Sequence[Row], entry: Entry) -> bool:
+    # Databases space and order JSON as they like.
+    details = None if entry.details is None else json.loads(_written(entry.details))
+    return any((None if row["details"] is None else json.loads(row["details"])) == details for row in recent)
+
+
+_RECENT = f"""
+SELECT r.details FROM (
+  SELECT at, action, actor_kind, actor_id, details, address FROM audit_log
+  WHERE tenant_id = :tenant_id AND object_kind = :object_kind AND object_id = :object_id
+  ORDER BY entry_id DESC LIMIT {LOOKED_BACK}
+) r WHERE r.action = :action AND r.actor_kind = :actor_kind AND r.actor_id = :actor_id AND r.address = :address
+  AND r.at > :since"""

@@ -11,6 +11,7 @@ from camserver.base.errors import Conflict, NotFound
 from camserver.domain.cases import ITEMS_MAX, CaseState, ItemKind, holds_items
 from camserver.store import archive, archive_clips, audit
 from camserver.store.cases import CaseRow, lock_case, require_reach
+from camserver.store.core import unlogged
 from camserver.store.tx import Row, Scoped, Tx
 
 BATCH = 100
@@ -121,6 +122,7 @@ async def unsettled(tx: Tx) -> tuple[Unsettled, ...]:
     return tuple(Unsettled(row["tenant_id"], row["case_id"]) for row in rows)
 
 
+@unlogged("follows from a change of the case, which is logged")
 async def settle(tx: Scoped, case_id: int, after_item_id: int, grace_days: int, now_ms: int) -> int | None:
     """Brings some items in step with their case; where to go on, or None when all are.
 

@@ -304,9 +304,17 @@ async def audit_of(tx: Scoped, case_uuid: str) -> tuple[AuditEntry, ...]:
 
 
 async def note_look(tx: Scoped, what: str, uuid: str, address: str, now_ms: int) -> None:
-    """Writes into the log of each case that holds it that somebody opened a picture of a frame, or a clip."""
-    for row in await tx.all(_HOLDERS_OF_FRAME if what != "clip" else _HOLDERS_OF_CLIP, uuid=uuid):
-        await note_in_log(tx, row["case_uuid"], "case_media_opened", {"kind": what, "uuid": uuid}, address, now_ms)
+    """Writes into the log of each case that holds it that somebody opened a picture of a frame, or a clip.
+
+    What a case let go of a while ago is held by none any more; the look is noted all the same.
+    """
+    details = {"kind": what, "uuid": uuid}
+    holders = await tx.all(_HOLDERS_OF_FRAME if what != "clip" else _HOLDERS_OF_CLIP, uuid=uuid)
+    for row in holders:
+        await audit.look(tx, audit.Entry("case_media_opened", now_ms, address, "case", row["case_uuid"], details))
+    if not holders:
+        action, kind = ("clip_opened", "event") if what == "clip" else ("picture_opened", "frame")
+        await audit.look(tx, audit.Entry(action, now_ms, address, kind, uuid))
 
 
 # `uuid` of a clip is its event's.

@@ -17,7 +17,7 @@ from camserver.store import migrate
 from camserver.store.core import Store
 from camserver.store.opening import open_store
 from camserver.store.sql import Dialect
-from camserver.store.tables import metadata
+from camserver.store.tables import audit_guards, metadata
 from camserver.store.tx import Tx
 
 
@@ -94,6 +94,7 @@ def _schema_differences(connection: Connection) -> tuple[Finding, ...]:
             continue
         words += _column_differences(inspector, table)
         words += _index_differences(inspector, table, wanted)
+    words += _trigger_differences(connection)
     return tuple(Finding("schema_differs", f"{word}; restore a backup, or ask for help") for word in words)
 
 
@@ -106,6 +107,22 @@ def _column_differences(inspector: sa.Inspector, table: sa.Table) -> Iterator[st
             yield f"column {table.name}.{column.name} {'lacks' if column.nullable else 'has'} NULL"
     for name in sorted(there.keys() - table.columns.keys()):
         yield f"column {table.name}.{name} is not ours"
+
+
+_TRIGGERS = {
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'trigger'",
+    "postgresql": "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D'",
+    "mariadb": "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = database()",
+}
+
+
+def _trigger_differences(connection: Connection) -> Iterator[str]:
+    """What keeps the audit log append-only. Somebody who wanted to change it would remove these first."""
+    dialect = "mariadb" if connection.dialect.name == "mysql" else connection.dialect.name
+    there = set(connection.scalars(sa.text(_TRIGGERS[dialect])))
+    for name in audit_guards.names(dialect):
+        if name not in there:
+            yield f"the trigger {name}, which keeps the audit log append-only, is missing: run camserver audit verify"
 
 
 def _wanted_indexes(connection: Connection) -> set[str]:

@@ -1,10 +1,15 @@
-"""The store as services see it: run an operation as a read or as one transaction, in a principal's name or not."""
+"""The store as services see it: run an operation as a read or as one transaction, in a principal's name or not.
+
+What changes rows in a principal's name leaves an entry in the audit log in the same transaction, or is rolled back:
+whoever adds an operation can't forget it. The few that need none say why, by `@unlogged`.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from camserver.base.clock import boot_time_ms
+from camserver.base.errors import Bug
 from camserver.domain.people import Principal
 from camserver.store.sql import Dialect
 from camserver.store.tx import Scoped, Tx
@@ -13,6 +18,23 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Operation = Callable[Concatenate[Tx, P], Coroutine[Any, Any, R]]
 ScopedOperation = Callable[Concatenate[Scoped, P], Coroutine[Any, Any, R]]
+
+# Operations that change rows in a principal's name without an entry in the audit log, by name, and why.
+UNLOGGED: dict[str, str] = {}
+
+
+def unlogged(why: str) -> Callable[[ScopedOperation[P, R]], ScopedOperation[P, R]]:
+    """Marks an operation whose changes are no news for the audit log."""
+
+    def mark(operation: ScopedOperation[P, R]) -> ScopedOperation[P, R]:
+        UNLOGGED[_name(operation)] = why
+        return operation
+
+    return mark
+
+
+def _name(operation: Callable[..., object]) -> str:
+    return f"{operation.__module__}.{operation.__qualname__}"
 
 
 class Store(ABC):
@@ -68,7 +90,7 @@ class ScopedStore:
         return await self._store.read(_in_name, self.principal, operation, args, kwargs)
 
     async def write(self, operation: ScopedOperation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        return await self._store.write(_in_name, self.principal, operation, args, kwargs)
+        return await self._store.write(_logged, self.principal, operation, args, kwargs)
 
 
 async def _in_name(
@@ -79,3 +101,20 @@ async def _in_name(
     kwargs: dict[str, object],
 ) -> R:
     return await operation(Scoped(tx, principal), *args, **kwargs)
+
+
+async def _logged(
+    tx: Tx,
+    principal: Principal,
+    operation: Callable[..., Coroutine[Any, Any, R]],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> R:
+    scoped = Scoped(tx, principal)
+    result = await operation(scoped, *args, **kwargs)
+    if scoped.changed_rows and not scoped.logged and _name(operation) not in UNLOGGED:
+        raise Bug(
+            f"{_name(operation)} changed rows in a principal's name and left no entry in the audit log; call "
+            "audit.add_own in it, or mark it @unlogged and say why"
+        )
+    return result

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from camserver.base.credentials import Sealed
+from camserver.domain.people import Principal
 from camserver.store import audit
 from camserver.store.receivers import secrets_of
 from camserver.store.tx import Scoped, Tx
@@ -89,7 +90,7 @@ async def count_of_keys(tx: Tx, key_ids: tuple[str, ...]) -> int:
     return count
 
 
-async def reseal(tx: Tx, moves: tuple[tuple[Kept, Sealed], ...]) -> int:
+async def reseal(tx: Tx, moves: tuple[tuple[Kept, Sealed], ...], by: Principal, address: str, now_ms: int) -> int:
     """Replaces values by the same ones under another key; how many. What changed meanwhile is left as it is."""
     moved = 0
     for kept, sealed in moves:
@@ -105,6 +106,8 @@ async def reseal(tx: Tx, moves: tuple[tuple[Kept, Sealed], ...]) -> int:
             old_key_id=kept.sealed.key_id,
             old_nonce=kept.sealed.nonce,
         )
+    entry = audit.Entry("credentials_moved", now_ms, address, "key", moves[0][1].key_id, {"count": moved})
+    await audit.add_own(Scoped(tx, by), entry)
     return moved
 
 

@@ -20,8 +20,8 @@ SHARED_MS = 2_000
 # How long an answer can be read after its errand's time was over.
 KEPT_MS = 3_600_000
 BATCH = 200
-# Kinds that everybody may ask for; they are no news for the audit log.
-UNAUDITED = frozenset({"look", "clip"})
+# Everybody may ask for a picture, as often as they like: the log has it once in some minutes.
+LOOK = "look"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +75,22 @@ async def ask_camera(tx: Scoped, camera_id: str, errand: NewErrand, address: str
     shared = await _shared(tx, camera["camera_key"], errand, now_ms)
     if shared is not None:
         return await get(tx, shared, now_ms)
-    await _ask(tx, camera["site_id"], camera["camera_key"], errand, address, now_ms)
+    await _ask(tx, camera["site_id"], camera["camera_key"], errand, now_ms)
+    await _note(tx, errand, camera_id, address, now_ms)
     return await get(tx, errand.errand_uuid, now_ms)
 
 
 async def ask_site(tx: Scoped, site: str, errand: NewErrand, address: str, now_ms: int) -> ErrandState:
     """Sends any worker of the site on an errand."""
     found = await tenants.find_site(tx, site)
-    await _ask(tx, found.site_id, None, errand, address, now_ms)
+    await _ask(tx, found.site_id, None, errand, now_ms)
+    await _note(tx, errand, "", address, now_ms)
     return await get(tx, errand.errand_uuid, now_ms)
 
 
 async def _shared(tx: Scoped, camera_key: int, errand: NewErrand, now_ms: int) -> str | None:
     """An errand under way that would bring the same answer."""
-    if errand.kind != "look":
+    if errand.kind != LOOK:
         return None
     rows = await tx.all(
         """
@@ -103,9 +105,14 @@ async def _shared(tx: Scoped, camera_key: int, errand: NewErrand, now_ms: int) -
     return next((str(row["errand_uuid"]) for row in rows if json.loads(row["request"]) == wanted), None)
 
 
-async def _ask(
-    tx: Scoped, site_id: int, camera_key: int | None, errand: NewErrand, address: str, now_ms: int
-) -> None:
+async def _note(tx: Scoped, errand: NewErrand, camera_id: str, address: str, now_ms: int) -> None:
+    if errand.kind == LOOK:
+        await audit.look(tx, audit.Entry("look_asked", now_ms, address, "camera", camera_id))
+    else:
+        await audit.add_own(tx, audit.Entry(f"errand_{errand.kind}", now_ms, address, "errand", errand.errand_uuid))
+
+
+async def _ask(tx: Scoped, site_id: int, camera_key: int | None, errand: NewErrand, now_ms: int) -> None:
     # Clips are asked for by the server itself, as many as there are events.
     row = await tx.one(
         "SELECT count(*) AS unfinished FROM errands WHERE tenant_id = :tenant_id AND state IN ('waiting', 'sent') "
@@ -116,8 +123,6 @@ async def _ask(
             f"{UNFINISHED_MAX} errands are under way already; wait until some are done", reason="errands_full"
         )
     await tx.run(_INSERT, **_columns(site_id, camera_key, errand, now_ms))
-    if errand.kind not in UNAUDITED:
-        await audit.add_own(tx, audit.Entry(f"errand_{errand.kind}", now_ms, address, "errand", errand.errand_uuid))
 
 
 async def add(tx: Tx, tenant_id: int, site_id: int, camera_key: int | None, errand: NewErrand, now_ms: int) -> None:

@@ -5,14 +5,14 @@ unreviewed again. That is not written anywhere: `incident_pages` compares the tw
 """
 
 from camserver.base.errors import Forbidden
-from camserver.store import incident_pages
+from camserver.store import audit, incident_pages
 from camserver.store.incident_pages import IncidentSummary
 from camserver.store.sql import Sql
 from camserver.store.tx import Row, Scoped
 
 
 async def review(
-    tx: Scoped, incident_uuid: str, seen_severity: int | None, seen_event_uuid: str | None, now_ms: int
+    tx: Scoped, incident_uuid: str, seen_severity: int | None, seen_event_uuid: str | None, address: str, now_ms: int
 ) -> IncidentSummary:
     """Notes that the caller has looked at an incident, as it was when they saw it; without that, as it is now."""
     user_id = _person(tx)
@@ -27,10 +27,11 @@ async def review(
         now_ms=now_ms,
     )
     _changed(tx, row, now_ms)
+    await audit.add_own(tx, audit.Entry("incident_reviewed", now_ms, address, "incident", incident_uuid))
     return await incident_pages.get(tx, incident_uuid)
 
 
-async def unreview(tx: Scoped, incident_uuid: str, now_ms: int) -> IncidentSummary:
+async def unreview(tx: Scoped, incident_uuid: str, address: str, now_ms: int) -> IncidentSummary:
     """Takes the caller's review back; without one nothing happens."""
     user_id = _person(tx)
     row = await _locked(tx, incident_uuid)
@@ -42,6 +43,7 @@ async def unreview(tx: Scoped, incident_uuid: str, now_ms: int) -> IncidentSumma
     )
     if taken:
         _changed(tx, row, now_ms)
+        await audit.add_own(tx, audit.Entry("incident_unreviewed", now_ms, address, "incident", incident_uuid))
     return await incident_pages.get(tx, incident_uuid)
 
 

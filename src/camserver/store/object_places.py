@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
+from camserver.domain.people import Principal, Role
 from camserver.domain.picture_keys import Kind, frame_key
-from camserver.store.tx import Tx
+from camserver.store import audit
+from camserver.store.tx import Scoped, Tx
 
 PAGE = 500
 
@@ -50,8 +52,10 @@ async def clips(tx: Tx, after_clip_id: int) -> tuple[int | None, tuple[NamedObje
     return (rows[-1]["clip_id"] if len(rows) == PAGE else None), found
 
 
-async def note_gone(tx: Tx, gone: tuple[NamedObject, ...]) -> None:
-    """Notes objects as gone, so that pages say so instead of trying to show them."""
+async def note_gone(tx: Tx, gone: tuple[NamedObject, ...], now_ms: int) -> None:
+    """Notes objects as gone, so that pages say so instead of trying to show them. Only the command line does it."""
+    entry = audit.Entry("objects_noted_gone", now_ms, details={"count": len(gone), "first": gone[0].object_key})
+    await audit.add_own(Scoped(tx, Principal(audit.INSTALLATION, None, Role.SYSTEM_ADMIN)), entry)
     for one in gone:
         if one.kind == "clip":
             await tx.run(

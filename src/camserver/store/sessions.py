@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from camserver.domain.people import Principal, Role, session_expires_at, session_needs_touch
 from camserver.store import audit, grants
+from camserver.store.core import unlogged
 from camserver.store.tx import Row, Scoped, Tx
 
 # Sign-ins one person may have at once; the oldest ends when one more begins.
@@ -113,6 +114,7 @@ async def _principals(tx: Tx, rows: Sequence[Row]) -> tuple[Principal, ...]:
     return await grants.narrowed(tx, wide, {row["user_id"] for row in rows if row["granted_only"]})
 
 
+@unlogged("a use of a sign-in, noted once a minute; what it was used for is logged")
 async def touch(tx: Scoped, session_hours: int, now_ms: int) -> None:
     """Notes that the principal's sign-in was used, which keeps it for longer, up to its absolute end."""
     row = await tx.one(

@@ -2,10 +2,10 @@
 
 from enum import StrEnum
 
-from camserver.domain.people import SETUP_LINK_TTL_MS, setup_link_works
-from camserver.store import users
+from camserver.domain.people import SETUP_LINK_TTL_MS, Principal, setup_link_works
+from camserver.store import audit, users
 from camserver.store.first_start import lock_home
-from camserver.store.tx import Tx
+from camserver.store.tx import Scoped, Tx
 
 # Every start makes one while there is no admin; the oldest go when a program restarts over and over.
 LINKS_MAX = 20
@@ -19,10 +19,13 @@ class Standing(StrEnum):
     ADMIN_EXISTS = "admin_exists"
 
 
-async def add(tx: Tx, token_hash: str, now_ms: int, *, alone: bool = False) -> bool:
+async def add(
+    tx: Tx, token_hash: str, now_ms: int, *, alone: bool = False, by: Principal | None = None, address: str = ""
+) -> bool:
     """Adds a link; False when there is an admin already, so that no link can make a second one.
 
     `alone`: the links before it stop working. Servers that start beside each other leave them to each other.
+    `by`: who asked for it; None when a server starts.
     """
     await lock_home(tx)
     if await users.admin_exists(tx):
@@ -36,6 +39,8 @@ async def add(tx: Tx, token_hash: str, now_ms: int, *, alone: bool = False) -> b
         now_ms=now_ms,
         expires_at=now_ms + SETUP_LINK_TTL_MS,
     )
+    if by is not None:
+        await audit.add_own(Scoped(tx, by), audit.Entry("setup_link_made", now_ms, address))
     return True
 
 

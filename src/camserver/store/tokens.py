@@ -9,6 +9,7 @@ from uuid_utils import uuid7
 from camserver.base.errors import Conflict, NotFound
 from camserver.domain.people import Permission, Principal, Role, check_scopes, require_rank
 from camserver.store import audit, grants, people, tenants
+from camserver.store.core import unlogged
 from camserver.store.tx import Row, Scoped, Tx
 
 TOKENS_PER_USER_MAX = 50
@@ -94,6 +95,7 @@ async def _principals(tx: Tx, rows: Sequence[Row]) -> tuple[Principal, ...]:
     return await grants.narrowed(tx, wide, {row["user_id"] for row in rows if row["granted_only"]})
 
 
+@unlogged("a use of a token, noted once a minute; what it was used for is logged")
 async def touch(tx: Scoped, address: str, now_ms: int) -> None:
     await tx.run(
         "UPDATE api_tokens SET last_used_at = :now_ms, last_address = :address "

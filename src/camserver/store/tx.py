@@ -201,6 +201,10 @@ def _columns(changes: Iterable[Change]) -> dict[str, list[object]]:
 
 # Whole: `:tenant_ids...` would let a caller name other tenants.
 _TENANT = re.compile(r"(?<!:):tenant_id\b")
+_CHANGES = re.compile(
+    r"\s*(INSERT|UPDATE|DELETE|REPLACE)\b|\s*WITH\b.*\b(INSERT\s+INTO|DELETE\s+FROM|(?<!FOR )UPDATE)\b",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def reach_of(principal: Principal) -> dict[str, object]:
@@ -223,6 +227,8 @@ class Scoped:
         self._tx = tx
         self.principal = principal
         self.dialect = tx.dialect
+        self.changed_rows = False
+        self.logged = False  # an entry was written into the audit log
 
     def _bound(self, sql: str | Sql, params: Mapping[str, object]) -> dict[str, object]:
         text = sql if isinstance(sql, str) else sql.on(self.dialect)
@@ -234,19 +240,32 @@ class Scoped:
         return {**bound, **reach_of(self.principal)} if asks_for_reach(text) else bound
 
     async def one(self, sql: str | Sql, **params: object) -> Row | None:
-        return await self._tx.one(sql, **self._bound(sql, params))
+        row = await self._tx.one(sql, **self._bound(sql, params))
+        self._note(sql, row is not None)
+        return row
 
     async def all(self, sql: str | Sql, **params: object) -> Sequence[Row]:
-        return await self._tx.all(sql, **self._bound(sql, params))
+        rows = await self._tx.all(sql, **self._bound(sql, params))
+        self._note(sql, bool(rows))
+        return rows
 
     async def run(self, sql: str | Sql, **params: object) -> int:
-        return await self._tx.run(sql, **self._bound(sql, params))
+        count = await self._tx.run(sql, **self._bound(sql, params))
+        self._note(sql, count > 0)
+        return count
 
     async def insert(self, sql: str | Sql, **params: object) -> int:
+        self._note(sql, True)
         return await self._tx.insert(sql, **self._bound(sql, params))
 
     async def many(self, sql: str | Sql, rows: Sequence[Mapping[str, object]]) -> None:
+        self._note(sql, bool(rows))
         await self._tx.many(sql, [self._bound(sql, row) for row in rows])
+
+    def _note(self, sql: str | Sql, some: bool) -> None:
+        """What changes rows in a principal's name must be in the audit log; core.py sees to it."""
+        if some and not self.changed_rows:
+            self.changed_rows = _CHANGES.match(sql if isinstance(sql, str) else sql.on(self.dialect)) is not None
 
     def changed(
         self,

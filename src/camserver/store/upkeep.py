@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from camserver.domain.keeping import DAY_MS
+from camserver.domain.people import Principal
 from camserver.domain.retention import RetentionPolicy
+from camserver.store import audit
 from camserver.store.sql import Sql
-from camserver.store.tx import Row, Tx
+from camserver.store.tx import Row, Scoped, Tx
 
 PAGE = 500
 # Old records are counted up to so many, for people who ask what would go.
@@ -79,9 +81,6 @@ AGED: Mapping[str, Aged] = {
         "notification_id",
         "SELECT notification_id FROM notifications WHERE tenant_id = :tenant_id AND sent_at < :cutoff",
     ),
-    "audit": Aged(
-        "audit_log", "entry_id", "SELECT entry_id FROM audit_log WHERE tenant_id = :tenant_id AND at < :cutoff"
-    ),
     "reports": Aged(
         "sweep_reports",
         "report_id",
@@ -97,7 +96,6 @@ OVER = ("done", "dead", "skipped", "suppressed")
 def days_of(what: str, policy: RetentionPolicy) -> int:
     return {
         "notifications": policy.notifications_days,
-        "audit": policy.audit_days,
         "reports": policy.statistics_days,
         "snoozes": policy.notifications_days,
     }[what]
@@ -292,8 +290,9 @@ async def note_round(tx: Tx, now_ms: int) -> None:
     await _set_moment(tx, ROUND_ENDED, now_ms)
 
 
-async def ask_round(tx: Tx, now_ms: int) -> None:
+async def ask_round(tx: Tx, by: Principal, address: str, now_ms: int) -> None:
     await _set_moment(tx, ROUND_WANTED, now_ms)
+    await audit.add_own(Scoped(tx, by), audit.Entry("retention_asked", now_ms, address))
 
 
 async def _moment(tx: Tx, name: str) -> int:

@@ -35,11 +35,12 @@ ROUND_SEC = 700
 STEP_SEC = 10
 # What is done only now and then is waited for so many steps.
 STEPS_MAX = 40
-# Not in every round: once a day, once for a new receiver, or only when something takes long or moves under a
-# decision. They are struck when they happen to come.
+# Not in every round: once a day, once for a new receiver, when people did something, or only when something takes
+# long or moves under a decision. They are struck when they happen to come.
 SELDOM = (
     "summaries.",
     "archive.holds_copies",
+    "audit_seals.put",
     "jobs.renew",
     "job_facts.claimed",
     "deliveries.renew",
@@ -79,7 +80,7 @@ class StrikingStore(StoreProxy):
     async def _called(
         self, operation: Operation[Any, R], args: tuple[Any, ...], call: Callable[[], Coroutine[Any, Any, R]]
     ) -> R:
-        inner = args[1] if operation.__name__ == "_in_name" else operation
+        inner = args[1] if operation.__name__ in ("_in_name", "_logged") else operation
         name = f"{inner.__module__.rpartition('.')[2]}.{inner.__name__}"
         self.seen.setdefault(name, len(self.seen))
         if not self.countdown.strikes(name):

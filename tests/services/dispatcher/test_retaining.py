@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from camserver.base.errors import Unavailable
+from camserver.domain.audit import SealKey
 from camserver.domain.cases import CaseState, ItemKind
 from camserver.domain.keeping import DAY_MS
 from camserver.domain.picture_keys import Kind, frame_key
@@ -15,12 +16,14 @@ from camserver.domain.retention import RetentionPolicy
 from camserver.objects.local import LocalObjects
 from camserver.services.dispatcher.pruning import Tally
 from camserver.services.dispatcher.retaining import Retainer
+from camserver.services.dispatcher.sealing import Sealer
 from camserver.store import Store, cases, check, retention, upkeep
 from camserver.store.cases import CaseChange
 from camserver.store.retention import Swept
 from camserver.store.upkeep import CameraRef
 from tests.rig.clock import ManualClock
 from tests.store.casework import Evidence, run, select
+from tests.store.people_rows import admin_of
 from tests.store.scenery import NOW_MS
 
 POLICY = RetentionPolicy(free_min_bytes=0)
@@ -304,7 +307,7 @@ async def test_a_case_that_was_closed_by_somebody_who_died_is_settled(house: Hou
     assert await house.evidence.rows("SELECT settled FROM cases") == [{"settled": 1}]
 
 
-async def test_old_records_of_other_kinds_go(house: House) -> None:
+async def test_old_records_of_other_kinds_go(house: House, tmp_path: Path) -> None:
     tenant = house.evidence.scene.tenant_id
     for at in (days_ago(31), days_ago(29)):
         values = {"tenant": tenant, "at": at, "uuid": str(at)}
@@ -314,14 +317,20 @@ async def test_old_records_of_other_kinds_go(house: House) -> None:
     for at in (days_ago(3), days_ago(1)):
         held_back = {"tenant": tenant, "at": at, "uuid": f"s{at}", "status": "suppressed"}
         await house.store.write(run, _DELIVERY, held_back)
+    sealer = Sealer(house.store, house.clock, SealKey(b"k" * 32), tmp_path, "one")
     for at in (days_ago(731), days_ago(729)):
         await house.store.write(run, _AUDIT, {"tenant": tenant, "at": at})
+        await sealer.turn()
     await house.retainer.round()
     count = {
         table: len(await house.evidence.rows(f"SELECT tenant_id FROM {table}"))
         for table in ("deliveries", "notifications", "audit_log")
     }
-    assert count == {"deliveries": 4, "notifications": 1, "audit_log": 1}
+    assert count == {"deliveries": 4, "notifications": 1, "audit_log": 2}
+    assert await house.evidence.rows("SELECT action, object_id FROM audit_log ORDER BY at") == [
+        {"action": "x", "object_id": ""},
+        {"action": "audit_pruned", "object_id": "1"},
+    ]
 
 
 _DELIVERY = """
@@ -403,7 +412,7 @@ async def test_one_dispatcher_at_a_time_has_the_duty_and_rounds_come_when_due(ho
     await house.clock.advance(20 * MIN)
     await one.turn()
     assert old in await house.frames(), "a round an hour"
-    await house.store.write(upkeep.ask_round, house.clock.now_ms())
+    await house.store.write(upkeep.ask_round, admin_of(house.evidence.scene.tenant_id), "", house.clock.now_ms())
     await one.turn()
     assert old not in await house.frames(), "unless somebody asks"
     await house.clock.advance(20 * 1000)

@@ -110,6 +110,7 @@ async def test_a_case_is_filled_read_and_closed(web_on_each: RunningWeb) -> None
         "case_item_added",
         "case_item_added",
         "case_item_added",
+        "case_opened",
         "case_item_removed",
         "case_closed",
     ]

@@ -62,6 +62,8 @@ NAMING: Mapping[tuple[str, str], dict[str, Any]] = {
 WHOLE = {
     *(("GET", path) for path in ("/api/cameras", "/api/cases", "/api/changes", "/api/deliveries", "/api/flags")),
     *(("GET", path) for path in ("/api/events", "/api/incidents")),
+    *(("GET", path) for path in ("/api/audit", "/api/audit/seals", "/api/audit/chains", "/api/audit/export")),
+    ("POST", "/api/audit/verify"),
     *(("GET", path) for path in ("/api/jobs", "/api/jobs/counts", "/api/jobs/status", "/api/leases")),
     *(("GET", path) for path in ("/api/llm/budget", "/api/notifications", "/api/notify/rules", "/api/push/key")),
     *(("GET", path) for path in ("/api/push/subscriptions", "/api/quota", "/api/receivers", "/api/retention")),

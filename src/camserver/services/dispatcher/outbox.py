@@ -22,6 +22,7 @@ from camserver.clients.slack import SlackSender
 from camserver.clients.webhook import WebhookSender
 from camserver.config.secret_files import Secrets, make_secrets
 from camserver.domain.archive import Archive
+from camserver.domain.audit import SealKey
 from camserver.domain.deliveries import Handler, ReceiverKind, Sender
 from camserver.domain.facts import DeliveryKind
 from camserver.domain.links import LinkKeys
@@ -38,6 +39,7 @@ from camserver.services.dispatcher.pushing import PushSender
 from camserver.services.dispatcher.receivers import ReceiverBook
 from camserver.services.dispatcher.retaining import Retainer
 from camserver.services.dispatcher.reviewing import open_reviewer
+from camserver.services.dispatcher.sealing import Sealer
 from camserver.services.dispatcher.summarizing import follow_summaries, summary_handler
 from camserver.services.dispatcher.turns import patiently
 from camserver.store import Store
@@ -206,6 +208,7 @@ def _loops(means: _Means, links: MqttLinks, archives: dict[ReceiverKind, Archive
         links.run,
         ArchiveSweeper(name, store, clock, means.book, archives, settings.archive).run,
         Retainer(store, means.objects, clock, settings.retention, name).run,
+        Sealer(store, clock, SealKey(means.secrets.audit_key_bytes()), settings.server.data_dir, name).run,
         lambda: follow_statistics(store, clock),
         lambda: follow_summaries(store, clock, settings.summaries, name),
     )

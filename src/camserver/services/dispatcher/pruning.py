@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from camserver.domain.keeping import DAY_MS, Why, suppressed_days
 from camserver.domain.retention import RetentionPolicy
-from camserver.store import Store, upkeep
+from camserver.store import Store, audit_seals, upkeep
+from camserver.store.audit import INSTALLATION
 from camserver.store.retention import Swept
 
 # Cameras whose evidence could not be swept, as reports name them.
@@ -50,6 +51,8 @@ async def prune_records(
             while count == upkeep.PAGE:
                 count = await store.write(upkeep.prune, what, tenant_id, cutoff)
                 tally.add(tenant_id, what, Why.AGE, Swept(count))
+        await _prune_audit(store, policy, now_ms, tally, tenant_id)
+    await _prune_audit(store, policy, now_ms, tally, INSTALLATION)
     # Parts first, then what fanned out into them: twice.
     for status in (*upkeep.OVER, *upkeep.OVER):
         days = suppressed_days(policy) if status == "suppressed" else policy.deliveries_days
@@ -60,3 +63,12 @@ async def prune_records(
         await pause()
     while await store.write(upkeep.prune_links, now_ms) >= upkeep.PAGE:
         await pause()
+
+
+async def _prune_audit(store: Store, policy: RetentionPolicy, now_ms: int, tally: Tally, tenant_id: int) -> None:
+    """Whole sealed batches, from the oldest on; their seals stay, so that the chain can be checked."""
+    cutoff = now_ms - policy.audit_days * DAY_MS
+    while count := await store.write(audit_seals.prune, tenant_id, cutoff, now_ms):
+        # The installation is nobody's, so nobody reads what is told of it; the log itself says what went.
+        if tenant_id != INSTALLATION:
+            tally.add(tenant_id, "audit", Why.AGE, Swept(count))

@@ -8,6 +8,7 @@ from camserver.services.web.answers import answer_error
 from camserver.services.web.calls import Web
 from camserver.services.web.edge import App, Edge
 from camserver.services.web.routes import (
+    audit,
     cameras,
     cases,
     changes,
@@ -84,6 +85,7 @@ SUBJECTS = (
     feed,
     system,
     credentials,
+    audit,
     # The last one: it takes every address that no other route has.
     pages,
 )

@@ -17,6 +17,7 @@ from camserver.services.web.drawings import Drawings
 from camserver.services.web.feeds import Feeds
 from camserver.services.web.messages import Language, choose_language
 from camserver.services.web.passwords import Passwords
+from camserver.services.web.recent_looks import RecentLooks
 from camserver.services.web.throttle import Devices, Throttle
 from camserver.services.web.waits import Waits
 from camserver.store import ScopedStore, Store
@@ -47,6 +48,7 @@ class Web:
     waits: Waits = field(default_factory=Waits)
     drawings: Drawings = field(default_factory=Drawings)
     exports: Waits = field(default_factory=lambda: Waits(EXPORTS_MAX))
+    looks: RecentLooks = field(default_factory=RecentLooks)
 
 
 @dataclass(frozen=True, slots=True)

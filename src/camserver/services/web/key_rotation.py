@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from camserver.base.credentials import KeyRing, Sealed, key_id, open_sealed, seal
 from camserver.base.errors import BadInput, DataUnusable
 from camserver.base.log import get_logger
+from camserver.domain.people import Principal
 from camserver.store import Store
 from camserver.store.credentials import PLACES, Kept, count_of_keys, count_of_other_keys, of_other_keys, reseal
 
@@ -32,13 +33,13 @@ async def is_unfinished(store: Store, keys: KeyRing) -> bool:
     return bool(before) and await store.read(count_of_keys, before) > 0
 
 
-async def step(store: Store, keys: KeyRing, cursor: str | None) -> Step:
+async def step(store: Store, keys: KeyRing, cursor: str | None, by: Principal, address: str, now_ms: int) -> Step:
     """Moves the next values to the key that seals now."""
     place, after = _position(cursor)
     current = key_id(keys.sealing)
     found = await store.read(of_other_keys, place, current, after, STEP_ROWS)
     moves, unreadable = await asyncio.to_thread(_resealed, keys, found)
-    moved = await store.write(reseal, moves) if moves else 0
+    moved = await store.write(reseal, moves, by, address, now_ms) if moves else 0
     left = await store.read(count_of_other_keys, current)
     if len(found) == STEP_ROWS:
         return Step(moved, unreadable, left, f"{place}:{found[-1].row_id}")

@@ -29,7 +29,7 @@ from camserver.domain.keeping import (
     thin_out,
 )
 from camserver.domain.retention import RetentionPolicy
-from camserver.store import retention, upkeep
+from camserver.store import audit_seals, retention, upkeep
 from camserver.store.retention import Place
 from camserver.store.upkeep_pages import OwnCamera
 
@@ -266,6 +266,8 @@ class Forecast:
         for what in upkeep.AGED:
             cutoff = self.now_ms - upkeep.days_of(what, self.policy) * DAY_MS
             self._note(what, await self.read(upkeep.count_aged, what, tenant_id, cutoff))
+        audit_cutoff = self.now_ms - self.policy.audit_days * DAY_MS
+        self._note("audit", await self.read(audit_seals.count_old, tenant_id, audit_cutoff))
         deliveries = 0
         for status in upkeep.OVER:
             days = suppressed_days(self.policy) if status == "suppressed" else self.policy.deliveries_days

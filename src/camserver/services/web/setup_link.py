@@ -14,6 +14,7 @@ from typing import TextIO
 from camserver.base.errors import DataUnusable
 from camserver.base.log import get_logger
 from camserver.base.secrets import Secret
+from camserver.domain.people import Principal
 from camserver.services.web.access import token_hash
 from camserver.store import Store, setup_links
 
@@ -22,13 +23,16 @@ log = get_logger(__name__)
 FILE_NAME = "setup-link.txt"
 
 
-async def make_link(store: Store, public_url: str, now_ms: int, *, alone: bool = False) -> Secret | None:
+async def make_link(
+    store: Store, public_url: str, now_ms: int, *, alone: bool = False, by: Principal | None = None, address: str = ""
+) -> Secret | None:
     """A new link, good for an hour and for one use; None when there is an admin already.
 
-    `alone`: those before it stop working.
+    `alone`: those before it stop working. `by`: who asked for it; None when a server starts.
     """
     token = Secret(secrets.token_urlsafe(32))
-    if not await store.write(setup_links.add, token_hash(token.reveal()), now_ms, alone=alone):
+    hashed = token_hash(token.reveal())
+    if not await store.write(setup_links.add, hashed, now_ms, alone=alone, by=by, address=address):
         return None
     return Secret(f"{public_url}/setup#token={token.reveal()}")
 

@@ -18,6 +18,7 @@ Conventions
 """
 
 from camserver.store.tables.archive import archive_days, drive_objects
+from camserver.store.tables.audit import audit_log, audit_seals
 from camserver.store.tables.cameras import (
     camera_auth,
     camera_health,
@@ -42,7 +43,6 @@ from camserver.store.tables.events import clips, event_tags, events, incident_re
 from camserver.store.tables.looks import frame_gaps, frame_tags, frames, inference_jobs
 from camserver.store.tables.people import (
     api_tokens,
-    audit_log,
     change_counters,
     grants,
     password_links,
@@ -73,6 +73,7 @@ __all__ = [
     "api_tokens",
     "archive_days",
     "audit_log",
+    "audit_seals",
     "camera_auth",
     "camera_health",
     "camera_leases",

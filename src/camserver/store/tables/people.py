@@ -127,23 +127,6 @@ setup_links = table(
     number("used_at", nullable=True),
 )
 
-# Append-only: nothing updates or deletes a row but retention.
-audit_log = table(
-    "audit_log",
-    key("entry_id"),
-    number("tenant_id"),
-    number("at"),
-    word("actor_kind", 16),  # user, worker, system
-    word("actor_id", 64),
-    word("action", 64),
-    word("object_kind", 32, server_default=""),
-    word("object_id", 64, server_default=""),
-    Column("details", Json, nullable=True),
-    word("address", 64, server_default=""),
-    Index("ix_audit_log_tenant_id_at", "tenant_id", "at", "entry_id"),
-    Index("ix_audit_log_object", "tenant_id", "object_kind", "object_id", "entry_id"),
-)
-
 # Values changed at run time. tenant_id 0 holds the installation's.
 settings = table(
     "settings",

@@ -6,6 +6,17 @@ No model that is sent holds a password or a token, except the CSRF token and the
 A module for each subject; everything is named `api.X`.
 """
 
+from camserver.wire.api.audit import (
+    AuditChain,
+    AuditChains,
+    AuditEntry,
+    AuditFinding,
+    AuditPage,
+    AuditSeal,
+    AuditSeals,
+    AuditVerified,
+    AuditVerifyAsked,
+)
 from camserver.wire.api.cameras import (
     Camera,
     CameraAsked,
@@ -215,6 +226,15 @@ __all__ = [
     "ArchivedCopies",
     "ArchivedCopy",
     "Asked",
+    "AuditChain",
+    "AuditChains",
+    "AuditEntry",
+    "AuditFinding",
+    "AuditPage",
+    "AuditSeal",
+    "AuditSeals",
+    "AuditVerified",
+    "AuditVerifyAsked",
     "Box",
     "Camera",
     "CameraAsked",

@@ -15,7 +15,7 @@ from camserver.objects.keys import Kind
 from camserver.services.web import camera_values, pictures
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.labels import shown_health
-from camserver.services.web.looks import note_look
+from camserver.services.web.looks import note_media
 from camserver.services.web.routing import Routes
 from camserver.services.web.sources import LOCAL_TYPES, Login, Source, one_login, parse_source, shown_url
 from camserver.store import camera_changes, cameras
@@ -118,7 +118,7 @@ async def latest(call: TheCall, camera_id: CameraId) -> api.Look:
 async def latest_picture(call: TheCall, camera_id: CameraId) -> Response:
     """The newest picture of a camera."""
     place = await call.store.read(cameras.latest_picture, camera_id)
-    await note_look(call, Kind.INFER.value, place.frame_uuid, place.in_case)
+    await note_media(call, Kind.INFER.value, place.frame_uuid, place.in_case)
     return await pictures.picture_response(call, place, Kind.INFER, {"Cache-Control": "private, no-cache"})
 
 

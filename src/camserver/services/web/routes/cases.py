@@ -12,6 +12,7 @@ from camserver.domain.cases import CaseState, ItemKind, checked_note, checked_ti
 from camserver.domain.people import Permission
 from camserver.services.web.calls import TheCall
 from camserver.services.web.case_export import CaseExport
+from camserver.services.web.looks import note_case
 from camserver.services.web.routing import Routes
 from camserver.store import case_items, cases
 from camserver.store.cases import CaseChange, CaseItem, CaseSummary
@@ -60,6 +61,7 @@ async def create_case(call: TheCall, asked: api.CaseAsked) -> api.Case:
 async def get_case(call: TheCall, case_uuid: CaseUuid) -> api.CaseDetail:
     """One case with its notes."""
     found = await call.store.read(cases.get, case_uuid)
+    await note_case(call, case_uuid)
     notes = await call.store.read(cases.notes, found.case_id)
     shown = _shown(found).model_dump()
     return api.CaseDetail(**shown, note_list=[api.CaseNote.model_validate(asdict(note)) for note in notes])
@@ -92,6 +94,7 @@ async def list_case_items(
 ) -> api.CaseItemPage:
     """What a case holds, in the order it was added, as far as the reader's sites go."""
     case_id = await call.store.read(cases.key_of, case_uuid)
+    await note_case(call, case_uuid)
     found = await call.store.read(cases.items, case_id, int(after or 0), limit)
     return api.CaseItemPage(
         items=[_shown_item(item) for item in found],

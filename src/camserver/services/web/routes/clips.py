@@ -9,7 +9,7 @@ from camserver.domain.clips import no_clip_phrase
 from camserver.domain.people import Permission
 from camserver.services.web import films
 from camserver.services.web.calls import TheCall
-from camserver.services.web.looks import note_look
+from camserver.services.web.looks import note_media
 from camserver.services.web.routing import Routes
 from camserver.store import clips
 from camserver.store.clips import ClipDetail
@@ -26,7 +26,7 @@ _KEPT = {"Cache-Control": "private, max-age=300", "Vary": "Cookie"}
 async def get_event_clip(call: TheCall, event_uuid: EventUuid) -> Response:
     """The clip of an event, whole or a part of it (`Range`)."""
     place = await call.store.read(clips.place, event_uuid)
-    await note_look(call, "clip", event_uuid, place.in_case)
+    await note_media(call, "clip", event_uuid, place.in_case)
     return await films.clip_response(call, place, _KEPT)
 
 

@@ -27,7 +27,7 @@ async def rotate_credentials(call: TheCall, asked: api.RotationAsked) -> api.Rot
         await asyncio.to_thread(replace_key, web.settings.server)
         await call.store.write(credentials.note_new_key, key_id(keys.sealing), call.address, call.now_ms)
         made = True
-    step = await key_rotation.step(web.store, keys, asked.cursor)
+    step = await key_rotation.step(web.store, keys, asked.cursor, call.principal, call.address, call.now_ms)
     return api.RotationStep(
         made_key=made,
         key_id=key_id(keys.sealing),

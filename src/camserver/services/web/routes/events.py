@@ -15,6 +15,7 @@ from camserver.services.web.labels import (
     shown_review_label,
     shown_tags,
 )
+from camserver.services.web.looks import note_investigation
 from camserver.services.web.routes.clips import shown_clip
 from camserver.services.web.routes.filters import (
     CameraIds,
@@ -71,8 +72,10 @@ async def list_events(
         await call.store.read(summaries.check_site, site)
     found = await call.store.read(event_pages.page, wanted, before, limit)
     vocabulary = await active_vocabulary(call)
+    shown = [api.Event.model_validate(_shown(vocabulary, event)) for event in found]
+    await note_investigation(call, "event", "", [tag for event in shown for tag in event.tags])
     return api.EventPage(
-        events=[api.Event.model_validate(_shown(vocabulary, event)) for event in found],
+        events=shown,
         next_before=found[-1].cursor if len(found) == limit else None,
     )
 
@@ -85,7 +88,7 @@ async def get_event(call: TheCall, event_uuid: EventUuid) -> api.EventDetail:
     clip = await call.store.read(clips.of_event, event_uuid)
     review = await call.store.read(llm_reviews.of_event, event_uuid)
     vocabulary = await active_vocabulary(call)
-    return api.EventDetail.model_validate(
+    shown = api.EventDetail.model_validate(
         {
             **_shown(vocabulary, found.summary),
             "incident": None if found.incident is None else shown_incident(found.incident),
@@ -94,6 +97,9 @@ async def get_event(call: TheCall, event_uuid: EventUuid) -> api.EventDetail:
             "llm_review": None if review is None else {**asdict(review), "label": shown_review_label(review.label)},
         }
     )
+    frame_tags = [] if shown.best_frame is None else shown.best_frame.tags
+    await note_investigation(call, "event", event_uuid, [*shown.tags, *frame_tags], shown.llm_review is not None)
+    return shown
 
 
 @routes.get("/api/events/{event_uuid}/frames", Permission.READ)
@@ -106,8 +112,10 @@ async def list_event_frames(
     """The frames of an event, oldest first, each with its boxes and tags."""
     found = await call.store.read(event_pages.frames, event_uuid, after, limit)
     vocabulary = await active_vocabulary(call)
+    shown = [shown_frame(vocabulary, frame) for frame in found]
+    await note_investigation(call, "event", event_uuid, [tag for frame in shown for tag in frame.tags])
     return api.FramePage(
-        frames=[shown_frame(vocabulary, frame) for frame in found],
+        frames=shown,
         next_after=found[-1].cursor if len(found) == limit else None,
     )
 

@@ -11,7 +11,7 @@ from camserver.objects.keys import Kind
 from camserver.services.web import pictures
 from camserver.services.web.calls import TheCall
 from camserver.services.web.labels import active_vocabulary, shown_tags
-from camserver.services.web.looks import note_look
+from camserver.services.web.looks import note_investigation, note_media
 from camserver.services.web.routing import Routes
 from camserver.store import archive_links, frame_pages
 from camserver.store.frame_pages import FrameDetail
@@ -28,7 +28,9 @@ _KEPT = {"Cache-Control": "private, max-age=300", "Vary": "Cookie"}
 async def get_frame(call: TheCall, frame_uuid: FrameUuid) -> api.Frame:
     """One frame with its boxes and tags."""
     found = await call.store.read(frame_pages.get, frame_uuid)
-    return shown_frame(await active_vocabulary(call), found)
+    shown = shown_frame(await active_vocabulary(call), found)
+    await note_investigation(call, "frame", frame_uuid, shown.tags)
+    return shown
 
 
 @routes.get(
@@ -42,7 +44,7 @@ async def get_frame_picture(
 ) -> Response:
     """A picture of a frame, for somebody who is signed in."""
     place = await call.store.read(frame_pages.picture, frame_uuid, kind)
-    await note_look(call, kind, frame_uuid, place.in_case)
+    await note_media(call, kind, frame_uuid, place.in_case)
     if boxes:
         return await pictures.drawn_response(call, place, Kind(kind), _KEPT, with_words=True)
     return await pictures.picture_response(call, place, Kind(kind), _KEPT)

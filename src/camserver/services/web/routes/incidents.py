@@ -59,7 +59,7 @@ async def review_incident(
 ) -> api.Incident:
     """Marks an incident as reviewed by the caller. More severity or another event makes it unreviewed again."""
     found = await call.store.write(
-        incident_reviews.review, incident_uuid, seen.severity_max, seen.last_event_uuid, call.now_ms
+        incident_reviews.review, incident_uuid, seen.severity_max, seen.last_event_uuid, call.address, call.now_ms
     )
     return shown_incident(found)
 
@@ -69,7 +69,8 @@ async def unreview_incident(
     call: TheCall, incident_uuid: Annotated[str, Path(pattern=api.UUID_PATTERN)]
 ) -> api.Incident:
     """Takes the caller's review back."""
-    return shown_incident(await call.store.write(incident_reviews.unreview, incident_uuid, call.now_ms))
+    found = await call.store.write(incident_reviews.unreview, incident_uuid, call.address, call.now_ms)
+    return shown_incident(found)
 
 
 def shown_incident(incident: IncidentSummary) -> api.Incident:

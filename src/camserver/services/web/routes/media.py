@@ -14,8 +14,9 @@ from camserver.objects.keys import Kind
 from camserver.services.web import films, pictures
 from camserver.services.web.access import Gate
 from camserver.services.web.calls import Call, TheCall
+from camserver.services.web.looks import note_link
 from camserver.services.web.routing import Routes
-from camserver.store import archive_links, clips, frame_pages
+from camserver.store import archive_links, audit, clips, frame_pages
 from camserver.wire import api
 
 routes = Routes()
@@ -48,6 +49,9 @@ async def make_link(call: TheCall, asked: api.MediaLinkAsked) -> api.MediaLink:
         await call.store.read(frame_pages.linkable_picture, asked.frame_uuid, asked.kind)
     ttl_sec = asked.ttl_sec or call.web.settings.media.link_ttl_sec
     exp_unix = call.now_ms // 1000 + ttl_sec
+    details = {"kind": "copy" if asked.archive_file_id is not None else asked.kind, "expires_at": exp_unix * 1000}
+    entry = audit.Entry("media_link_made", call.now_ms, call.address, "frame", asked.frame_uuid, details)
+    await call.store.write(audit.add_own, entry)
     signature = links.sign(_keys(call), asked.frame_uuid, asked.archive_file_id or asked.kind, exp_unix)
     url = f"{call.web.public_url}/media/frame/{asked.frame_uuid}?{urlencode(asdict(signature))}"
     return api.MediaLink(url=url, expires_at=exp_unix * 1000)
@@ -77,11 +81,14 @@ async def open_link(
     if kind == CLIP:
         if boxes:
             raise BadInput("a clip has no boxes; leave `boxes` out", reason="no_clip_boxes")
-        return await films.clip_response(call, await call.web.store.read(clips.linked, frame_uuid), _HEADERS)
-    place = await call.web.store.read(frame_pages.linked_picture, frame_uuid, kind)
+        place = await call.web.store.read(clips.linked, frame_uuid)
+        await note_link(call, kind, frame_uuid)
+        return await films.clip_response(call, place, _HEADERS)
+    picture = await call.web.store.read(frame_pages.linked_picture, frame_uuid, kind)
+    await note_link(call, kind, frame_uuid)
     if boxes:
-        return await pictures.drawn_response(call, place, Kind(kind), _HEADERS, with_words=False)
-    return await pictures.picture_response(call, place, Kind(kind), _HEADERS)
+        return await pictures.drawn_response(call, picture, Kind(kind), _HEADERS, with_words=False)
+    return await pictures.picture_response(call, picture, Kind(kind), _HEADERS)
 
 
 async def _archived(call: Call, frame_uuid: str, given: Signature) -> Response:
@@ -89,6 +96,7 @@ async def _archived(call: Call, frame_uuid: str, given: Signature) -> Response:
     copies = await call.web.store.read(archive_links.linked, frame_uuid)
     ids = [one.archive_file_id for one in copies]
     opened = links.opened(_keys(call), frame_uuid, given, ids, call.now_ms)
+    await note_link(call, "copy", frame_uuid)
     return await call.web.archive_files.response(copies[ids.index(opened)], _HEADERS)
 
 

@@ -70,7 +70,7 @@ async def get_retention(
 @routes.post("/api/retention/run", Permission.MANAGE_SYSTEM, status_code=202)
 async def run_retention(call: TheCall) -> api.RoundAsked:
     """Asks for a round now. A dispatcher begins it within some seconds; see `round_ended_at`."""
-    await call.web.store.write(upkeep.ask_round, call.now_ms)
+    await call.web.store.write(upkeep.ask_round, call.principal, call.address, call.now_ms)
     return api.RoundAsked(asked_at=call.now_ms)
 
 

@@ -50,7 +50,9 @@ def _refuse_unless_works(standing: Standing) -> None:
 @routes.post("/api/setup/link", Permission.MANAGE_SYSTEM, status_code=201)
 async def new_link(call: TheCall) -> api.SetUpLink:
     """A new set-up link, while there is no admin. Those before it stop working."""
-    link = await setup_link.make_link(call.web.store, call.web.public_url, call.now_ms, alone=True)
+    link = await setup_link.make_link(
+        call.web.store, call.web.public_url, call.now_ms, alone=True, by=call.principal, address=call.address
+    )
     if link is None:
         raise Conflict("there is an admin already; sign in as that one", reason="setup_admin_exists")
     setup_link.remove_file(call.web.settings.server.data_dir)

@@ -1,0 +1,61 @@
+"""What is said of a chain of the audit log that is not whole, and what to do, in Japanese and English."""
+
+from collections.abc import Mapping
+
+from camserver.domain.audit import Finding, Wrong
+from camserver.domain.phrases import Phrase
+
+_ENTRIES = ": {entries}"
+WHAT: Mapping[Wrong, Phrase] = {
+    Wrong.ENTRY_CHANGED: Phrase("バッチ {batch} の記録が書き換えられています", "Batch {batch}: entries were changed"),
+    Wrong.ENTRY_REMOVED: Phrase("バッチ {batch} の記録が消されています", "Batch {batch}: entries were removed"),
+    Wrong.ENTRY_ADDED: Phrase("バッチ {batch} に後から記録が加えられています", "Batch {batch}: entries were added"),
+    Wrong.SEAL_CHANGED: Phrase("バッチ {batch} の封印が書き換えられています", "Batch {batch}: its seal was changed"),
+    Wrong.SEAL_MISSING: Phrase("バッチ {batch} の封印がありません", "Batch {batch}: its seal is missing"),
+    Wrong.CHAIN_CUT: Phrase(
+        "このマシンが覚えているバッチ {batch} の封印が、データベースにないか、別のものになっています",
+        "Batch {batch}: this machine made a seal that the database lacks or has otherwise",
+    ),
+    Wrong.FORGED: Phrase("バッチ {batch} の署名が正しくありません", "Batch {batch}: its signature is wrong"),
+    Wrong.OTHER_KEY: Phrase(
+        "バッチ {batch} は、ここにない鍵で署名されています", "Batch {batch}: it is signed with a key that is not here"
+    ),
+    Wrong.PRUNED_EARLY: Phrase(
+        "バッチ {batch} の記録が、保存期間より早く消されています",
+        "Batch {batch}: its entries were deleted earlier than retention deletes any",
+    ),
+    Wrong.PRUNED_UNLOGGED: Phrase(
+        "バッチ {batch} の記録が、保存期間の処理によらずに消されています",
+        "Batch {batch}: its entries were deleted, and not by retention",
+    ),
+}
+_TAMPERED = Phrase(
+    "カメラサーバー以外がデータベースを書き換えた可能性があります。データベースを使える人とそのログを調べ、"
+    "バックアップや書き出したファイルと比べてください。",
+    "Something other than camserver wrote to the database: find out who can, look at the database's own log, and "
+    "compare with a backup or an export.",
+)
+WHAT_TO_DO: Mapping[Wrong, Phrase] = {
+    Wrong.OTHER_KEY: Phrase(
+        "封印したマシンの audit_key をここの秘密フォルダーに置いてください。鍵を失った場合は --without-key で"
+        "ハッシュだけを確かめられます。",
+        "Put the file audit_key of the machine that sealed it into the secrets folder here. Where that key is lost, "
+        "--without-key checks the hashes alone.",
+    ),
+    Wrong.CHAIN_CUT: Phrase(
+        "データベースを古いバックアップに戻しましたか。戻していなければ、新しい記録が消されています。"
+        "戻したのなら、データフォルダーの audit-anchors.json を別の場所に移してください。",
+        "Was the database restored from an older backup? If not, the newest entries were taken away. If it was, move "
+        "audit-anchors.json out of the data folder.",
+    ),
+}
+
+
+def what_is_wrong(finding: Finding) -> Phrase:
+    said = WHAT[finding.wrong]
+    tail = _ENTRIES.format(entries=", ".join(map(str, finding.entry_ids))) if finding.entry_ids else ""
+    return Phrase(said.ja.format(batch=finding.batch_no) + tail, said.en.format(batch=finding.batch_no) + tail)
+
+
+def what_to_do(finding: Finding) -> Phrase:
+    return WHAT_TO_DO.get(finding.wrong, _TAMPERED)

@@ -1,0 +1,51 @@
+"""What this machine remembers of the chains of the audit log, outside the database: the last seal it made of each.
+
+Without it, whoever can write to the database could take the newest seals away with their entries, and what is left
+would still be a whole chain. A small file in the data folder, replaced as a whole.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from camserver.base import folders
+from camserver.base.log import get_logger
+
+log = get_logger(__name__)
+
+FILE_NAME = "audit-anchors.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    batch_no: int
+    hash: str
+
+
+def read(data_dir: Path) -> dict[int, Anchor]:
+    """By tenant. Nothing where no seal was made on this machine; one that can't be read is said and passed over."""
+    path = data_dir / FILE_NAME
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+        return {int(tenant): Anchor(int(one["batch_no"]), str(one["hash"])) for tenant, one in given.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        log.error("audit_anchors_unreadable", file=str(path), why=f"{type(error).__name__}: {error}")
+        return {}
+
+
+def write(data_dir: Path, anchors: Mapping[int, Anchor]) -> None:
+    """Complete or not at all, durable on return."""
+    path = data_dir / FILE_NAME
+    draft = path.with_name(f".{FILE_NAME}.new")
+    text = json.dumps({str(tenant): {"batch_no": one.batch_no, "hash": one.hash} for tenant, one in anchors.items()})
+    with draft.open("w", encoding="utf-8") as file:
+        os.chmod(file.fileno(), 0o600)
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    folders.sync(path.parent)

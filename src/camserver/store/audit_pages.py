@@ -1,0 +1,134 @@
+"""The audit log as people read it: newest first, with filters, and with logins instead of ids."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from camserver.domain.people import LOCAL_ADMIN, SOMEBODY_GONE
+from camserver.store.audit import LINK
+from camserver.store.audit_seals import ENTRY_COLUMNS
+from camserver.store.paging import BEYOND, make_cursor, parse_cursor
+from camserver.store.tx import Row, Scoped
+
+PAGE_MAX = 500
+SYSTEM = "system"
+_LOCAL_ADMIN_ID = "local_admin_token"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """Which entries are asked for; what is left out does not narrow."""
+
+    who: str | None = None  # a login, or one of the names of those who have none
+    action: str | None = None
+    object_kind: str | None = None
+    object_id: str | None = None
+    from_ms: int | None = None
+    to_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    entry_id: int
+    at: int
+    who: str
+    actor_kind: str
+    action: str
+    object_kind: str
+    object_id: str
+    details: dict[str, Any] | None
+    address: str
+    batch_no: int | None  # None: not sealed yet
+    cursor: str
+
+
+async def page(tx: Scoped, wanted: AuditFilter, before: str | None, limit: int) -> tuple[AuditLine, ...]:
+    """Newest first, from behind the cursor."""
+    at_ms, entry_id = (BEYOND, BEYOND) if before is None else parse_cursor(before)
+    clauses, params = await _narrowed(tx, wanted)
+    if clauses is None:
+        return ()
+    rows = await tx.all(
+        f"SELECT {ENTRY_COLUMNS}, batch_no FROM audit_log WHERE tenant_id = :tenant_id{clauses} "
+        "AND at <= :before_at AND (at < :same_at OR entry_id < :before_id) "
+        "ORDER BY at DESC, entry_id DESC LIMIT :limit",
+        before_at=at_ms,
+        same_at=at_ms,
+        before_id=entry_id,
+        limit=min(limit, PAGE_MAX),
+        **params,
+    )
+    logins = await names(tx, [(row["actor_kind"], row["actor_id"]) for row in rows])
+    return tuple([_line(row, logins) for row in rows])
+
+
+async def _narrowed(tx: Scoped, wanted: AuditFilter) -> tuple[str | None, dict[str, object]]:
+    """None: nobody of that name is known, so nothing fits."""
+    clauses = ""
+    params: dict[str, object] = {}
+    if wanted.who is not None:
+        actor = await _actor(tx, wanted.who)
+        if actor is None:
+            return None, {}
+        clauses += " AND actor_kind = :actor_kind AND actor_id = :actor_id"
+        params |= {"actor_kind": actor[0], "actor_id": actor[1]}
+    for column in ("action", "object_kind", "object_id"):
+        value = getattr(wanted, column)
+        if value is not None:
+            clauses += f" AND {column} = :{column}"
+            params[column] = value
+    if wanted.from_ms is not None:
+        clauses += " AND at >= :from_ms"
+        params["from_ms"] = wanted.from_ms
+    if wanted.to_ms is not None:
+        clauses += " AND at < :to_ms"
+        params["to_ms"] = wanted.to_ms
+    return clauses, params
+
+
+async def _actor(tx: Scoped, who: str) -> tuple[str, str] | None:
+    if who in (LOCAL_ADMIN, SYSTEM, LINK):
+        return {LOCAL_ADMIN: ("system", _LOCAL_ADMIN_ID), SYSTEM: ("system", ""), LINK: (LINK, "")}[who]
+    row = await tx.one(
+        "SELECT user_id FROM users WHERE tenant_id = :tenant_id AND login = :login", login=who.strip().lower()
+    )
+    return None if row is None else ("user", str(row["user_id"]))
+
+
+async def names(tx: Scoped, actors: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """How those who did something are called."""
+    wanted = set(actors)
+    user_ids = sorted({int(one) for kind, one in wanted if kind == "user" and one.isascii() and one.isdigit()})
+    rows = await tx.all(
+        "SELECT user_id, login FROM users WHERE tenant_id = :tenant_id AND user_id IN (:user_ids...)",
+        user_ids=user_ids,
+    )
+    logins = {str(row["user_id"]): str(row["login"]) for row in rows}
+    return {one: _name(one, logins) for one in wanted}
+
+
+def _name(actor: tuple[str, str], logins: dict[str, str]) -> str:
+    match actor:
+        case "user", user_id:
+            return logins.get(user_id, SOMEBODY_GONE)
+        case "system", actor_id:
+            return LOCAL_ADMIN if actor_id == _LOCAL_ADMIN_ID else SYSTEM
+        case kind, actor_id:
+            return f"{kind} {actor_id}".strip()
+
+
+def _line(row: Row, logins: dict[tuple[str, str], str]) -> AuditLine:
+    return AuditLine(
+        entry_id=row["entry_id"],
+        at=row["at"],
+        who=logins[row["actor_kind"], row["actor_id"]],
+        actor_kind=row["actor_kind"],
+        action=row["action"],
+        object_kind=row["object_kind"],
+        object_id=row["object_id"],
+        details=None if row["details"] is None else json.loads(row["details"]),
+        address=row["address"],
+        batch_no=row["batch_no"],
+        cursor=make_cursor(row["at"], row["entry_id"]),
+    )

@@ -1,0 +1,240 @@
+"""Seals of the audit log: whatever is done to a chain shows, and nothing shows where nothing was done."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from camserver.base.errors import BadInput
+from camserver.domain import audit
+from camserver.domain.audit import FileCheck, Finding, LoggedEntry, Seal, SealKey, Wrong, check_batch, seal
+from camserver.domain.audit_words import what_is_wrong, what_to_do
+
+NOW_MS = 1_767_225_600_000
+KEY = SealKey(b"k" * 32)
+OTHER = SealKey(b"o" * 32)
+TENANT = 7
+Chain = list[tuple[Seal, list[LoggedEntry]]]
+
+
+def entry(entry_id: int, **values: object) -> LoggedEntry:
+    made = LoggedEntry(entry_id, NOW_MS + entry_id, "user", "1", "camera_changed", "camera", "c", '{"a": 1}', "")
+    return replace(made, **values)  # type: ignore[arg-type]  # by name
+
+
+def chain(*sizes: int, key: SealKey = KEY) -> Chain:
+    made: Chain = []
+    for number, size in enumerate(sizes):
+        entries = [entry(number * 100 + one) for one in range(1, size + 1)]
+        made.append((seal(made[-1][0] if made else None, TENANT, entries, key, NOW_MS), entries))
+    return made
+
+
+def check(given_chain: Chain, key: SealKey | None = KEY, now_ms: int = NOW_MS) -> list[Finding]:
+    previous = audit.genesis(TENANT)
+    wrong: list[Finding] = []
+    for found, entries in given_chain:
+        wrong += check_batch(found, entries, previous, key, now_ms)
+        previous = found.hash
+    return wrong
+
+
+def kinds(findings: list[Finding]) -> set[tuple[Wrong, int]]:
+    return {(one.wrong, one.batch_no) for one in findings}
+
+
+def test_a_chain_that_nobody_touched_is_whole() -> None:
+    assert check(chain(3, 1, 5)) == []
+    assert check(chain(3, 1, 5), key=None) == []
+
+
+def test_how_json_is_written_does_not_count() -> None:
+    a = entry(1, details='{"b": 1, "a": "\\u65e5"}')
+    assert audit.leaf(a) == audit.leaf(replace(a, details='{"a":"日","b":1}'))
+    assert audit.leaf(a) != audit.leaf(replace(a, details='{"a":"日","b":2}'))
+
+
+def rewritten(found: Seal, **values: object) -> Seal:
+    """As somebody without the key would: the hash fits, the signature can't."""
+    changed = replace(found, **values)  # type: ignore[arg-type]  # by name
+    return replace(changed, hash=audit.hash_of(changed))
+
+
+def _swap(made: Chain) -> None:
+    made[0], made[1] = made[1], made[0]
+
+
+def _swap_numbers(made: Chain) -> None:
+    (a, first), (b, second) = made[0], made[1]
+    made[0] = (replace(b, batch_no=a.batch_no), second)
+    made[1] = (replace(a, batch_no=b.batch_no), first)
+
+
+TAMPERED: list[tuple[str, Callable[[Chain], object], set[tuple[Wrong, int]]]] = [
+    ("change", lambda c: c[1][1].__setitem__(0, replace(c[1][1][0], action="x")), {(Wrong.ENTRY_CHANGED, 2)}),
+    ("details", lambda c: c[1][1].__setitem__(0, replace(c[1][1][0], details=None)), {(Wrong.ENTRY_CHANGED, 2)}),
+    ("at", lambda c: c[0][1].__setitem__(0, replace(c[0][1][0], at=5)), {(Wrong.ENTRY_CHANGED, 1)}),
+    ("remove", lambda c: c[1][1].pop(1), {(Wrong.ENTRY_REMOVED, 2)}),
+    ("remove the last", lambda c: c[2][1].pop(), {(Wrong.ENTRY_REMOVED, 3)}),
+    ("insert", lambda c: c[1][1].append(entry(150)), {(Wrong.ENTRY_ADDED, 2)}),
+    (
+        "reorder",
+        lambda c: c.__setitem__(1, (c[1][0], [replace(c[1][1][1], entry_id=101), replace(c[1][1][0], entry_id=102)])),
+        {(Wrong.ENTRY_CHANGED, 2)},
+    ),
+    (
+        "another batch's entries",
+        lambda c: c.__setitem__(1, (c[1][0], c[0][1])),
+        {(Wrong.ENTRY_REMOVED, 2), (Wrong.ENTRY_ADDED, 2)},
+    ),
+    ("swap", _swap, {(Wrong.SEAL_CHANGED, 1), (Wrong.SEAL_CHANGED, 2), (Wrong.SEAL_CHANGED, 3)}),
+    ("swap numbers", _swap_numbers, {(Wrong.SEAL_CHANGED, 1), (Wrong.SEAL_CHANGED, 2), (Wrong.SEAL_CHANGED, 3)}),
+    ("seal's number", lambda c: c.__setitem__(1, (replace(c[1][0], entries=9), c[1][1])), {(Wrong.SEAL_CHANGED, 2)}),
+    ("seal's time", lambda c: c.__setitem__(1, (replace(c[1][0], last_at=9), c[1][1])), {(Wrong.SEAL_CHANGED, 2)}),
+    ("mac", lambda c: c.__setitem__(1, (replace(c[1][0], mac="0" * 64), c[1][1])), {(Wrong.FORGED, 2)}),
+    (
+        "rewritten without the key",
+        lambda c: c.__setitem__(2, (rewritten(c[2][0], last_at=9), c[2][1])),
+        {(Wrong.FORGED, 3)},
+    ),
+    (
+        "rewritten with another key",
+        lambda c: c.__setitem__(slice(None), chain(3, 2, 4, key=OTHER)),
+        {(Wrong.OTHER_KEY, 1), (Wrong.OTHER_KEY, 2), (Wrong.OTHER_KEY, 3)},
+    ),
+    (
+        "said to be deleted",
+        lambda c: c.__setitem__(0, (replace(c[0][0], pruned_at=NOW_MS, leaves=""), [])),
+        {(Wrong.PRUNED_EARLY, 1)},
+    ),
+    (
+        "said to be deleted in future",
+        lambda c: c.__setitem__(0, (replace(c[0][0], pruned_at=NOW_MS * 2, leaves=""), [])),
+        {(Wrong.PRUNED_EARLY, 1)},
+    ),
+    (
+        "entries and leaves",
+        lambda c: c.__setitem__(1, (replace(c[1][0], leaves=c[0][0].leaves), c[0][1])),
+        {(Wrong.SEAL_CHANGED, 2)},
+    ),
+]
+
+
+@pytest.mark.parametrize(("tamper", "expected"), [one[1:] for one in TAMPERED], ids=[one[0] for one in TAMPERED])
+def test_whatever_is_done_shows(tamper: Callable[[Chain], object], expected: set[tuple[Wrong, int]]) -> None:
+    made = chain(3, 2, 4)
+    tamper(made)
+    assert kinds(check(made)) == expected
+
+
+def test_a_removed_seal_breaks_the_chain_behind_it() -> None:
+    made = chain(3, 2, 4)
+    del made[1]
+    assert kinds(check(made)) == {(Wrong.SEAL_CHANGED, 3)}
+
+
+def test_which_entries_differ_is_said() -> None:
+    made = chain(5)
+    made[0][1][2] = replace(made[0][1][2], address="elsewhere")
+    del made[0][1][0]
+    assert check(made) == [Finding(Wrong.ENTRY_CHANGED, 1, (3,)), Finding(Wrong.ENTRY_REMOVED, 1, (1,))]
+
+
+def test_what_retention_deleted_leaves_a_chain_that_can_be_checked() -> None:
+    made = chain(3, 2, 4)
+    later = NOW_MS + 31 * audit.DAY_MS
+    made[0] = (replace(made[0][0], pruned_at=later, leaves=""), [])
+    assert check(made, now_ms=later) == []
+    made[0] = (replace(made[0][0], body="0" * 64), [])
+    assert kinds(check(made, now_ms=later)) == {(Wrong.SEAL_CHANGED, 1)}
+
+
+@pytest.mark.parametrize(
+    ("pruned", "last_no", "logged", "expected"),
+    [(0, 0, None, []), (3, 3, 3, []), (3, 3, 9, []), (3, 3, 2, [3]), (3, 3, None, [1]), (2, 5, 5, [5])],
+)
+def test_only_retention_deletes(pruned: int, last_no: int, logged: int | None, expected: list[int]) -> None:
+    found = audit.check_pruning(pruned, last_no, logged)
+    assert [one.batch_no for one in found if one.wrong is Wrong.PRUNED_UNLOGGED] == expected
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=5), st.data())
+def test_any_change_of_any_field_shows(sizes: list[int], data: st.DataObject) -> None:
+    made = chain(*sizes)
+    assert check(made) == []
+    number = data.draw(st.integers(0, len(made) - 1))
+    found, entries = made[number]
+    if data.draw(st.booleans()):
+        name = data.draw(st.sampled_from([one for one in audit._SEAL_TYPES if one not in ("leaves", "pruned_at")]))
+        value = getattr(found, name)
+        other = {name: value + 1 if isinstance(value, int) else f"{value}x"}
+        made[number] = (replace(found, **other), entries)  # type: ignore[arg-type]  # by name
+    else:
+        place = data.draw(st.integers(0, len(entries) - 1))
+        name = data.draw(st.sampled_from([*LoggedEntry.__slots__]))
+        value = getattr(entries[place], name)
+        changed = value + 1000 if isinstance(value, int) else '{"a": 2}' if name == "details" else f"{value}x"
+        entries[place] = replace(entries[place], **{name: changed})  # type: ignore[arg-type]  # by name
+    assert check(made) != []
+
+
+# Files
+
+
+def lines(made: Chain) -> list[str]:
+    written = [audit.file_head("default", TENANT, NOW_MS)]
+    for found, entries in made:
+        written += [audit.seal_line(found), *(audit.entry_line(one, "owner") for one in entries)]
+    return [*written, audit.file_end(len(made), sum(len(entries) for _, entries in made))]
+
+
+def check_file(written: list[str], key: SealKey | None = KEY) -> tuple[list[Finding], FileCheck]:
+    checking = FileCheck(key, NOW_MS)
+    return [finding for line in written for finding in checking.take(line)], checking
+
+
+def test_a_file_is_checked_line_by_line() -> None:
+    made = chain(3, 2, 4)
+    found, checking = check_file(lines(made))
+    assert (found, checking.ended, checking.seals, checking.entries) == ([], True, 3, 9)
+    assert (checking.tenant, checking.last_hash) == ("default", made[-1][0].hash)
+    assert check_file(lines(made), OTHER)[0] == [Finding(Wrong.OTHER_KEY, number) for number in (1, 2, 3)]
+
+
+def test_a_changed_file_shows_where() -> None:
+    written = lines(chain(3, 2, 4))
+    changed = json.loads(written[6])
+    changed["entry"]["address"] = "elsewhere"
+    written[6] = json.dumps(changed) + "\n"
+    assert check_file(written)[0] == [Finding(Wrong.ENTRY_CHANGED, 2, (101,))]
+    without_a_seal = lines(chain(3, 2, 4))
+    del without_a_seal[5:8]
+    assert Finding(Wrong.SEAL_MISSING, 2) in check_file(without_a_seal)[0]
+
+
+def test_a_file_that_was_cut_off_has_no_end() -> None:
+    written = lines(chain(3, 2, 4))
+    assert not check_file(written[:-1])[1].ended
+    cut = [*written[:-6], written[-1]]
+    assert [one.wrong for one in check_file(cut)[0]] == [Wrong.SEAL_MISSING]
+
+
+@pytest.mark.parametrize("line", ["", "x", "[]", "{}", '{"seal": {}}', '{"entry": {"a": 1}}', '{"end": 1}', "null"])
+def test_what_is_no_line_of_such_a_file_is_refused(line: str) -> None:
+    for written in ([line], [*lines(chain(1))[:2], line]):
+        with pytest.raises(BadInput, match="no line of an export"):
+            check_file(written)
+
+
+@pytest.mark.parametrize("wrong", list(Wrong))
+def test_everything_that_can_be_wrong_has_its_words(wrong: Wrong) -> None:
+    finding = Finding(wrong, 3, (8, 9))
+    said, done = what_is_wrong(finding), what_to_do(finding)
+    assert "3" in said.ja
+    assert "3" in said.en
+    assert "8, 9" in said.en
+    assert done.ja
+    assert done.en
