@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command("discover")
-@click.option("--site", help="Site whose worker looks around.", default="main")
+@click.option("--site", help="Site whose worker looks around.", show_default="the oldest one")
 @click.option("--host", "hosts", multiple=True, help="Also ask this IP address by itself. May be given again.")
 @click.option("--seconds", type=click.FloatRange(0.2, 20), help="How long answers are waited for.", default=4.0)
 @click.option("--device", help="Ask this device (host or host:port) for its streams instead.")
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @pass_chosen
 def camera_discover(
     chosen: Chosen,
-    site: str,
+    site: str | None,
     hosts: tuple[str, ...],
     seconds: float,
     device: str | None,

@@ -22,14 +22,21 @@ _FORMAT_OF = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".yml": "frigate", ".
 @click.option(
     "--format", "kind", type=click.Choice(["csv", "frigate"]), help="What FILE is.", show_default="its ending"
 )
-@click.option("--site", help="Site of cameras that name none.", default="main")
+@click.option("--site", help="Site of cameras that name none.", show_default="the oldest one")
 @click.option("--dry-run", is_flag=True, help="Say what would be done and do nothing.")
 @click.option("--skip-bad", is_flag=True, help="Add the good ones although others are wrong.")
 @click.option("--zones", is_flag=True, help="Take over Frigate's zones: cameras then look inside them only.")
 @json_option
 @pass_chosen
 def camera_import(
-    chosen: Chosen, file: Path, kind: str | None, site: str, dry_run: bool, skip_bad: bool, zones: bool, as_json: bool
+    chosen: Chosen,
+    file: Path,
+    kind: str | None,
+    site: str | None,
+    dry_run: bool,
+    skip_bad: bool,
+    zones: bool,
+    as_json: bool,
 ) -> None:
     """Add cameras from a CSV file or from Frigate.
 

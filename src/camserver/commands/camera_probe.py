@@ -33,7 +33,7 @@ _CODECS = {"h264": "H.264", "hevc": "H.265", "mjpeg": "MJPEG", "jpeg": "JPEG"}
 @click.argument("target")
 @click.option("--user", help="User name the camera asks for.")
 @click.option("--password-stdin", is_flag=True, help="Read the camera's password from standard input.")
-@click.option("--site", help="Site whose worker tries an address.", default="main")
+@click.option("--site", help="Site whose worker tries an address.", show_default="the oldest one")
 @click.option("--transport", type=click.Choice(["tcp", "udp"]), help="How RTSP video travels.", default="tcp")
 @click.option("--tls-pin", help="SHA-256 of the camera's own certificate, for rtsps and https.")
 @click.option("--seconds", type=click.FloatRange(0, 20), help="How long rate and keyframes are counted.", default=4.0)
@@ -48,7 +48,7 @@ def camera_probe(
     target: str,
     user: str | None,
     password_stdin: bool,
-    site: str,
+    site: str | None,
     transport: str,
     tls_pin: str | None,
     seconds: float,

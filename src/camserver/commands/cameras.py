@@ -53,7 +53,7 @@ for _command in (
 @camera.command("add")
 @click.argument("camera_id")
 @click.argument("source")
-@click.option("--site", help="Site whose workers look at it.", default="main")
+@click.option("--site", help="Site whose workers look at it.", show_default="the oldest one")
 @camera_options
 @click.option(
     "--preset",
@@ -63,7 +63,7 @@ for _command in (
 @json_option
 @pass_chosen
 def camera_add(
-    chosen: Chosen, /, camera_id: str, source: str, site: str, preset: str | None, as_json: bool, **given: Any
+    chosen: Chosen, /, camera_id: str, source: str, site: str | None, preset: str | None, as_json: bool, **given: Any
 ) -> None:
     """Add a camera.
 

@@ -33,7 +33,7 @@ class Stream:
 class NewCamera:
     camera_id: str
     name: str
-    site: str  # name or uuid
+    site: str | None  # name or uuid; None: the oldest within reach
     main: Stream
     sub: Stream | None
     credentials: Sealed | None  # for both

@@ -80,7 +80,7 @@ async def ask_camera(tx: Scoped, camera_id: str, errand: NewErrand, address: str
     return await get(tx, errand.errand_uuid, now_ms)
 
 
-async def ask_site(tx: Scoped, site: str, errand: NewErrand, address: str, now_ms: int) -> ErrandState:
+async def ask_site(tx: Scoped, site: str | None, errand: NewErrand, address: str, now_ms: int) -> ErrandState:
     """Sends any worker of the site on an errand."""
     found = await tenants.find_site(tx, site)
     await _ask(tx, found.site_id, None, errand, now_ms)

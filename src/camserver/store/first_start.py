@@ -27,7 +27,7 @@ async def prepare(tx: Tx, shipped: vocabularies.Document, schema_version: str | 
     """
     tenant_id = await tenants.ensure(tx, tenants.DEFAULT_TENANT, now_ms)
     await lock_home(tx)
-    site_id = await tenants.ensure_site(tx, tenant_id, tenants.DEFAULT_SITE, now_ms)
+    site_id = await tenants.first_site(tx, tenant_id, now_ms)
     await vocabularies.add(tx, shipped, now_ms)
     if schema_version is not None or not await vocabularies.is_any_active(tx):
         await vocabularies.activate(tx, schema_version or shipped.version, now_ms)

@@ -65,8 +65,25 @@ async def lock(tx: Scoped) -> None:
     await tx.one("SELECT tenant_id FROM tenants WHERE tenant_id = :tenant_id FOR UPDATE")
 
 
-async def find_site(tx: Scoped, name_or_uuid: str) -> Site:
-    """A site within the principal's reach."""
+async def first_site(tx: Tx, tenant_id: int, now_ms: int) -> int:
+    """The tenant's oldest site, whatever it is called by now; made when there is none."""
+    row = await tx.one(
+        "SELECT site_id FROM sites WHERE tenant_id = :tenant_id AND removed_at IS NULL ORDER BY site_id LIMIT 1",
+        tenant_id=tenant_id,
+    )
+    return await ensure_site(tx, tenant_id, DEFAULT_SITE, now_ms) if row is None else int(row["site_id"])
+
+
+async def find_site(tx: Scoped, name_or_uuid: str | None) -> Site:
+    """A site within the principal's reach; None: the oldest of them."""
+    if name_or_uuid is None:
+        first = await tx.one(
+            "SELECT site_id, site_uuid, name FROM sites WHERE tenant_id = :tenant_id AND removed_at IS NULL "
+            "AND IN_SITE_REACH() ORDER BY site_id LIMIT 1"
+        )
+        if first is None:
+            raise NotFound("there is no site that you reach; name one, or add one first", reason="no_site", site="")
+        return Site(first["site_id"], first["site_uuid"], first["name"])
     row = await tx.one(
         "SELECT site_id, site_uuid, name FROM sites "
         "WHERE tenant_id = :tenant_id AND removed_at IS NULL AND (name = :wanted OR site_uuid = :wanted)",

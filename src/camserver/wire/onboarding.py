@@ -19,7 +19,7 @@ class ProbeAsked(Asked):
     """A source that need not be a camera yet, and the site whose worker is to open it."""
 
     source: SourceAsked
-    site: Site = "main"
+    site: Site | None = None
     transport: Literal["tcp", "udp"] = "tcp"
     # SHA-256 of the camera's certificate, hex, with or without colons. None: checked against the CAs.
     tls_pin: Annotated[str, Field(pattern=r"^([0-9A-Fa-f]{2}:?){31}[0-9A-Fa-f]{2}$")] | None = None
@@ -55,7 +55,7 @@ class DeviceAsked(Asked):
 class DiscoveryAsked(Asked):
     """Without `device`: who is there. With it: the streams of that one device."""
 
-    site: Site = "main"
+    site: Site | None = None
     wait_sec: Annotated[float, Field(ge=0.2, le=20, allow_inf_nan=False)] = 4.0
     hosts: Annotated[list[Host], Field(max_length=HOSTS_MAX)] = Field(
         default_factory=list
@@ -68,7 +68,7 @@ class ImportAsked(Asked):
 
     format: Literal["csv", "frigate"]
     text: Annotated[str, Field(max_length=IMPORT_MAX_CHARS, repr=False)]
-    site: Site = "main"
+    site: Site | None = None
     dry_run: bool = False
     skip_bad: bool = False  # add the good ones although others are wrong
     zones: bool = False  # take over those of Frigate; a camera with zones does not look outside of them

@@ -19,11 +19,14 @@ FOLDER = Path(web.__file__).parent
 # Routes with a changing method that change nothing, and why they have it.
 READS_ONLY = {
     ("POST", "/api/audit/verify"): "a check is long; a foreign page must not be able to ask for it",
+    ("POST", "/api/password-links/look"): "a token does not belong into an address, which logs and proxies keep",
 }
 # Writes that are not in a caller's name, by operation.
 NOT_IN_A_NAME = {
     "setup_links.add": "logs who asked for it; at the start of a server nobody did",
     "setup_links.use": "logs `set_up` in the new administrator's name",
+    "password_links.use": "logs `password_changed` in the name of whose password it is",
+    "password_links.sweep": "deletes links that are over, which nobody asked for",
     "sessions.begin": "logs `sign_in`",
     "sessions.sweep": "deletes sign-ins that are over, which nobody asked for",
     "users.note_failed_sign_in": "logs `sign_in_failed`",

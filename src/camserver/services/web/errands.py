@@ -27,7 +27,7 @@ async def ask_camera(
 
 
 async def ask_site(
-    call: Call, site: str, kind: str, request: Mapping[str, object], ttl_sec: float, login: Login | None = None
+    call: Call, site: str | None, kind: str, request: Mapping[str, object], ttl_sec: float, login: Login | None = None
 ) -> api.Errand:
     """Sends any worker of the site. A `source` in the request (type, url) becomes the errand's, with the login."""
     errand = _new(call, kind, request, ttl_sec, login)

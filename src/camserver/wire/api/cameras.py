@@ -80,7 +80,7 @@ class CameraValues(Asked):
 class CameraAsked(CameraValues):
     camera_id: Annotated[str, Field(pattern=CAMERA_ID_PATTERN)]
     name: Annotated[str, Field(min_length=1, max_length=128)]
-    site: Annotated[str, Field(min_length=1, max_length=128)] = "main"
+    site: Annotated[str, Field(min_length=1, max_length=128)] | None = None  # null: the oldest one
     source: SourceAsked
     sub: SourceAsked | None = None  # the small stream, with the same login
     do_not_process: bool = False

@@ -58,7 +58,7 @@ def _read(asked: onboarding.ImportAsked) -> Imported:
     return read_frigate(document, asked.environment, asked.zones)
 
 
-def _camera_asked(call: Call, camera: WantedCamera, site: str) -> api.CameraAsked | Problem:
+def _camera_asked(call: Call, camera: WantedCamera, site: str | None) -> api.CameraAsked | Problem:
     """The request that adding it by hand would be, checked as that is."""
     body: dict[str, object] = {
         "camera_id": camera.camera_id,
@@ -112,7 +112,7 @@ def _differing(there: CameraSummary, asked: api.CameraAsked) -> list[str]:
     source, sub = _plain(asked.source), None if asked.sub is None else _plain(asked.sub)
     pairs: Mapping[str, tuple[object, object]] = {
         "name": (there.name, asked.name),
-        "site": (there.site, asked.site),
+        "site": (there.site, there.site if asked.site is None else asked.site),
         "url": (there.main.url, source),
         "sub_url": (None if there.sub is None else there.sub.url, sub),
         "polling_interval_sec": (there.own.polling_interval_sec, asked.polling_interval_sec),
