@@ -537,7 +537,7 @@ def test_devices_are_listed_with_the_cameras_they_are(api: Api) -> None:
     lines = run("discover", "--host", "192.0.2.11").output.splitlines()
     assert lines[1].split() == ["192.0.2.10", "Entrance", "DS-1", "gate", "urn:uuid:1"]
     assert lines[2].split() == ["192.0.2.11", "-", "DS-1", "yard", "urn:uuid:2"]
-    assert api.asked[0][1] == {"site": "main", "hosts": ["192.0.2.11"], "wait_sec": 4.0}
+    assert api.asked[0][1] == {"site": None, "hosts": ["192.0.2.11"], "wait_sec": 4.0}
 
 
 def test_the_streams_of_a_device_with_how_to_add_it(api: Api) -> None:
@@ -607,7 +607,7 @@ def test_a_list_is_sent_whatever_spreadsheet_wrote_it(
     assert result.exit_code == 0
     assert "added cam_1 (line 2)" in result.output
     assert "a note" in result.stderr
-    expected = {"format": "csv", "text": text, "site": "main", "dry_run": False, "skip_bad": True}
+    expected = {"format": "csv", "text": text, "site": None, "dry_run": False, "skip_bad": True}
     assert api.asked == [("POST /api/imports", expected)]
 
 
