@@ -38,8 +38,8 @@ import signal
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0007"
-down_revision = "0006"
+revision = "0009"
+down_revision = "0008"
 
 
 def upgrade() -> None:
@@ -71,7 +71,7 @@ def next_migrations(tmp_path: Path) -> Path:
     """The program's migrations and one more."""
     folder = tmp_path / "next" / "migrations"
     shutil.copytree(sqlite_schema.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "0007_next.py").write_text(NEXT)
+    (folder / "versions" / "0009_next.py").write_text(NEXT)
     return folder
 
 
@@ -265,7 +265,7 @@ async def test_an_older_server_database_is_refused_and_an_older_file_upgraded(
     if dialect_of(db_url) is not Dialect.SQLITE:
         with pytest.raises(StoreTooOld, match="camserver db upgrade"):
             await open_store(db_url)
-        assert (await asyncio.to_thread(status, db_url)).current == "0006"
+        assert (await asyncio.to_thread(status, db_url)).current == "0008"
         return
     store = await open_store(db_url, backup_dir=tmp_path / "backups")
     await store.close()
@@ -282,7 +282,7 @@ async def test_a_newer_database_is_refused_and_left_alone(
         newer.setattr(sqlite_schema, "MIGRATIONS", next_migrations)
         await upgrade_database(Secret(db_url), None)
     for attempt in (open_store(db_url), upgrade_database(Secret(db_url), None), check_database(db_url)):
-        with pytest.raises(StoreTooNew, match=r"0007.*install that version again, or restore the backup"):
+        with pytest.raises(StoreTooNew, match=r"0009.*install that version again, or restore the backup"):
             await attempt
     assert await asyncio.to_thread(tenants, db_url, NEW_COLUMNS) == NEW_ROWS
 
@@ -305,13 +305,13 @@ def test_an_upgrade_makes_a_backup_that_restores(
     db_url: str, empty_url: str, db_kind: str, newer_program: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     fill(db_url)
-    assert upgrade(db_url, tmp_path / "backups").current == "0007"
+    assert upgrade(db_url, tmp_path / "backups").current == "0009"
     assert tenants(db_url, NEW_COLUMNS) == NEW_ROWS
     (backup,) = (tmp_path / "backups").iterdir()
-    assert "0006" in backup.name
+    assert "0008" in backup.name
     assert (tmp_path / "backups").stat().st_mode & 0o077 == 0
     again = restored(db_url, backup, empty_url, request, db_kind)
-    assert status(again).current == "0006"
+    assert status(again).current == "0008"
     assert tenants(again) == OLD_ROWS
 
 
@@ -332,20 +332,20 @@ def test_without_a_backup_there_is_no_upgrade(
         monkeypatch.setenv("PATH", str(tmp_path))
         with pytest.raises(UpgradeFailed, match=r"dump.*not installed.*--no-backup"):
             upgrade(db_url, tmp_path / "backups")
-    assert status(db_url).current == "0006"
+    assert status(db_url).current == "0008"
     assert tenants(db_url) == OLD_ROWS
 
 
 def test_a_migration_that_fails_says_where_the_backup_is(db_url: str, newer_program: Path, tmp_path: Path) -> None:
-    (newer_program / "versions" / "0007_next.py").write_text(FAILING)
+    (newer_program / "versions" / "0009_next.py").write_text(FAILING)
     fill(db_url)
-    with pytest.raises(UpgradeFailed, match=r"(?s)from 0006 to 0007 failed.*the backup is in"):
+    with pytest.raises(UpgradeFailed, match=r"(?s)from 0008 to 0009 failed.*the backup is in"):
         upgrade(db_url, tmp_path / "backups")
-    assert status(db_url).current == "0006"
+    assert status(db_url).current == "0008"
     if dialect_of(db_url) is not Dialect.MARIADB:  # which can't roll a schema back
         assert tenants(db_url) == OLD_ROWS
-        (newer_program / "versions" / "0007_next.py").write_text(NEXT)
-        assert upgrade(db_url).current == "0007"
+        (newer_program / "versions" / "0009_next.py").write_text(NEXT)
+        assert upgrade(db_url).current == "0009"
         assert tenants(db_url, NEW_COLUMNS) == NEW_ROWS
 
 
@@ -389,10 +389,10 @@ def test_a_kill_in_the_middle_leaves_the_old_file_or_the_new_one(
     _, errors = process.communicate(timeout=120)
     assert process.returncode == -signal.SIGKILL, errors
     found = status_of_either(url, next_migrations, monkeypatch)
-    assert found == ("0007" if moment == "after:replace" else "0006")
+    assert found == ("0009" if moment == "after:replace" else "0008")
     # Whichever it is, it is whole, and the next start goes on from it.
     monkeypatch.setattr(sqlite_schema, "MIGRATIONS", next_migrations)
-    assert upgrade(url).current == "0007"
+    assert upgrade(url).current == "0009"
     assert tenants(url, NEW_COLUMNS) == [*NEW_ROWS, ("in the log", 8, "in the log")]
     left = [path.name for path in sqlite_path(url).parent.iterdir() if "upgrading" in path.name]
     assert left == []
@@ -416,8 +416,8 @@ def test_a_file_that_another_program_reads_is_not_replaced_under_it(
         assert reader.execute("SELECT count(*) FROM tenants").fetchone() == (TENANTS + 1,)
         with pytest.raises(UpgradeFailed, match=r"open in another program|locked"):
             upgrade(url)
-        assert status(url).current == "0006"
-    assert upgrade(url).current == "0007"
+        assert status(url).current == "0008"
+    assert upgrade(url).current == "0009"
     assert tenants(url, "name")[-1] == ("in the log",)
 
 
