@@ -28,7 +28,8 @@ _GAP: Final = " "
 
 # Written without spaces between words: kanji and its marks, kana, hangul.
 _DENSE = (
-    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff"
+    "\u3005-\u3007\u3041-\u3096\u3099-\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff"
 )
 _RUN = re.compile(f"[{_DENSE}]+|[^\\W_{_DENSE}]+")
 _IS_DENSE = re.compile(f"[{_DENSE}]")
