@@ -241,7 +241,8 @@ async def _fill_memos(tx: Tx, house: House, memos: list[tuple[int, str]]) -> Non
     tenant_id = house.scene.tenant_id
     await tx.at_once(
         "INSERT INTO llm_reviews (review_uuid, tenant_id, camera_key, event_id, frame_id, provider, model, label, "
-        "memo, created_at) VALUES (:uuid, :tenant_id, :camera_key, :event_id, 1, 'bench', 'bench', 'person', :memo, 5)",
+        "memo, created_at) "
+        "VALUES (:uuid, :tenant_id, :camera_key, :event_id, 1, 'bench', 'bench', 'person', :memo, 5)",
         [
             {"uuid": f"r{event}", "tenant_id": tenant_id, "camera_key": rows[event + 1]["camera_key"],
              "event_id": event + 1, "memo": memo}
