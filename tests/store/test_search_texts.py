@@ -55,6 +55,8 @@ async def test_a_note_finds_what_its_case_holds_by_itself_its_clip_or_a_frame(fr
     events = await fresh_store.read(rows, "events", "event_id")
     frames = {row["event_id"]: row["frame_uuid"] for row in await fresh_store.read(rows, "frames", "frame_id")}
     for kind, event in zip(ItemKind, events, strict=True):
+        if kind is ItemKind.CLIP:
+            await evidence.clip(event["event_id"], NOW_MS)
         uuid = frames[event["event_id"]] if kind is ItemKind.FRAME else event["event_uuid"]
         await mine.write(case_items.add, case.case_uuid, kind, uuid, "", NOW_MS)
     await mine.write(cases.add_note, case.case_uuid, "倉庫の裏口で確認 (Door 7)", "", NOW_MS)
