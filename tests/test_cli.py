@@ -87,7 +87,7 @@ def test_the_commands_are_these() -> None:
         *("worker run", "worker token", "worker enroll", "worker revoke"),
         *("worker list", "worker drain", "worker undrain", "worker quota", "camera move", "camera pin"),
         *("camera unpin", "why", "flag", "flag list", "flag set", "flag clear"),
-        *("lease", "lease list", "lease reclaim"),
+        *("lease", "lease list", "lease reclaim", "search"),
         *("vocabulary", "vocabulary list", "vocabulary show", "vocabulary add", "vocabulary use"),
     }
 

@@ -183,12 +183,7 @@ async def _merge_events(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
         own = {"is_best": int(change.is_best_frame), "own_class": work.outcome.retention.value}
         merged.append({"event_id": change.event_id, **own, **_event_values(work, now_ms)})
         if change.start_moved and change.event_id is not None:
-            await tx.run(
-                "UPDATE event_tags SET start_at = :start_at WHERE event_id = :event_id",
-                start_at=change.start_at,
-                event_id=change.event_id,
-            )
-            await search_texts.move_memo(tx, change.event_id, change.start_at)
+            await search_texts.move_event(tx, change.event_id, change.start_at)
     await tx.at_once(_MERGE_EVENT, merged)
 
 

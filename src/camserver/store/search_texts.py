@@ -37,8 +37,11 @@ def _rows(kind: str, object_id: int, text: str, at_ms: int) -> list[dict[str, ob
     return [{"kind": kind, "token": token, "at": at_ms, "object_id": object_id} for token in sorted(tokens_of(text))]
 
 
-async def move_memo(tx: Tx, event_id: int, start_at: int) -> None:
-    """After an event was found to have begun earlier."""
+async def move_event(tx: Tx, event_id: int, start_at: int) -> None:
+    """After an event was found to have begun earlier: tags and words are in the order of that time, too."""
+    await tx.run(
+        "UPDATE event_tags SET start_at = :start_at WHERE event_id = :event_id", start_at=start_at, event_id=event_id
+    )
     await tx.run(
         "UPDATE search_tokens SET at = :start_at WHERE object_id = :event_id AND kind = 'memo'",
         start_at=start_at,
