@@ -33,9 +33,10 @@ async def searched_house(web: RunningWeb) -> tuple[Browser, int]:
 async def _memo(tx: Tx, tenant_id: int, event_id: int, memo: str) -> None:
     await tx.run(
         "INSERT INTO llm_reviews (review_uuid, tenant_id, camera_key, event_id, frame_id, provider, model, label, "
-        "memo, created_at) VALUES (:memo, :tenant_id, 1, :event_id, 1, 'p', 'm', 'person', :memo, 5)",
+        "memo, created_at) VALUES (:uuid, :tenant_id, 1, :event_id, 1, 'p', 'm', 'person', :memo, 5)",
         tenant_id=tenant_id,
         event_id=event_id,
+        uuid=f"r{event_id}",
         memo=memo,
     )
     await search_texts.put_memo(tx, tenant_id, event_id, memo)
