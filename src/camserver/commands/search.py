@@ -43,7 +43,7 @@ ROUNDS_MAX = 20
 FACET_SHOWN_MAX = 10
 
 
-class Moment(click.ParamType):
+class Moment(click.ParamType[int]):
     """A time as people write it: 2h (ago), 2026-03-01, 2026-03-01T18:30, in the machine's own time zone."""
 
     name = "time"
@@ -149,12 +149,15 @@ def _page(chosen: Chosen, query: list[tuple[str, str]], limit: int, before: str 
     for _ in range(ROUNDS_MAX):
         left = str(limit - len(page["events"]))
         place = [] if page["next_before"] is None else [("before", page["next_before"])]
-        asked = urlencode([*query, ("limit", left), *place])
-        more = with_server(chosen, lambda server, asked=asked: server.get(f"/api/search?{asked}"))
+        more = _ask(chosen, urlencode([*query, ("limit", left), *place]))
         page = {**more, "events": [*page["events"], *more["events"]]}
         if page["next_before"] is None or len(page["events"]) >= limit:
             break
     return page
+
+
+def _ask(chosen: Chosen, query: str) -> dict[str, Any]:
+    return with_server(chosen, lambda server: server.get(f"/api/search?{query}"))
 
 
 def _row(one: dict[str, Any]) -> tuple[str, ...]:
