@@ -88,7 +88,8 @@ async def fill(store: Store, house: House, first: int, last: int, memo_random: r
 
 async def _open_newest(tx: Tx) -> None:
     await tx.run(
-        f"UPDATE events SET open_key = camera_key, state = 'open', end_at = NULL WHERE event_id <= {CAMERAS // 4}"
+        "UPDATE events SET open_key = camera_key, state = 'open', end_at = NULL "
+        f"WHERE event_id > {TOP - CAMERAS // 4}"
     )
 
 
@@ -113,6 +114,8 @@ FILLED = (
     "search_texts",
 )
 CHUNK = 100_000
+# Keys grow with time, as they do in earnest: the newest look has this one.
+TOP = 1_000_000_000
 MEMOS_CHUNK = 500
 
 
@@ -129,18 +132,18 @@ _DICE = "((n.i * 7919) % 1000)"
 
 
 def over(text: str, first: int, last: int) -> Sql:
-    """A statement over n(i) from `first` to before `last`. `{n}`: those numbers, `{id x}`: x as text, `{/}`: whole
-    division."""
-    sqlite = text.replace("{n}", f"(WITH RECURSIVE n(i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n "
-                          f"WHERE i < {last - 1}) SELECT i FROM n) AS n")  # fmt: skip
-    postgres = text.replace("{n}", f"generate_series({first}::bigint, {last - 1}::bigint) AS n(i)")
-    mariadb = text.replace("{n}", f"(SELECT CAST(seq AS SIGNED) AS i FROM seq_{first}_to_{last - 1}) AS n").replace(
+    """A statement over n(i) from `first` to before `last`, the oldest first. `{n}`: those numbers, `{id}`: a public
+    id, `{/}`: whole division."""
+    sqlite = text.replace("{n}", f"(WITH RECURSIVE n(i) AS (SELECT {last - 1} UNION ALL SELECT i - 1 FROM n "
+                          f"WHERE i > {first}) SELECT i FROM n) AS n")  # fmt: skip
+    postgres = text.replace("{n}", f"generate_series({last - 1}::bigint, {first}::bigint, -1) AS n(i)")
+    mariadb = text.replace("{n}", f"(SELECT CAST(seq AS SIGNED) AS i FROM seq_{last - 1}_to_{first}) AS n").replace(
         "{/}", "DIV"
     )
     return Sql(
-        sqlite=sqlite.replace("{/}", "/").replace("{id}", "printf('%012d', n.i)"),
-        postgres=postgres.replace("{/}", "/").replace("{id}", "lpad(n.i::text, 12, '0')"),
-        mariadb=mariadb.replace("{id}", "lpad(n.i, 12, '0')"),
+        sqlite=sqlite.replace("{/}", "/").replace("{id}", f"printf('%012d', {TOP} - n.i)"),
+        postgres=postgres.replace("{/}", "/").replace("{id}", f"lpad(({TOP} - n.i)::text, 12, '0')"),
+        mariadb=mariadb.replace("{id}", f"lpad({TOP} - n.i, 12, '0')"),
     )
 
 
@@ -158,10 +161,11 @@ async def _fill_looks(tx: Tx, house: House, first: int, last: int) -> None:
 INSERT INTO frames (frame_id, frame_uuid, tenant_id, site_id, camera_key, generation, seq, captured_at, worker_at,
   received_at, collector_status, verdict, diff_ratio, luma_delta, blur_score, analyzed, detected, primary_event,
   severity, event_id, full_w, full_h, infer_w, infer_h, infer_hash64_hex, epoch_id, infer_bytes)
-SELECT n.i + 1, {{id}}, :tenant_id, c.site_id, c.camera_key, 1, {2**40} - n.i {{/}} {CAMERAS}, {at}, {at}, {at} + 150,
-  CASE WHEN n.i % 97 = 0 THEN 'timeout' ELSE 'ok' END, CASE WHEN {is_seen} = 1 THEN 'analyze' ELSE 'skip' END,
+SELECT {TOP} - n.i, {{id}}, :tenant_id, c.site_id, c.camera_key, 1, {2**40} - n.i {{/}} {CAMERAS}, {at}, {at},
+  {at} + 150, CASE WHEN n.i % 97 = 0 THEN 'timeout' ELSE 'ok' END,
+  CASE WHEN {is_seen} = 1 THEN 'analyze' ELSE 'skip' END,
   0.01, 0.5, 12.5, {is_seen}, {is_seen}, CASE WHEN {is_seen} = 1 THEN 'human' ELSE 'none' END, {is_seen},
-  CASE WHEN {is_seen} = 1 THEN ((n.i {{/}} {CAMERAS}) {{/}} {FRAMES_PER_EVENT}) * {CAMERAS} + n.i % {CAMERAS} + 1
+  CASE WHEN {is_seen} = 1 THEN {TOP} - ((n.i {{/}} {CAMERAS}) {{/}} {FRAMES_PER_EVENT}) * {CAMERAS} - n.i % {CAMERAS}
     ELSE NULL END,
   1920, 1080, 640, 360, '0123456789abcdef', :epoch_id, CASE WHEN n.i % 97 = 0 THEN NULL ELSE 24000 END
 FROM {{n}} JOIN cameras c ON c.camera_key = :first_camera + n.i % {CAMERAS}""",
@@ -184,14 +188,14 @@ async def _fill_events(tx: Tx, house: House, first: int, last: int) -> None:
         f"""
 INSERT INTO incidents (incident_id, incident_uuid, tenant_id, site_id, camera_key, start_at, last_seen_at,
   severity_max, event_count, last_event_id, created_at, updated_at)
-SELECT n.i + 1, {{id}}, :tenant_id, c.site_id, c.camera_key, {at}, {at} + 30000, {severity}, 1, n.i + 1, {at}, {at}
-{cameras}""",
+SELECT {TOP} - n.i, {{id}}, :tenant_id, c.site_id, c.camera_key, {at}, {at} + 30000, {severity}, 1, {TOP} - n.i, {at},
+  {at} {cameras}""",
         f"""
 INSERT INTO events (event_id, event_uuid, tenant_id, site_id, camera_key, incident_id, state, primary_event, start_at,
   last_seen_at, end_at, severity_max, confidence_max, best_frame_id, best_score, retention_class, frame_count,
   created_at, updated_at, unknown_flag)
-SELECT n.i + 1, {{id}}, :tenant_id, c.site_id, c.camera_key, n.i + 1, 'closed', {_primary(f"{_DICE} % 10")}, {at},
-  {at} + 30000, {at} + 30000, {severity}, 0.8, {minute} * {CAMERAS} + n.i % {CAMERAS} + 1, 900, 'normal', 1,
+SELECT {TOP} - n.i, {{id}}, :tenant_id, c.site_id, c.camera_key, {TOP} - n.i, 'closed', {_primary(f"{_DICE} % 10")}, {at},
+  {at} + 30000, {at} + 30000, {severity}, 0.8, {TOP} - {minute} * {CAMERAS} - n.i % {CAMERAS}, 900, 'normal', 1,
   {at}, {at}, CASE WHEN {_DICE} % 10 = 7 THEN 1 ELSE 0 END
 {cameras}""",
     ]
@@ -205,7 +209,7 @@ SELECT n.i + 1, {{id}}, :tenant_id, c.site_id, c.camera_key, n.i + 1, 'closed', 
         statements.append(
             f"""
 INSERT INTO event_tags (event_id, tag_id, tenant_id, tag_group, camera_key, start_at)
-SELECT n.i + 1, '{tag}', :tenant_id, '{group}', c.camera_key, {at} {cameras} WHERE {share}"""
+SELECT {TOP} - n.i, '{tag}', :tenant_id, '{group}', c.camera_key, {at} {cameras} WHERE {share}"""
         )
     for statement in statements:
         await tx.run(over(statement, first, last), **params)
@@ -235,7 +239,7 @@ async def _fill_memos(tx: Tx, house: House, memos: list[tuple[int, str]]) -> Non
         row["event_id"]: row
         for row in await tx.all(
             "SELECT event_id, start_at, camera_key FROM events WHERE event_id IN (:ids...)",
-            ids=[event + 1 for event, _ in memos],
+            ids=[TOP - event for event, _ in memos],
         )
     }
     tenant_id = house.scene.tenant_id
@@ -244,21 +248,21 @@ async def _fill_memos(tx: Tx, house: House, memos: list[tuple[int, str]]) -> Non
         "memo, created_at) "
         "VALUES (:uuid, :tenant_id, :camera_key, :event_id, 1, 'bench', 'bench', 'person', :memo, 5)",
         [
-            {"uuid": f"r{event}", "tenant_id": tenant_id, "camera_key": rows[event + 1]["camera_key"],
-             "event_id": event + 1, "memo": memo}
+            {"uuid": f"r{event}", "tenant_id": tenant_id, "camera_key": rows[TOP - event]["camera_key"],
+             "event_id": TOP - event, "memo": memo}
             for event, memo in memos
         ],
     )  # fmt: skip
     await tx.at_once(
         "INSERT INTO search_texts (kind, object_id, tenant_id, compared) "
         "VALUES ('memo', :event_id, :tenant_id, :text)",
-        [{"event_id": event + 1, "tenant_id": tenant_id, "text": comparable(memo)} for event, memo in memos],
+        [{"event_id": TOP - event, "tenant_id": tenant_id, "text": comparable(memo)} for event, memo in memos],
     )
     await tx.at_once(
         "INSERT INTO search_tokens (tenant_id, kind, token, at, object_id) "
         "VALUES (:tenant_id, 'memo', :token, :at, :event_id)",
         [
-            {"tenant_id": tenant_id, "token": token, "at": rows[event + 1]["start_at"], "event_id": event + 1}
+            {"tenant_id": tenant_id, "token": token, "at": rows[TOP - event]["start_at"], "event_id": TOP - event}
             for event, memo in memos
             for token in sorted(tokens_of(memo))
         ],

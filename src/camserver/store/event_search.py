@@ -5,7 +5,7 @@ investigate, and only those who may search by case and by text (notes of cases, 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -107,9 +107,10 @@ async def search(tx: Scoped, asked: SearchFilter, before: str | None, limit: int
     most = min(limit, PAGE_MAX)
     known = await _known(tx, asked)
     found = await _walked(tx, known, place, "e.event_id, e.start_at", most)
-    events = await event_pages.by_ids(tx, [row["event_id"] for row in found.rows])
-    more = await _more_of(tx, [row["event_id"] for row in found.rows])
-    passages = await _passages(tx, known, [row["event_id"] for row in found.rows])
+    event_ids = [row["event_id"] for row in found.rows]
+    events = await event_pages.by_ids(tx, event_ids)
+    more = await _more_of(tx, event_ids)
+    passages = await _passages(tx, known, event_ids)
     return SearchPage(
         tuple(
             FoundEvent(event, bool(more[key]["unknown_flag"]), more[key]["reviewed_at"], passages.get(key, ()))
@@ -196,6 +197,8 @@ async def _events_of_cases(tx: Scoped, case_ids: Sequence[int]) -> dict[int, lis
 
 async def _more_of(tx: Scoped, event_ids: Sequence[int]) -> dict[int, Row]:
     """What a found event has beside its summary, by key."""
+    if not event_ids:
+        return {}
     rows = await tx.all(
         "SELECT e.event_id, e.unknown_flag, (SELECT r.reviewed_at FROM incident_reviews r "
         f"WHERE r.incident_id = i.incident_id AND r.user_id = :user_id AND {REVIEW_HOLDS}) AS reviewed_at "
@@ -226,7 +229,9 @@ async def _passages(tx: Scoped, known: _Asked, event_ids: Sequence[int]) -> dict
     return {event_id: tuple(passages[:PASSAGES_MAX]) for event_id, passages in found.items()}
 
 
-async def _case_uuids(tx: Scoped, case_ids: Iterable[int]) -> dict[int, str]:
+async def _case_uuids(tx: Scoped, case_ids: Collection[int]) -> dict[int, str]:
+    if not case_ids:
+        return {}
     rows = await tx.all(
         "SELECT case_id, case_uuid FROM cases WHERE tenant_id = :tenant_id AND case_id IN (:case_ids...)",
         case_ids=sorted(case_ids),
@@ -302,6 +307,8 @@ async def _site_names(tx: Scoped, site_ids: Iterable[int]) -> dict[int, tuple[st
 
 
 async def _tag_counts(tx: Scoped, event_ids: Sequence[int]) -> dict[str, int]:
+    if not event_ids:
+        return {}
     rows = await tx.all(
         "SELECT tag_id, COUNT(*) AS events FROM event_tags WHERE event_id IN (:event_ids...) "
         "AND +tenant_id = :tenant_id AND tag_group <> :hidden GROUP BY tag_id",

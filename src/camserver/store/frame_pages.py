@@ -293,6 +293,8 @@ def _missing(frame_uuid: str) -> NotFound:
 
 
 async def _with_tags(tx: Scoped, rows: Sequence[Row]) -> tuple[FrameDetail, ...]:
+    if not rows:
+        return ()
     hidden = "" if tx.principal.may(Permission.INVESTIGATE) else INVESTIGATION_ONLY
     tags: dict[int, list[str]] = {}
     for row in await tx.all(
