@@ -195,7 +195,8 @@ INSERT INTO events (event_id, event_uuid, tenant_id, site_id, camera_key, incide
   last_seen_at, end_at, severity_max, confidence_max, best_frame_id, best_score, retention_class, frame_count,
   created_at, updated_at, unknown_flag)
 SELECT {TOP} - n.i, {{id}}, :tenant_id, c.site_id, c.camera_key, {TOP} - n.i, 'closed',
-  {_primary(f"{_DICE} % 10")}, {at}, {at} + 30000, {at} + 30000, {severity}, 0.8, {TOP} - {minute} * {CAMERAS} - n.i % {CAMERAS}, 900, 'normal',
+  {_primary(f"{_DICE} % 10")}, {at}, {at} + 30000, {at} + 30000, {severity}, 0.8,
+  {TOP} - {minute} * {CAMERAS} - n.i % {CAMERAS}, 900, 'normal',
   1, {at}, {at}, CASE WHEN {_DICE} % 10 = 7 THEN 1 ELSE 0 END
 {cameras}""",
     ]

@@ -103,12 +103,13 @@ async def page(tx: Scoped, wanted: EventFilter, before: str | None, limit: int) 
 
 
 def _narrowed(tx: Scoped, wanted: EventFilter) -> tuple[str, dict[str, object]]:
-    """Only what was asked for is in the statement, so that the databases plan for it."""
+    """Only what was asked for is in the statement, so that the databases plan for it. `+`: SQLite would take the
+    index of severities, and then sort all it found there."""
     chosen: list[tuple[str, str, object]] = [
         ("c.camera_id IN (:camera_ids...)", "camera_ids", list(wanted.camera_ids) or None),
         ("e.primary_event IN (:primary_events...)", "primary_events", list(wanted.primary_events) or None),
         (_TAGGED, "tag_ids", list(wanted.tags) or None),
-        ("e.severity_max >= :severity_min", "severity_min", wanted.severity_min or None),
+        ("+e.severity_max >= :severity_min", "severity_min", wanted.severity_min or None),
         ("e.state = :state", "state", wanted.state),
         ("i.incident_uuid = :incident_uuid", "incident_uuid", wanted.incident_uuid),
         ("e.start_at >= :from_ms", "from_ms", wanted.from_ms),
