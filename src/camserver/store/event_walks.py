@@ -21,7 +21,7 @@ from camserver.store.tx import Row, Scoped
 # PostgreSQL would rather read the whole table.
 STEPS = (250, 750, 1_000, 1_000, 1_000)
 # Up to this the events on a path are counted, to take the shortest.
-COUNTED_MAX = 500
+COUNTED_MAX = 2_000
 # A path with several values has no order of its own. It is walked in stretches of time, each longer than the last.
 FIRST_STRETCH_MS = 6 * 3_600_000
 STRETCH_GROWTH = 4
