@@ -89,7 +89,7 @@ def test_the_commands_are_these() -> None:
         *("worker run", "worker token", "worker enroll", "worker revoke"),
         *("worker list", "worker drain", "worker undrain", "worker quota", "camera move", "camera pin"),
         *("camera unpin", "why", "flag", "flag list", "flag set", "flag clear"),
-        *("lease", "lease list", "lease reclaim"),
+        *("lease", "lease list", "lease reclaim", "search"),
         *("user", "user list", "user add", "user change", "user reset", "user remove"),
         *("token", "token list", "token add", "token revoke"),
         *("site", "site list", "site add", "site change", "site remove"),

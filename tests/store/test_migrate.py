@@ -222,6 +222,12 @@ FIRST_ROWS = [
     """INSERT INTO events (event_id, event_uuid, tenant_id, site_id, camera_key, incident_id, open_key, state,
       primary_event, start_at, last_seen_at, retention_class, created_at, updated_at)
     VALUES (1, 'e', 1, 1, 7, 1, 7, 'open', 'human', 5, 5, 'normal', 5, 5)""",
+    """INSERT INTO events (event_id, event_uuid, tenant_id, site_id, camera_key, incident_id, state, primary_event,
+      start_at, last_seen_at, retention_class, created_at, updated_at)
+    VALUES (2, 'u', 1, 1, 7, 1, 'closed', 'human', 6, 9, 'normal', 5, 5)""",
+    """INSERT INTO frames (frame_id, frame_uuid, tenant_id, site_id, camera_key, generation, seq, captured_at,
+      worker_at, received_at, collector_status, unknown_flag, event_id)
+    VALUES (2, 'g', 1, 1, 7, 1, 2, 8, 8, 8, 'ok', 1, 2)""",
     """INSERT INTO deliveries (delivery_id, delivery_uuid, tenant_id, site_id, camera_key, kind, reason, frame_id,
       status, attempt, available_at, last_error, created_at)
     VALUES (3, 'd', 1, 1, 7, 'notify', 'continues', 1, 'delayed', 2, 9, '日本', 5)""",
@@ -238,8 +244,9 @@ def test_rows_of_the_first_schema_are_there_after_the_upgrade(first_schema: str)
                 "SELECT camera_id, name FROM cameras",
                 "SELECT polling_interval_sec, rotation, privacy_masks, clip_sec FROM camera_overrides",
                 "SELECT health, health_cause, issues FROM camera_state",
-                "SELECT frame_uuid, structure FROM frames",
-                "SELECT event_uuid, open_key, subject, issue_key FROM events",
+                "SELECT frame_uuid, structure FROM frames WHERE frame_id = 1",
+                "SELECT event_uuid, open_key, subject, issue_key, unknown_flag FROM events WHERE event_id = 1",
+                "SELECT event_uuid, unknown_flag FROM events WHERE event_id = 2",
                 "SELECT delivery_id, delivery_uuid, camera_key, status, attempt, last_error FROM deliveries",
                 "SELECT count(*) FROM receivers",
                 "SELECT count(*) FROM errands",
@@ -252,12 +259,53 @@ def test_rows_of_the_first_schema_are_there_after_the_upgrade(first_schema: str)
         (2.5, None, None, None),
         ("up", "", None),
         ("f", None),
-        ("e", 7, "", None),
+        ("e", 7, "", None, 0),
+        ("u", 1),
         (3, "d", 7, "delayed", 2, "日本"),
         (0,),
         (0,),
         (0,),
     ]
+
+
+@pytest.fixture
+def sixth_schema(empty_url: str, tmp_path: Path) -> str:
+    """A database from before there was a search, with a memo and a note."""
+    folder = tmp_path / "sixth" / "migrations"
+    shutil.copytree(sqlite_schema.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__", "000[7-9]*"))
+    with pytest.MonkeyPatch.context() as older:
+        older.setattr(sqlite_schema, "MIGRATIONS", folder)
+        assert upgrade(empty_url).current == "0006"
+    on_database(empty_url, _fill_sixth)
+    return empty_url
+
+
+def _fill_sixth(connection: Connection) -> None:
+    for sql in [
+        *FIRST_ROWS[:3],
+        FIRST_ROWS[6],
+        """INSERT INTO llm_reviews (review_uuid, tenant_id, camera_key, event_id, frame_id, provider, model, label,
+          memo, created_at) VALUES ('r', 1, 7, 1, 1, 'p', 'm', 'person', 'Red ﾄﾗｯｸ', 5)""",
+        """INSERT INTO cases (case_id, case_uuid, tenant_id, title, state, created_at, updated_at)
+        VALUES (1, 'c', 1, 'case', 'open', 5, 5)""",
+        "INSERT INTO case_notes (note_id, case_id, tenant_id, body, created_at) VALUES (3, 1, 1, '裏口', 6)",
+    ]:
+        connection.execute(sa.text(sql))
+
+
+def test_notes_and_memos_from_before_are_found(sixth_schema: str) -> None:
+    assert upgrade(sixth_schema).up_to_date
+
+    def select(connection: Connection) -> list[tuple[object, ...]]:
+        sql = "SELECT kind, token, at, object_id FROM search_tokens WHERE tenant_id = 1"
+        texts = connection.execute(sa.text("SELECT kind, object_id, compared FROM search_texts ORDER BY kind"))
+        return [tuple(row) for row in connection.execute(sa.text(sql))] + [tuple(row) for row in texts]
+
+    found = on_database(sixth_schema, select)
+    assert ("memo", "トラ", 5, 1) in found
+    assert ("memo", "red", 5, 1) in found
+    assert ("note", "裏口", 6, 3) in found
+    assert found[-2:] == [("memo", 1, " red トラック "), ("note", 3, " 裏口 ")]
 
 
 # Opening

@@ -400,3 +400,15 @@ async def queue_again(tx: Any, job_id: int) -> None:
         token="0.1",
         job_id=job_id,
     )
+
+
+async def test_an_event_is_unknown_once_one_of_its_frames_is(fresh_store: Store) -> None:
+    scene = await furnish(fresh_store, 1)
+    flags = []
+    for seq, unknown in enumerate((False, True, False), 1):
+        at_ms = NOW_MS + seq * 1000
+        held = await hold(fresh_store, scene, 0, seq, at_ms, analysis(unknown_flag=unknown), at_ms)
+        await settle(fresh_store, held, now_ms=at_ms)
+        (event,) = await fresh_store.read(rows, "events", "event_id")
+        flags.append(event["unknown_flag"])
+    assert flags == [0, 1, 1]

@@ -14,7 +14,7 @@ import uuid_utils
 from camserver.base.errors import Conflict, Forbidden, NotFound
 from camserver.domain.cases import NOTES_MAX, CaseState, holds_items
 from camserver.domain.people import who_did
-from camserver.store import audit
+from camserver.store import audit, search_texts
 from camserver.store.cameras import public_camera_id
 from camserver.store.tx import Row, Scoped
 
@@ -185,14 +185,15 @@ async def add_note(tx: Scoped, case_uuid: str, body: str, address: str, now_ms: 
         raise Conflict(
             f"a case has at most {NOTES_MAX} notes; open another one", reason="case_notes_full", notes_max=NOTES_MAX
         )
-    await tx.run(
+    note_id = await tx.insert(
         "INSERT INTO case_notes (case_id, tenant_id, body, user_id, created_at) "
-        "VALUES (:case_id, :tenant_id, :body, :user_id, :now_ms)",
+        "VALUES (:case_id, :tenant_id, :body, :user_id, :now_ms) RETURNING note_id",
         case_id=case.case_id,
         body=body,
         user_id=tx.principal.user_id,
         now_ms=now_ms,
     )
+    await search_texts.put_note(tx, note_id, body, now_ms)
     await note_in_log(tx, case_uuid, "case_note_added", {}, address, now_ms)
     tx.changed(kind="case", at_ms=now_ms, object_id=case.case_id)
     return (await notes(tx, case.case_id))[-1]

@@ -36,16 +36,16 @@ class Page:
     resync: bool
 
 
-# How the objects of a kind of change are found by key.
+# How the objects of a kind of change are found by key; the plus keeps SQLite from walking through the whole tenant.
 _OBJECTS: Mapping[str, str] = {
     "frame": "SELECT frame_id AS id, frame_uuid AS uuid FROM frames "
-    "WHERE tenant_id = :tenant_id AND frame_id IN (:ids...)",
+    "WHERE +tenant_id = :tenant_id AND frame_id IN (:ids...)",
     "event": "SELECT event_id AS id, event_uuid AS uuid FROM events "
-    "WHERE tenant_id = :tenant_id AND event_id IN (:ids...)",
+    "WHERE +tenant_id = :tenant_id AND event_id IN (:ids...)",
     "incident": "SELECT incident_id AS id, incident_uuid AS uuid FROM incidents "
-    "WHERE tenant_id = :tenant_id AND incident_id IN (:ids...)",
+    "WHERE +tenant_id = :tenant_id AND incident_id IN (:ids...)",
     "case": "SELECT case_id AS id, case_uuid AS uuid FROM cases "
-    "WHERE tenant_id = :tenant_id AND case_id IN (:ids...)",
+    "WHERE +tenant_id = :tenant_id AND case_id IN (:ids...)",
 }
 
 

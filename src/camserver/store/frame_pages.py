@@ -16,8 +16,9 @@ from camserver.domain.links import may_be_linked
 from camserver.domain.people import Permission
 from camserver.domain.retention import Retention
 from camserver.domain.vocabulary import INVESTIGATION_ONLY
+from camserver.store import camera_filters
 from camserver.store.cameras import PicturePlace, public_camera_id
-from camserver.store.paging import make_cursor, parse_cursor
+from camserver.store.paging import BEYOND, make_cursor, parse_cursor
 from camserver.store.tx import Row, Scoped, Tx
 
 PAGE_MAX = 200
@@ -127,6 +128,69 @@ async def of_event(tx: Scoped, span: Span, after: str | None, limit: int) -> tup
     return await _with_tags(tx, rows)
 
 
+# What frames of a camera can be narrowed to.
+_ONLY: Mapping[str, str] = {
+    "all": "",
+    "pictures": " AND f.infer_bytes IS NOT NULL",
+    "quiet": " AND f.infer_bytes IS NOT NULL AND f.verdict = 'skip' AND f.analyzed = 0 AND f.event_id IS NULL",
+    "failed": " AND f.collector_status <> 'ok'",
+}
+# Frames that each statement looks at: failed ones may be far apart. A page that stops there says where to go on.
+LOOKED_AT = (PAGE_MAX, 1_000, 1_000, 1_000)
+
+
+@dataclass(frozen=True, slots=True)
+class CameraFrames:
+    """Which frames of a camera: `only` all, pictures, quiet (kept though nothing happened) or failed."""
+
+    camera_id: str
+    from_ms: int | None = None
+    to_ms: int | None = None  # not included
+    only: str = "all"
+
+
+async def of_camera(
+    tx: Scoped, wanted: CameraFrames, before: str | None, limit: int
+) -> tuple[tuple[FrameDetail, ...], str | None]:
+    """The newest frames of a camera before the cursor, and where the next page begins, if there may be one."""
+    [camera_key] = await camera_filters.keys_of(tx, [wanted.camera_id])
+    captured_at, frame_id = (BEYOND, BEYOND) if before is None else parse_cursor(before)
+    most = min(limit, PAGE_MAX)
+    span: dict[str, object] = {
+        "camera_key": camera_key,
+        "from_ms": wanted.from_ms or 0,
+        "to_ms": BEYOND if wanted.to_ms is None else wanted.to_ms,
+        "captured_at": captured_at,
+        "frame_id": frame_id,
+    }
+    found: list[Row] = []
+    for step in LOOKED_AT:
+        left = most - len(found)
+        rows = await tx.all(
+            f"{_FRAMES} AND f.frame_id IN (SELECT w.frame_id FROM ({_WALKED} LIMIT {step}) w)"
+            f"{_ONLY[wanted.only]} ORDER BY f.captured_at DESC, f.frame_id DESC LIMIT :limit",
+            limit=left,
+            **span,
+        )
+        found += rows
+        if len(rows) == left:
+            shown = await _with_tags(tx, found)
+            return shown, shown[-1].cursor
+        end = await tx.one(f"{_WALKED} LIMIT 1 OFFSET {step - 1}", **span)
+        if end is None:
+            return await _with_tags(tx, found), None
+        captured_at, frame_id = end["captured_at"], end["frame_id"]
+        span |= {"captured_at": captured_at, "frame_id": frame_id}
+    return await _with_tags(tx, found), make_cursor(captured_at, frame_id)
+
+
+_WALKED = """
+SELECT p.captured_at, p.frame_id FROM frames p WHERE p.tenant_id = :tenant_id AND p.camera_key = :camera_key
+  AND p.captured_at >= :from_ms AND p.captured_at < :to_ms AND p.captured_at <= :captured_at
+  AND (p.captured_at < :captured_at OR p.frame_id < :frame_id)
+ORDER BY p.captured_at DESC, p.frame_id DESC"""
+
+
 _PICTURE = """
 SELECT f.tenant_id, f.camera_key, f.captured_at, f.frame_uuid, f.epoch_id, f.infer_bytes, f.full_bytes,
   f.retention_class
@@ -226,6 +290,8 @@ def _missing(frame_uuid: str) -> NotFound:
 
 
 async def _with_tags(tx: Scoped, rows: Sequence[Row]) -> tuple[FrameDetail, ...]:
+    if not rows:
+        return ()
     hidden = "" if tx.principal.may(Permission.INVESTIGATE) else INVESTIGATION_ONLY
     tags: dict[int, list[str]] = {}
     for row in await tx.all(

@@ -9,9 +9,10 @@ for what neither said.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from camserver.domain.statistics import HOUR_MS, Counts, hour_of, hours_of_event
+from camserver.domain.timeline import CELL_MS, Cell, write_hour
 from camserver.store.sql import Sql
 from camserver.store.tx import Row, Tx
 
@@ -40,7 +41,7 @@ class Batch:
 
     before: Cursor | None  # None: nobody looked before
     after: Cursor
-    hours: tuple[tuple[Hour, Counts], ...]
+    hours: tuple[tuple[Hour, Counts, str], ...]  # with their cells, as domain/timeline.py writes them
     too_old: int  # hours that something touched and that are not counted any more
     more: bool
 
@@ -97,9 +98,10 @@ async def record(tx: Tx, batch: Batch) -> bool:
                 "severity_max": counts.severity_max,
                 "bytes": counts.bytes,
                 "by_event": json.dumps(counts.by_event, sort_keys=True),
+                "cells": cells,
             }
             # In one order, so that nobody's locks wait for each other.
-            for (tenant_id, camera_key, hour_at), counts in sorted(batch.hours, key=lambda pair: pair[0])
+            for (tenant_id, camera_key, hour_at), counts, cells in sorted(batch.hours, key=lambda one: one[0])
         ],
     )
     return True
@@ -208,45 +210,64 @@ async def _all_cameras(tx: Tx, hour_at: int) -> set[Hour]:
     return {(row["tenant_id"], row["camera_key"], hour_at) for row in rows}
 
 
-async def _counted(tx: Tx, dirty: Iterable[Hour]) -> tuple[tuple[Hour, Counts], ...]:
+async def _counted(tx: Tx, dirty: Iterable[Hour]) -> tuple[tuple[Hour, Counts, str], ...]:
     cameras_of: dict[int, dict[int, int]] = {}
     for tenant_id, camera_key, hour_at in dirty:
         cameras_of.setdefault(hour_at, {})[camera_key] = tenant_id
-    counted: list[tuple[Hour, Counts]] = []
+    counted: list[tuple[Hour, Counts, str]] = []
     for hour_at, tenants in sorted(cameras_of.items()):
         span = {"camera_keys": sorted(tenants), "hour_at": hour_at, "end_at": hour_at + HOUR_MS}
         found: dict[int, Counts] = {}
+        cells: dict[int, dict[int, Cell]] = {}
         for row in await tx.all(_COUNT_FRAMES, **span):
-            found[row["camera_key"]] = Counts(
-                looks=row["looks"],
-                looks_failed=int(row["looks_failed"]),
-                analyzed=int(row["analyzed"]),
-                detected=int(row["detected"]),
-                unknown=int(row["unknown_ones"]),
-                severity_max=int(row["severity"]),
-                bytes=int(row["picture_bytes"]),
+            camera_key, counts = row["camera_key"], _counts_of_frames(row)
+            found[camera_key] = found.get(camera_key, Counts()) + counts
+            cells.setdefault(camera_key, {})[(row["cell_at"] - hour_at) // CELL_MS] = Cell(
+                counts.looks - counts.looks_failed, counts.looks_failed, counts.severity_max
             )
         for row in await tx.all(_COUNT_EVENTS, **span):
+            camera_key, severity = row["camera_key"], int(row["severity"])
             event = Counts(
-                events=row["events"],
-                severity_max=int(row["severity"]),
-                by_event={row["primary_event"]: row["events"]},
+                events=row["events"], severity_max=severity, by_event={row["primary_event"]: row["events"]}
             )
-            found[row["camera_key"]] = found.get(row["camera_key"], Counts()) + event
-        counted += [((tenants[camera_key], camera_key, hour_at), counts) for camera_key, counts in found.items()]
+            found[camera_key] = found.get(camera_key, Counts()) + event
+            of_camera, number = cells.setdefault(camera_key, {}), (row["cell_at"] - hour_at) // CELL_MS
+            cell = of_camera.get(number, Cell())
+            of_camera[number] = replace(
+                cell, severity=max(cell.severity, severity), events=cell.events + row["events"]
+            )
+        counted += [
+            ((tenants[camera_key], camera_key, hour_at), counts, write_hour(cells[camera_key]))
+            for camera_key, counts in found.items()
+        ]
     return tuple(counted)
 
 
-_COUNT_FRAMES = """
-SELECT camera_key, COUNT(*) AS looks, SUM(CASE WHEN collector_status <> 'ok' THEN 1 ELSE 0 END) AS looks_failed,
+def _counts_of_frames(row: Row) -> Counts:
+    return Counts(
+        looks=row["looks"],
+        looks_failed=int(row["looks_failed"]),
+        analyzed=int(row["analyzed"]),
+        detected=int(row["detected"]),
+        unknown=int(row["unknown_ones"]),
+        severity_max=int(row["severity"]),
+        bytes=int(row["picture_bytes"]),
+    )
+
+
+_CELL_OF = "{at} - {at} % " + str(CELL_MS)
+_COUNT_FRAMES = f"""
+SELECT camera_key, {_CELL_OF.format(at="captured_at")} AS cell_at, COUNT(*) AS looks,
+  SUM(CASE WHEN collector_status <> 'ok' THEN 1 ELSE 0 END) AS looks_failed,
   SUM(analyzed) AS analyzed, SUM(detected) AS detected, SUM(unknown_flag) AS unknown_ones, MAX(severity) AS severity,
   SUM(COALESCE(infer_bytes, 0) + COALESCE(full_bytes, 0)) AS picture_bytes
 FROM frames WHERE camera_key IN (:camera_keys...) AND captured_at >= :hour_at AND captured_at < :end_at
-GROUP BY camera_key"""
-_COUNT_EVENTS = """
-SELECT camera_key, primary_event, COUNT(*) AS events, MAX(severity_max) AS severity
+GROUP BY camera_key, {_CELL_OF.format(at="captured_at")}"""
+_COUNT_EVENTS = f"""
+SELECT camera_key, primary_event, {_CELL_OF.format(at="start_at")} AS cell_at, COUNT(*) AS events,
+  MAX(severity_max) AS severity
 FROM events WHERE camera_key IN (:camera_keys...) AND start_at >= :hour_at AND start_at < :end_at
-GROUP BY camera_key, primary_event"""
+GROUP BY camera_key, primary_event, {_CELL_OF.format(at="start_at")}"""
 _INSERT_CURSOR = Sql(
     """
 INSERT INTO settings (tenant_id, name, value, updated_at) VALUES (0, :name, :text, 0)
@@ -254,7 +275,18 @@ ON CONFLICT DO NOTHING RETURNING name""",
     mariadb="""
 INSERT IGNORE INTO settings (tenant_id, name, value, updated_at) VALUES (0, :name, :text, 0) RETURNING name""",
 )
-_COLUMNS = ("looks", "looks_failed", "analyzed", "detected", "unknown", "events", "severity_max", "by_event", "bytes")
+_COLUMNS = (
+    "looks",
+    "looks_failed",
+    "analyzed",
+    "detected",
+    "unknown",
+    "events",
+    "severity_max",
+    "by_event",
+    "bytes",
+    "cells",
+)
 _INSERT = f"""
 INSERT INTO hourly_stats (tenant_id, camera_key, hour_at, {", ".join(_COLUMNS)})
 VALUES (:tenant_id, :camera_key, :hour_at, {", ".join(f":{name}" for name in _COLUMNS)})"""

@@ -41,16 +41,16 @@ class IncidentSummary:
 
 
 # A review holds while nothing was added to what was seen. Events come to an incident in the order of their keys.
-_HOLDS = "r.severity >= i.severity_max AND COALESCE(r.last_event_id, 0) >= COALESCE(i.last_event_id, 0)"
+REVIEW_HOLDS = "r.severity >= i.severity_max AND COALESCE(r.last_event_id, 0) >= COALESCE(i.last_event_id, 0)"
 _MINE = f"""EXISTS (
-  SELECT 1 FROM incident_reviews r WHERE r.incident_id = i.incident_id AND r.user_id = :user_id AND {_HOLDS})"""
-_ANYBODYS = f"EXISTS (SELECT 1 FROM incident_reviews r WHERE r.incident_id = i.incident_id AND {_HOLDS})"
+  SELECT 1 FROM incident_reviews r WHERE r.incident_id = i.incident_id AND r.user_id = :user_id AND {REVIEW_HOLDS})"""
+_ANYBODYS = f"EXISTS (SELECT 1 FROM incident_reviews r WHERE r.incident_id = i.incident_id AND {REVIEW_HOLDS})"
 _INCIDENTS = f"""
 SELECT i.incident_id, i.incident_uuid, i.start_at, i.last_seen_at, i.severity_max, i.event_count, c.camera_id,
   c.name AS camera_name, s.name AS site, e.event_uuid, e.primary_event, f.frame_uuid,
-  (SELECT COUNT(*) FROM incident_reviews r WHERE r.incident_id = i.incident_id AND {_HOLDS}) AS reviewers,
+  (SELECT COUNT(*) FROM incident_reviews r WHERE r.incident_id = i.incident_id AND {REVIEW_HOLDS}) AS reviewers,
   (SELECT r.reviewed_at FROM incident_reviews r
-   WHERE r.incident_id = i.incident_id AND r.user_id = :user_id AND {_HOLDS}) AS reviewed_at
+   WHERE r.incident_id = i.incident_id AND r.user_id = :user_id AND {REVIEW_HOLDS}) AS reviewed_at
 FROM incidents i
 JOIN cameras c ON c.camera_key = i.camera_key
 JOIN sites s ON s.site_id = i.site_id

@@ -12,6 +12,7 @@ from enum import StrEnum
 from camserver.domain.notices import LlmReviewPolicy, may_review
 from camserver.domain.people import Permission
 from camserver.domain.reviews import Budget, Review
+from camserver.store import search_texts
 from camserver.store.sql import Sql
 from camserver.store.tx import Scoped, Tx
 
@@ -237,6 +238,7 @@ async def finish(tx: Tx, question: Question, review: Review, model: str, spent: 
         event_id=subject.event_id,
         review_uuid=question.delivery_uuid,
     )
+    await search_texts.put_memo(tx, subject.tenant_id, subject.event_id, review.memo)
     tx.changed(
         tenant_id=subject.tenant_id,
         kind="event",

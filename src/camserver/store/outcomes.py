@@ -15,6 +15,7 @@ import uuid_utils
 from camserver.domain.facts import EventAction, FrameFacts, Still
 from camserver.domain.outcomes import Outcome
 from camserver.domain.retention import Retention
+from camserver.store import search_texts
 from camserver.store.sql import Sql
 from camserver.store.tx import Tx
 
@@ -181,12 +182,8 @@ async def _merge_events(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
         work.event_id = change.event_id
         own = {"is_best": int(change.is_best_frame), "own_class": work.outcome.retention.value}
         merged.append({"event_id": change.event_id, **own, **_event_values(work, now_ms)})
-        if change.start_moved:
-            await tx.run(
-                "UPDATE event_tags SET start_at = :start_at WHERE event_id = :event_id",
-                start_at=change.start_at,
-                event_id=change.event_id,
-            )
+        if change.start_moved and change.event_id is not None:
+            await search_texts.move_event(tx, change.event_id, change.start_at)
     await tx.at_once(_MERGE_EVENT, merged)
 
 
@@ -214,6 +211,7 @@ def _event_values(work: Work, now_ms: int) -> dict[str, object]:
         "confidence_max": change.confidence_max,
         "retention_class": change.retention.value,
         "best_score": change.best_score,
+        "unknown_flag": int(work.outcome.analysis.unknown_flag),
         "frame_id": work.outcome.frame.frame_id,
         "now_ms": now_ms,
     }
@@ -346,15 +344,16 @@ WHERE event_id = :event_id"""
 _INSERT_EVENT = """
 INSERT INTO events (event_uuid, tenant_id, site_id, camera_key, incident_id, open_key, state, primary_event,
   start_at, last_seen_at, end_at, severity_max, confidence_max, best_frame_id, best_score, retention_class,
-  frame_count, created_at, updated_at)
+  unknown_flag, frame_count, created_at, updated_at)
 VALUES (:event_uuid, :tenant_id, :site_id, :camera_key, :incident_id, :open_key, :state, :primary_event,
   :start_at, :last_seen_at, :end_at, :severity_max, :confidence_max, :frame_id, :best_score, :retention_class,
-  1, :now_ms, :now_ms) RETURNING event_id, event_uuid"""
+  :unknown_flag, 1, :now_ms, :now_ms) RETURNING event_id, event_uuid"""
 # A closed event that a frame from behind joins ends where it was last seen.
 _MERGE_EVENT = """
 UPDATE events SET start_at = :start_at, last_seen_at = :last_seen_at, severity_max = :severity_max,
   end_at = CASE WHEN state = 'closed' THEN :last_seen_at ELSE end_at END,
   confidence_max = :confidence_max, best_score = :best_score,
+  unknown_flag = CASE WHEN :unknown_flag = 1 THEN 1 ELSE unknown_flag END,
   own_class = CASE WHEN own_class = 'normal' THEN :own_class ELSE own_class END, retention_class = :retention_class,
   best_frame_id = CASE WHEN :is_best = 1 THEN :frame_id ELSE best_frame_id END,
   frame_count = frame_count + 1, updated_at = :now_ms

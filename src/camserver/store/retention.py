@@ -23,7 +23,7 @@ from camserver.domain.keeping import (
 )
 from camserver.domain.picture_keys import Kind, frame_key
 from camserver.domain.retention import Retention, RetentionPolicy
-from camserver.store import garbage
+from camserver.store import garbage, search_texts
 from camserver.store.tx import Row, Tx
 
 PAGE = 500
@@ -327,6 +327,7 @@ async def sweep_events(
         await garbage.add(tx, clip["tenant_id"], (clip["object_key"],), now_ms)
     for table in ("event_tags", "clips", "llm_reviews", "events"):
         await tx.run(f"DELETE FROM {table} WHERE event_id IN (:event_ids...)", event_ids=ids)
+    await search_texts.drop_memos(tx, ids)
     await _follow_incidents(tx, camera_key, sorted({row["incident_id"] for row in over}))
     return Swept(len(ids), len(clips), sum(clip["object_bytes"] for clip in clips))
 

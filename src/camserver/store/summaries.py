@@ -222,8 +222,8 @@ _SPAN = "e.tenant_id = :tenant_id AND e.site_id = :site_id AND e.start_at >= :fr
 _IMPORTANT = f"""
 SELECT e.event_uuid, c.name AS camera, e.primary_event, e.severity_max, e.start_at, e.last_seen_at
 FROM events e JOIN cameras c ON c.camera_key = e.camera_key
-WHERE {_SPAN} AND e.subject = '' AND e.severity_max >= :severity
-ORDER BY e.severity_max DESC, e.start_at, e.event_id LIMIT :most"""
+WHERE {_SPAN} AND e.subject = '' AND +e.severity_max >= :severity
+ORDER BY +e.severity_max DESC, e.start_at, e.event_id LIMIT :most"""
 _BY_EVENT = f"""
 SELECT e.primary_event, SUM(CASE WHEN e.severity_max >= :severity THEN 1 ELSE 0 END) AS important,
   SUM(CASE WHEN e.severity_max >= :severity THEN 0 ELSE 1 END) AS ordinary

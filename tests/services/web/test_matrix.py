@@ -61,7 +61,8 @@ NAMING: Mapping[tuple[str, str], dict[str, Any]] = {
 # Lists and things of the caller's own or of the whole tenant: what they hold is judged by the lists' own tests.
 WHOLE = {
     *(("GET", path) for path in ("/api/cameras", "/api/cases", "/api/changes", "/api/deliveries", "/api/flags")),
-    *(("GET", path) for path in ("/api/events", "/api/incidents")),
+    *(("GET", path) for path in ("/api/events", "/api/incidents", "/api/search", "/api/search/facets")),
+    ("GET", "/api/timeline"),
     *(("GET", path) for path in ("/api/audit", "/api/audit/seals", "/api/audit/chains", "/api/audit/export")),
     ("POST", "/api/audit/verify"),
     *(("GET", path) for path in ("/api/jobs", "/api/jobs/counts", "/api/jobs/status", "/api/leases")),
@@ -300,7 +301,8 @@ async def test_what_is_granted_can_be_read(town: Town, who: Person) -> None:
 @pytest.mark.parametrize("who", NARROW, ids=lambda one: one.login)
 async def test_lists_and_the_feed_end_at_ones_grants(town: Town, who: Person) -> None:
     browser = town.browsers[who.login]
-    for path in ("/api/cameras", "/api/events", "/api/incidents", "/api/changes?after=0", "/api/statistics"):
+    lists = ("/api/cameras", "/api/events", "/api/incidents", "/api/changes?after=0", "/api/statistics")
+    for path in (*lists, "/api/search", "/api/search/facets", f"/api/timeline?day={DAY}"):
         found = (await browser.get(path)).content.decode()
         assert "beyond" not in found, path
         assert "foreign" not in found, path

@@ -55,6 +55,7 @@ from camserver.store.tables.people import (
     users,
 )
 from camserver.store.tables.reviews import llm_days, llm_reviews
+from camserver.store.tables.search import search_texts, search_tokens
 from camserver.store.tables.statistics import camera_usage, daily_summaries, hourly_stats
 from camserver.store.tables.upkeep import analyzers, changes, duties, garbage, sweep_reports
 from camserver.store.tables.workers import (
@@ -118,6 +119,8 @@ __all__ = [
     "receiver_hours",
     "receivers",
     "schema_versions",
+    "search_texts",
+    "search_tokens",
     "sessions",
     "settings",
     "setup_links",

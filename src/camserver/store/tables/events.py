@@ -34,9 +34,15 @@ events = table(
     word("cause", 32, server_default=""),  # of an issue, where it is known, e.g. unauthorized
     word("own_class", 16, nullable=True),  # both as in `frames`
     number("keep_until", nullable=True),
+    flag("unknown_flag"),  # of any of its frames
     Index("ix_events_issue_key", "issue_key", unique=True),
     Index("ix_events_camera_key_start_at", "camera_key", "start_at", "event_id"),
     Index("ix_events_tenant_id_start_at", "tenant_id", "start_at", "event_id"),
+    # What a search walks along, newest first, see event_walks.
+    Index("ix_events_site_id_start_at", "site_id", "start_at", "event_id"),
+    Index("ix_events_primary_event", "tenant_id", "primary_event", "start_at", "event_id"),
+    Index("ix_events_severity_max", "tenant_id", "severity_max", "start_at", "event_id"),
+    Index("ix_events_unknown_flag", "tenant_id", "unknown_flag", "start_at", "event_id"),
     Index("ix_events_incident_id", "incident_id"),
     Index("ix_events_best_frame_id", "best_frame_id"),
 )

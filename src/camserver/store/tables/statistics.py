@@ -19,6 +19,7 @@ hourly_stats = table(
     flag("severity_max"),
     Column("by_event", Json, nullable=True),  # {"human": 3, …}, events by primary event
     number("bytes", server_default=text("0")),  # of pictures that were kept
+    word("cells", 36, nullable=True),  # the hour in cells of five minutes, see domain/timeline.py
     PrimaryKeyConstraint("tenant_id", "camera_key", "hour_at"),
     Index("ix_hourly_stats_hour_at", "hour_at"),
     by_key=True,

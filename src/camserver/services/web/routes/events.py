@@ -72,7 +72,7 @@ async def list_events(
         await call.store.read(summaries.check_site, site)
     found = await call.store.read(event_pages.page, wanted, before, limit)
     vocabulary = await active_vocabulary(call)
-    shown = [api.Event.model_validate(_shown(vocabulary, event)) for event in found]
+    shown = [api.Event.model_validate(shown_event(vocabulary, event)) for event in found]
     await note_investigation(call, "event", "", [tag for event in shown for tag in event.tags])
     return api.EventPage(
         events=shown,
@@ -90,7 +90,7 @@ async def get_event(call: TheCall, event_uuid: EventUuid) -> api.EventDetail:
     vocabulary = await active_vocabulary(call)
     shown = api.EventDetail.model_validate(
         {
-            **_shown(vocabulary, found.summary),
+            **shown_event(vocabulary, found.summary),
             "incident": None if found.incident is None else shown_incident(found.incident),
             "best_frame": None if found.best_frame is None else shown_frame(vocabulary, found.best_frame),
             "clip": None if clip is None else shown_clip(clip),
@@ -120,7 +120,7 @@ async def list_event_frames(
     )
 
 
-def _shown(vocabulary: Vocabulary, event: EventSummary) -> dict[str, object]:
+def shown_event(vocabulary: Vocabulary, event: EventSummary) -> dict[str, object]:
     return {
         **asdict(event),
         "tags": shown_tags(vocabulary, event.tags),

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Query
 
+from camserver.base.errors import BadInput
 from camserver.wire import api
 
 VALUES_MAX = 50
@@ -15,8 +16,17 @@ PrimaryEvents = Annotated[
     list[Annotated[str, Query(max_length=32)]], Query(alias="primary_event", max_length=VALUES_MAX)
 ]
 TagIds = Annotated[list[Annotated[str, Query(max_length=64)]], Query(alias="tag", max_length=VALUES_MAX)]
+SiteNames = Annotated[
+    list[Annotated[str, Query(min_length=1, max_length=128)]], Query(alias="site", max_length=VALUES_MAX)
+]
 SeverityMin = Annotated[int, Query(ge=0, le=3)]
 From = Annotated[int | None, Query(alias="from", ge=0, lt=2**62, description="UTC epoch ms, included")]
 To = Annotated[int | None, Query(alias="to", ge=0, lt=2**62, description="UTC epoch ms, not included")]
 SiteName = Annotated[str | None, Query(min_length=1, max_length=128, description="Only of the site of this name.")]
 Cursor = Annotated[str | None, Query(max_length=64)]
+
+
+def check_times(from_ms: int | None, to_ms: int | None) -> None:
+    """BadInput when nothing can lie between the two."""
+    if from_ms is not None and to_ms is not None and from_ms >= to_ms:
+        raise BadInput("`from` must be before `to`", reason="times_order", fields=["from", "to"])

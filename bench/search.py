@@ -1,0 +1,147 @@
+"""What people wait for: the wall, searches, facets, a day, a deep page, text; on each database, few rows and many.
+
+5 million looks and 500,000 events of 200 cameras (`QUICK=1`: a tenth), the newest tenth first: what is asked of it is
+asked again of all. The aims are a p95 in milliseconds, and that ten times the rows take no longer.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+
+import uvloop
+
+from bench import _search_fill as filling
+from bench._databases import Database, database
+from bench._queue_scene import percentile
+from bench._report import QUICK, Row, figure, less_is_better, report, say
+from bench._search_fill import House
+from camserver.domain.people import Principal, Role
+from camserver.store import Store, cameras, event_search, open_store, timelines
+from camserver.store.core import ScopedStore
+from camserver.store.event_search import SearchFilter
+from camserver.store.timelines import Span, TimelineFilter
+from tests.store.scenery import NOW_MS
+
+FEW, MANY = (50_000, 500_000) if QUICK else (500_000, 5_000_000)
+NAMES = ("SQLite", "PostgreSQL", "MariaDB")
+TIMES = 40 if QUICK else 100
+HOUR_MS = 3_600_000
+HOUR = NOW_MS // HOUR_MS * HOUR_MS
+AIM_MS = 20.0
+# MariaDB hands rows out slowly; its timeline may take longer.
+AIMS_MS = {("MariaDB", "timeline"): 80.0}
+# Ten times the rows may take half as long again: deeper indexes, colder caches, other programs.
+FLAT_AIM = 0.66
+
+Question = Callable[[], Awaitable[object]]
+
+
+def questions(mine: ScopedStore, deep: str) -> dict[str, Question]:
+    """Several of a kind are asked in turn, so that a figure is not that of one lucky query."""
+    chance = random.Random(5)
+
+    def some_cameras(count: int) -> tuple[str, ...]:
+        return tuple(f"cam_{chance.randrange(filling.CAMERAS)}" for _ in range(count))
+
+    def search(*filters: SearchFilter, before: str | None = None) -> Question:
+        turn = iter(range(10**9))
+        return lambda: mine.read(event_search.search, filters[next(turn) % len(filters)], before, 50)
+
+    def facets(*filters: SearchFilter) -> Question:
+        turn = iter(range(10**9))
+        return lambda: mine.read(event_search.facets, filters[next(turn) % len(filters)])
+
+    week = NOW_MS - 7 * 24 * HOUR_MS
+    filters = (
+        SearchFilter(camera_ids=some_cameras(1), tags=("carry.bag",), severity_min=2, from_ms=week),
+        SearchFilter(tags=("count.single",)),
+        SearchFilter(tags=(filling.RARE_TAG,)),
+        SearchFilter(tags=("carry.bag", "top_color.red")),
+        SearchFilter(camera_ids=some_cameras(10), primary_events=("human", "animal")),
+        SearchFilter(severity_min=3),
+        SearchFilter(severity_min=2, sites=("site-1",)),
+        SearchFilter(unknown=True, from_ms=week),
+        SearchFilter(primary_events=("hazard",)),
+        SearchFilter(),
+    )
+    texts = (
+        "トラック",
+        "脚立",
+        "赤い服 自転車",
+        "red jacket",
+        "stepladder",
+        "DELIV",
+        "赤いトラック",
+        "nobody wrote it",
+    )
+    day = Span(HOUR - 23 * HOUR_MS, HOUR + HOUR_MS, 900_000)
+    return {
+        "latest pictures of 200 cameras": lambda: mine.read(cameras.page, "", filling.CAMERAS),
+        "filtered search": search(*filters),
+        "facets": facets(*filters),
+        "timeline": lambda: mine.read(timelines.read, TimelineFilter(), day, NOW_MS),
+        "deep page": search(SearchFilter(), SearchFilter(tags=("count.single",)), before=deep),
+        "text": search(*(SearchFilter(text=text) for text in texts)),
+        "looks of a camera": lambda: mine.read(timelines.looks, "cam_7", day.from_ms, day.to_ms, 60, NOW_MS),
+    }
+
+
+async def measure(store: Store, house: House, looks: int) -> dict[str, float]:
+    mine = store.as_(Principal(house.scene.tenant_id, 1, Role.TENANT_ADMIN))
+    # Nine tenths into the past of what there is.
+    deep = f"{NOW_MS - looks * 9 // 10 // filling.CAMERAS * filling.MINUTE_MS}.1"
+    took: dict[str, float] = {}
+    for name, ask in questions(mine, deep).items():
+        for _ in range(10):
+            await ask()
+        times = []
+        for _ in range(TIMES):
+            started = time.perf_counter()
+            await ask()
+            times.append((time.perf_counter() - started) * 1000)
+        took[name] = percentile(times, 0.95)
+    return took
+
+
+async def prepare(base: Database) -> tuple[Store, House]:
+    store = await open_store(base.url("search"), pool_size=4)
+    house = await filling.build(store)
+    return store, house
+
+
+async def fill(name: str, store: Store, house: House, first: int, last: int) -> None:
+    started = time.perf_counter()
+    await filling.fill(store, house, first, last, random.Random(first))
+    await filling.settle(store)
+    say(f"  {name}: {last:,} looks are there ({time.perf_counter() - started:.0f} s)")
+
+
+async def main() -> None:
+    rows: list[Row] = []
+    with ExitStack() as stack:
+        bases = {name: stack.enter_context(database(name)) for name in NAMES}
+        houses = {name: await prepare(base) for name, base in bases.items()}
+        took: dict[tuple[str, int], dict[str, float]] = {}
+        for first, last in ((0, FEW), (FEW, MANY)):
+            # Filling is the databases' work, side by side; measuring is done one after the other.
+            await asyncio.gather(*(fill(name, *house, first, last) for name, house in houses.items()))
+            for name, (store, house) in houses.items():
+                took[name, last] = await measure(store, house, last)
+        for store, _ in houses.values():
+            await store.close()
+    for name in NAMES:
+        few, many = took[name, FEW], took[name, MANY]
+        for what, p95_ms in many.items():
+            aim_ms = AIMS_MS.get((name, what), AIM_MS)
+            label = f"{name}, {what}, p95 of {MANY:,} looks"
+            rows.append(less_is_better(label, p95_ms, aim_ms, "ms are the aim", "ms", 1.0))
+            label = f"{name}, {what}, flat"
+            rows.append(less_is_better(label, p95_ms, few[what], f"of {FEW:,}", "ms", FLAT_AIM))
+    rows.append(figure("looks in each database", MANY, "rows"))
+    report("search", rows)
+
+
+if __name__ == "__main__":
+    uvloop.run(main())

@@ -1,0 +1,133 @@
+"""Searching events, and how those found fall upon sites, cameras and the like."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import Depends, Query
+
+from camserver.domain.people import Permission
+from camserver.domain.texts import QUERY_MAX_CHARS
+from camserver.domain.vocabulary import Vocabulary
+from camserver.services.web.calls import TheCall
+from camserver.services.web.labels import active_vocabulary, shown_primary_event, shown_tags
+from camserver.services.web.routes.events import shown_event
+from camserver.services.web.routes.filters import (
+    CameraIds,
+    Cursor,
+    From,
+    PrimaryEvents,
+    SeverityMin,
+    SiteNames,
+    TagIds,
+    To,
+    check_times,
+)
+from camserver.services.web.routing import Routes
+from camserver.store import event_search
+from camserver.store.event_search import FoundEvent, SearchFilter
+from camserver.wire import api
+
+routes = Routes()
+
+PAGE_USUAL = 50
+TAGS_MAX = 10
+
+
+async def _asked(
+    from_ms: From = None,
+    to_ms: To = None,
+    sites: SiteNames = [],  # noqa: B006 - read by FastAPI, which gives each call its own
+    camera_ids: CameraIds = [],  # noqa: B006 - as above
+    primary_events: PrimaryEvents = [],  # noqa: B006 - as above
+    tags: Annotated[TagIds, Query(alias="tag", max_length=TAGS_MAX, description="All of them.")] = [],  # noqa: B006
+    severity_min: SeverityMin = 0,
+    unknown: Annotated[bool | None, Query(description="Only events with, or without, something unknown.")] = None,
+    case: Annotated[
+        str | None, Query(pattern=api.UUID_PATTERN, description="For people who may investigate.")
+    ] = None,
+    text: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=QUERY_MAX_CHARS,
+            description="Words in memos and in notes of cases, all of them. For people who may investigate.",
+        ),
+    ] = None,
+) -> SearchFilter:
+    check_times(from_ms, to_ms)
+    return SearchFilter(
+        from_ms=from_ms,
+        to_ms=to_ms,
+        sites=tuple(sites),
+        camera_ids=tuple(camera_ids),
+        primary_events=tuple(primary_events),
+        tags=tuple(tags),
+        severity_min=severity_min,
+        unknown=unknown,
+        case_uuid=case,
+        text=text,
+    )
+
+
+Asked = Annotated[SearchFilter, Depends(_asked)]
+
+
+@routes.get("/api/search", Permission.READ)
+async def search_events(
+    call: TheCall,
+    asked: Asked,
+    before: Cursor = None,
+    limit: Annotated[int, Query(ge=1, le=event_search.PAGE_MAX)] = PAGE_USUAL,
+) -> api.SearchPage:
+    """Events that fit all filters, by the time they began, newest first. Several values of a filter are alternatives,
+    except tags: an event has all of them."""
+    page = await call.store.read(event_search.search, asked, before, limit)
+    vocabulary = await active_vocabulary(call)
+    return api.SearchPage(
+        events=[_shown(vocabulary, found) for found in page.found],
+        next_before=page.next_before,
+        is_cut=page.is_cut,
+    )
+
+
+@routes.get("/api/search/facets", Permission.READ)
+async def count_facets(call: TheCall, asked: Asked) -> api.SearchFacets:
+    """How many of the newest events that fit all filters are of each site, camera, primary event, tag, severity and
+    day."""
+    found = await call.store.read(event_search.facets, asked)
+    vocabulary = await active_vocabulary(call)
+    by_name = found.facets
+    return api.SearchFacets(
+        counted=found.counted,
+        counted_max=event_search.FACETS_MAX,
+        is_complete=found.is_complete,
+        oldest_at=found.oldest_at,
+        sites=_values(by_name["site"]),
+        cameras=_values(by_name["camera"]),
+        primary_events=[_labelled(one, shown_primary_event(one.value)) for one in by_name["primary_event"]],
+        tags=[_labelled(one, shown_tags(vocabulary, [one.value])[0]) for one in by_name["tag"]],
+        severities=_values(by_name["severity"]),
+        unknown=_values(by_name["unknown"]),
+        days=_values(by_name["day"]),
+    )
+
+
+def _shown(vocabulary: Vocabulary, found: FoundEvent) -> api.FoundEvent:
+    return api.FoundEvent.model_validate(
+        {
+            **shown_event(vocabulary, found.event),
+            "unknown": found.unknown,
+            "reviewed_at": found.reviewed_at,
+            "passages": [
+                {"kind": one.kind, "case_uuid": one.case_uuid, "excerpt": one.excerpt} for one in found.passages
+            ],
+        }
+    )
+
+
+def _values(found: Sequence[event_search.FacetValue]) -> list[api.FacetValue]:
+    return [api.FacetValue(value=one.value, label_ja=one.label, label_en=one.label, count=one.count) for one in found]
+
+
+def _labelled(one: event_search.FacetValue, label: api.Label) -> api.FacetValue:
+    return api.FacetValue(value=one.value, label_ja=label.label_ja, label_en=label.label_en, count=one.count)

@@ -1,0 +1,318 @@
+"""Searching events: by time, place, what was seen, case and text, with counts for each facet.
+
+Within the principal's tenant and sites. Tags for investigation only neither show nor narrow for those who may not
+investigate, and only those who may search by case and by text (notes of cases, memos of the language model).
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from camserver.base.errors import Forbidden
+from camserver.base.zones import zone_of
+from camserver.domain.people import Permission
+from camserver.domain.statistics import hour_of
+from camserver.domain.texts import Query, excerpt, matches, parse_query
+from camserver.store import camera_filters, cases, event_pages, search_texts
+from camserver.store.cameras import public_camera_id
+from camserver.store.event_pages import EventSummary, hidden_group
+from camserver.store.event_walks import END, LISTED_MAX, Place, Walk, Wanted, joined, only, walk
+from camserver.store.incident_pages import REVIEW_HOLDS
+from camserver.store.paging import BEYOND, make_cursor, parse_cursor
+from camserver.store.tx import Row, Scoped
+
+PAGE_MAX = 200
+# Facets are counted over the newest events that are asked for, up to this many.
+FACETS_MAX = 1_000
+FACET_VALUES_MAX = 200
+PASSAGES_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SearchFilter:
+    """What is asked for, in public names; what is left out does not narrow. Times are of an event's beginning.
+
+    Several values of one are alternatives, except tags: an event must have all of them.
+    """
+
+    from_ms: int | None = None
+    to_ms: int | None = None  # not included
+    sites: tuple[str, ...] = ()  # names
+    camera_ids: tuple[str, ...] = ()
+    primary_events: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    severity_min: int = 0
+    unknown: bool | None = None
+    case_uuid: str | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Where a text was found."""
+
+    kind: str  # memo, note
+    case_uuid: str | None  # of a note
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundEvent:
+    event: EventSummary
+    unknown: bool
+    reviewed_at: int | None  # when the reader reviewed its incident, if that holds
+    passages: tuple[Passage, ...]  # of a search by text
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPage:
+    found: tuple[FoundEvent, ...]
+    # Where the next page begins; None: there is nothing more. There may be more though this page is short.
+    next_before: str | None
+    is_cut: bool  # more cases have the text than were followed
+
+
+@dataclass(frozen=True, slots=True)
+class FacetValue:
+    value: str
+    label: str  # a camera's name; else the value
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    """Counts over the newest `counted` events that are asked for. `is_complete`: there are no others."""
+
+    counted: int
+    is_complete: bool
+    oldest_at: int | None  # when the oldest counted began
+    facets: Mapping[str, tuple[FacetValue, ...]]
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A search with what its names stand for."""
+
+    wanted: Wanted
+    query: Query | None = None
+    noted: dict[int, str] = field(default_factory=dict)  # note by case
+    noted_events: dict[int, list[int]] = field(default_factory=dict)  # cases by event
+    is_cut: bool = False
+
+
+async def search(tx: Scoped, asked: SearchFilter, before: str | None, limit: int) -> SearchPage:
+    """The newest events that are asked for, from behind a place."""
+    place = (BEYOND, BEYOND) if before is None else parse_cursor(before)
+    most = min(limit, PAGE_MAX)
+    known = await _known(tx, asked)
+    found = await _walked(tx, known, place, "e.event_id, e.start_at", most)
+    event_ids = [row["event_id"] for row in found.rows]
+    events = await event_pages.by_ids(tx, event_ids)
+    more = await _more_of(tx, event_ids)
+    passages = await _passages(tx, known, event_ids)
+    return SearchPage(
+        tuple(
+            FoundEvent(event, bool(more[key]["unknown_flag"]), more[key]["reviewed_at"], passages.get(key, ()))
+            for key, event in events.items()
+            if key in more
+        ),
+        None if found.reached == END else make_cursor(*found.reached),
+        known.is_cut,
+    )
+
+
+async def _walked(tx: Scoped, known: _Asked, before: Place, columns: str, most: int) -> Walk:
+    """Events with the text in their memo, or in a note of a case that they are in."""
+    if known.query is None:
+        return await walk(tx, known.wanted, before, columns, most)
+    by_note = only(known.wanted, tuple(known.noted_events))
+    if known.wanted.event_ids is not None:
+        by_note = only(known.wanted, tuple(set(known.noted_events) & set(known.wanted.event_ids)))
+    walks = [await walk(tx, each, before, columns, most) for each in (known.wanted, by_note)]
+    return joined(walks, most)
+
+
+async def _known(tx: Scoped, asked: SearchFilter) -> _Asked:
+    if asked.case_uuid is not None or asked.text is not None:
+        _require_investigator(tx, "case" if asked.case_uuid is not None else "text")
+    query = None if asked.text is None else parse_query(asked.text)
+    event_ids: tuple[int, ...] | None = None
+    if asked.case_uuid is not None:
+        case_id = await cases.key_of(tx, asked.case_uuid)
+        event_ids = tuple(await _events_of_cases(tx, [case_id]))
+    wanted = Wanted(
+        from_ms=asked.from_ms,
+        to_ms=asked.to_ms,
+        site_ids=tuple(await camera_filters.keys_of_sites(tx, asked.sites)),
+        camera_keys=tuple(await camera_filters.keys_of(tx, asked.camera_ids)),
+        primary_events=tuple(dict.fromkeys(asked.primary_events)),
+        tags=tuple(dict.fromkeys(asked.tags)),
+        severity_min=asked.severity_min,
+        unknown=asked.unknown,
+        event_ids=event_ids,
+        memo=query,
+        hidden_group=hidden_group(tx),
+    )
+    known = _Asked(wanted, query)
+    if query is not None:
+        known.noted, known.is_cut = await search_texts.cases_noted(tx, query)
+        known.noted_events = await _events_of_cases(tx, sorted(known.noted))
+        known.is_cut |= len(known.noted_events) >= LISTED_MAX
+    return known
+
+
+def _require_investigator(tx: Scoped, field_name: str) -> None:
+    if not tx.principal.may(Permission.INVESTIGATE):
+        raise Forbidden(
+            f"searching by {field_name} is for people who may investigate; leave `{field_name}` out",
+            reason="search_investigates",
+            field=field_name,
+            permission=Permission.INVESTIGATE.value,
+        )
+
+
+async def _events_of_cases(tx: Scoped, case_ids: Sequence[int]) -> dict[int, list[int]]:
+    """The events that cases hold, themselves or by their clip or a frame, each with its cases; the newest ones."""
+    if not case_ids:
+        return {}
+    rows = await tx.all(
+        "SELECT i.case_id, COALESCE(f.event_id, k.event_id, e.event_id) AS event_id FROM case_items i "
+        "LEFT JOIN frames f ON i.kind = 'frame' AND f.frame_id = i.object_id "
+        "LEFT JOIN clips k ON i.kind = 'clip' AND k.clip_id = i.object_id "
+        "LEFT JOIN events e ON i.kind = 'event' AND e.event_id = i.object_id "
+        "WHERE i.tenant_id = :tenant_id AND i.case_id IN (:case_ids...) "
+        f"ORDER BY i.happened_at DESC, i.item_id DESC LIMIT {LISTED_MAX}",
+        case_ids=list(case_ids),
+    )
+    found: dict[int, list[int]] = {}
+    for row in rows:
+        if row["event_id"] is not None:
+            found.setdefault(row["event_id"], []).append(row["case_id"])
+    return found
+
+
+# `+tenant_id` in what is asked for by key: without it SQLite would rather walk through all of the tenant's rows.
+
+
+async def _more_of(tx: Scoped, event_ids: Sequence[int]) -> dict[int, Row]:
+    """What a found event has beside its summary, by key."""
+    if not event_ids:
+        return {}
+    rows = await tx.all(
+        "SELECT e.event_id, e.unknown_flag, (SELECT r.reviewed_at FROM incident_reviews r "
+        f"WHERE r.incident_id = i.incident_id AND r.user_id = :user_id AND {REVIEW_HOLDS}) AS reviewed_at "
+        "FROM events e LEFT JOIN incidents i ON i.incident_id = e.incident_id "
+        "WHERE +e.tenant_id = :tenant_id AND e.event_id IN (:event_ids...)",
+        event_ids=list(event_ids),
+        user_id=tx.principal.user_id or 0,
+    )
+    return {row["event_id"]: row for row in rows}
+
+
+async def _passages(tx: Scoped, known: _Asked, event_ids: Sequence[int]) -> dict[int, tuple[Passage, ...]]:
+    """Where the text was found. Only asked for those who may see it: `_known` refuses the others."""
+    if known.query is None or not event_ids:
+        return {}
+    found: dict[int, list[Passage]] = {event_id: [] for event_id in event_ids}
+    for row in await tx.all(
+        "SELECT event_id, memo FROM llm_reviews WHERE +tenant_id = :tenant_id AND event_id IN (:event_ids...)",
+        event_ids=list(event_ids),
+    ):
+        if matches(known.query, row["memo"]):
+            found[row["event_id"]].append(Passage(search_texts.MEMO, None, excerpt(known.query, row["memo"])))
+    uuids = await _case_uuids(tx, {case for one in event_ids for case in known.noted_events.get(one, ())})
+    for event_id in event_ids:
+        for case_id in dict.fromkeys(known.noted_events.get(event_id, ())):
+            note = excerpt(known.query, known.noted[case_id])
+            found[event_id].append(Passage(search_texts.NOTE, uuids[case_id], note))
+    return {event_id: tuple(passages[:PASSAGES_MAX]) for event_id, passages in found.items()}
+
+
+async def _case_uuids(tx: Scoped, case_ids: Collection[int]) -> dict[int, str]:
+    if not case_ids:
+        return {}
+    rows = await tx.all(
+        "SELECT case_id, case_uuid FROM cases WHERE tenant_id = :tenant_id AND case_id IN (:case_ids...)",
+        case_ids=sorted(case_ids),
+    )
+    return {row["case_id"]: row["case_uuid"] for row in rows}
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Facets
+# ---------------------------------------------------------------------------------------------------------------
+
+_FACET_COLUMNS = "e.event_id, e.start_at, e.camera_key, e.site_id, e.primary_event, e.severity_max, e.unknown_flag"
+
+
+async def facets(tx: Scoped, asked: SearchFilter) -> Facets:
+    """How the newest events that are asked for fall upon sites, cameras, primary events, tags, severities, unknown
+    or not, and days by their sites' own time."""
+    known = await _known(tx, asked)
+    found = await _walked(tx, known, (BEYOND, BEYOND), _FACET_COLUMNS, FACETS_MAX)
+    rows = found.rows
+    cameras = Counter(row["camera_key"] for row in rows)
+    sites = Counter(row["site_id"] for row in rows)
+    camera_names = await _camera_names(tx, cameras)
+    site_names = await _site_names(tx, sites)
+    hours = Counter((row["site_id"], hour_of(row["start_at"])) for row in rows)
+    days: Counter[str] = Counter()
+    for (site_id, hour_at), count in hours.items():
+        zone = zone_of(site_names[site_id][1])
+        days[datetime.fromtimestamp(hour_at / 1000, zone).strftime("%Y-%m-%d")] += count
+    return Facets(
+        counted=len(rows),
+        is_complete=found.reached == END,
+        oldest_at=rows[-1]["start_at"] if rows else None,
+        facets={
+            "site": _most({site_names[key][0]: count for key, count in sites.items()}),
+            "camera": _most(
+                {camera_names[key][0]: count for key, count in cameras.items()},
+                {camera_id: name for camera_id, name in camera_names.values()},
+            ),
+            "primary_event": _most(Counter(row["primary_event"] for row in rows)),
+            "tag": _most(await _tag_counts(tx, [row["event_id"] for row in rows])),
+            "severity": _most(Counter(str(row["severity_max"]) for row in rows)),
+            "unknown": _most(Counter("true" if row["unknown_flag"] else "false" for row in rows)),
+            "day": tuple(FacetValue(day, day, days[day]) for day in sorted(days, reverse=True)[:FACET_VALUES_MAX]),
+        },
+    )
+
+
+def _most(counts: Mapping[str, int], labels: Mapping[str, str] | None = None) -> tuple[FacetValue, ...]:
+    """The most frequent first; of the same count in the order of the values."""
+    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return tuple(
+        FacetValue(value, value if labels is None else labels[value], count)
+        for value, count in ordered[:FACET_VALUES_MAX]
+    )
+
+
+async def _camera_names(tx: Scoped, camera_keys: Iterable[int]) -> dict[int, tuple[str, str]]:
+    rows = await tx.all(
+        "SELECT camera_key, camera_id, name FROM cameras WHERE tenant_id = :tenant_id "
+        "AND camera_key IN (:camera_keys...)",
+        camera_keys=sorted(camera_keys),
+    )
+    return {row["camera_key"]: (public_camera_id(row["camera_id"]), row["name"]) for row in rows}
+
+
+async def _site_names(tx: Scoped, site_ids: Iterable[int]) -> dict[int, tuple[str, str]]:
+    rows = await tx.all(
+        "SELECT site_id, name, timezone FROM sites WHERE tenant_id = :tenant_id AND site_id IN (:site_ids...)",
+        site_ids=sorted(site_ids),
+    )
+    return {row["site_id"]: (row["name"], row["timezone"]) for row in rows}
+
+
+async def _tag_counts(tx: Scoped, event_ids: Sequence[int]) -> dict[str, int]:
+    if not event_ids:
+        return {}
+    rows = await tx.all(
+        "SELECT tag_id, COUNT(*) AS events FROM event_tags WHERE event_id IN (:event_ids...) "
+        "AND +tenant_id = :tenant_id AND tag_group <> :hidden GROUP BY tag_id",
+        event_ids=list(event_ids),
+        hidden=hidden_group(tx),
+    )
+    return {row["tag_id"]: row["events"] for row in rows}

@@ -1,0 +1,137 @@
+"""What notes and memos are found by: rows of tokens, written in the transaction of the text, gone with it.
+
+The rule is `domain/texts.py`, the same for the three databases. Who may search in texts is not asked here.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from camserver.domain.texts import Query, comparable, tokens_of
+from camserver.store.sql import Sql
+from camserver.store.tx import Scoped, Tx
+
+MEMO, NOTE = "memo", "note"
+# Texts that are looked at for one query of notes; cases and their notes are made by people, so there are few.
+NOTES_MAX = 1_000
+# Up to this a token's texts are counted, to begin with the one that the fewest have.
+COUNTED_MAX = 1_000
+
+
+async def put_memo(tx: Tx, tenant_id: int, event_id: int, memo: str) -> None:
+    """A memo is found at the time its event began."""
+    row = await tx.one("SELECT start_at FROM events WHERE event_id = :event_id", event_id=event_id)
+    if row is None or not memo:
+        return
+    await drop_memos(tx, [event_id])
+    await tx.run(_INSERT_TEXT, tenant_id=tenant_id, kind=MEMO, object_id=event_id, compared=comparable(memo))
+    rows = _rows(MEMO, event_id, memo, row["start_at"])
+    await tx.at_once(_INSERT_TOKEN, [{"tenant_id": tenant_id, **one} for one in rows])
+
+
+async def put_note(tx: Scoped, note_id: int, body: str, at_ms: int) -> None:
+    await tx.run(_INSERT_TEXT, kind=NOTE, object_id=note_id, compared=comparable(body))
+    await tx.many(_INSERT_TOKEN, _rows(NOTE, note_id, body, at_ms))
+
+
+def _rows(kind: str, object_id: int, text: str, at_ms: int) -> list[dict[str, object]]:
+    return [{"kind": kind, "token": token, "at": at_ms, "object_id": object_id} for token in sorted(tokens_of(text))]
+
+
+async def move_event(tx: Tx, event_id: int, start_at: int) -> None:
+    """After an event was found to have begun earlier: tags and words are in the order of that time, too."""
+    await tx.run(
+        "UPDATE event_tags SET start_at = :start_at WHERE event_id = :event_id", start_at=start_at, event_id=event_id
+    )
+    await tx.run(
+        "UPDATE search_tokens SET at = :start_at WHERE object_id = :event_id AND kind = 'memo'",
+        start_at=start_at,
+        event_id=event_id,
+    )
+
+
+async def drop_memos(tx: Tx, event_ids: Sequence[int]) -> None:
+    for table in ("search_tokens", "search_texts"):
+        await tx.run(
+            f"DELETE FROM {table} WHERE kind = 'memo' AND object_id IN (:event_ids...)", event_ids=list(event_ids)
+        )
+
+
+_INSERT_TEXT = """
+INSERT INTO search_texts (kind, object_id, tenant_id, compared) VALUES (:kind, :object_id, :tenant_id, :compared)"""
+_INSERT_TOKEN = """
+INSERT INTO search_tokens (tenant_id, kind, token, at, object_id)
+VALUES (:tenant_id, :kind, :token, :at, :object_id)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Clauses about one text, and their parameters."""
+
+    clauses: str
+    params: dict[str, object]
+
+
+def holds(kind: str, at_column: str, object_column: str, query: Query, known: str | None = None) -> Condition:
+    """That the text of an object holds everything of the query. `known`: a token that it is known to have."""
+    clauses: list[str] = []
+    params: dict[str, object] = {}
+    for number, token in enumerate(one for one in query.tokens if one != known):
+        clauses.append(
+            f"EXISTS (SELECT 1 FROM search_tokens t WHERE t.tenant_id = :tenant_id AND t.kind = '{kind}' "
+            f"AND t.token = :token_{number} AND t.at = {at_column} AND t.object_id = {object_column})"
+        )
+        params[f"token_{number}"] = token
+    for number, part in enumerate(query.parts):
+        params[f"part_{number}"] = part
+    compared = " AND ".join(f"{_FIND.format(number=number)} > 0" for number in range(len(query.parts)))
+    clauses.append(
+        f"EXISTS (SELECT 1 FROM search_texts x WHERE x.kind = '{kind}' AND x.object_id = {object_column} "
+        f"AND x.tenant_id = :tenant_id AND {compared})"
+    )
+    return Condition("".join(f" AND {clause}" for clause in clauses), params)
+
+
+# Replaced by what each database calls it.
+_FIND = "INSTR(x.compared, :part_{number})"
+
+
+def portable(text: str) -> Sql:
+    """PostgreSQL has another name for finding a text in a text."""
+    return Sql(text, postgres=text.replace("INSTR(", "STRPOS("))
+
+
+async def rarest(tx: Scoped, kind: str, tokens: Iterable[str]) -> tuple[str, int]:
+    """The token that the fewest texts have, as far as is counted, and how many those are."""
+    counted: list[tuple[int, str]] = []
+    for token in tokens:
+        row = await tx.one(
+            "SELECT COUNT(*) AS texts FROM (SELECT 1 AS one FROM search_tokens WHERE tenant_id = :tenant_id "
+            f"AND kind = :kind AND token = :token LIMIT {COUNTED_MAX}) q",
+            kind=kind,
+            token=token,
+        )
+        counted.append((0 if row is None else int(row["texts"]), token))
+        if counted[-1][0] == 0:
+            break
+    texts, token = min(counted)
+    return token, texts
+
+
+async def cases_noted(tx: Scoped, query: Query) -> tuple[dict[int, str], bool]:
+    """Cases with a note that holds the query, each with its newest such note; and whether there may be more."""
+    token, texts = await rarest(tx, NOTE, query.tokens)
+    condition = holds(NOTE, "w.at", "w.object_id", query, known=token)
+    rows = await tx.all(
+        portable(
+            "SELECT n.case_id, n.body FROM (SELECT at, object_id FROM search_tokens WHERE tenant_id = :tenant_id "
+            f"AND kind = 'note' AND token = :token ORDER BY at DESC, object_id DESC LIMIT {NOTES_MAX}) w "
+            f"JOIN case_notes n ON n.note_id = w.object_id WHERE n.tenant_id = :tenant_id{condition.clauses} "
+            "ORDER BY w.at DESC, w.object_id DESC"
+        ),
+        token=token,
+        **condition.params,
+    )
+    found: dict[int, str] = {}
+    for row in rows:
+        found.setdefault(row["case_id"], row["body"])
+    return found, texts >= NOTES_MAX

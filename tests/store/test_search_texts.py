@@ -1,0 +1,69 @@
+"""Words of memos and notes come and go with their texts."""
+
+import pytest
+
+from camserver.domain.cases import ItemKind
+from camserver.domain.people import Principal, Role
+from camserver.domain.retention import RetentionPolicy
+from camserver.store import Store, case_items, cases, event_search, retention, search_texts
+from camserver.store.event_search import SearchFilter
+from tests.store.analyzing import rows
+from tests.store.casework import DAY_MS, Evidence
+from tests.store.people_rows import count_rows, execute
+from tests.store.scenery import NOW_MS
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def found(store: Store, who: Principal, text: str) -> int:
+    return len((await store.as_(who).read(event_search.search, SearchFilter(text=text), None, 50)).found)
+
+
+async def test_a_memo_is_found_until_its_event_goes(fresh_store: Store) -> None:
+    evidence = await Evidence.gather(fresh_store)
+    event_id = await evidence.event(NOW_MS - 400 * DAY_MS)
+    tenant_id = evidence.scene.tenant_id
+    await fresh_store.write(search_texts.put_memo, tenant_id, event_id, "白いトラック")
+    assert await found(fresh_store, evidence.somebody, "ﾄﾗｯｸ") == 1
+    # Said again: only what was said last counts.
+    await fresh_store.write(search_texts.put_memo, tenant_id, event_id, "黒い車")
+    assert await found(fresh_store, evidence.somebody, "トラック") == 0
+    assert await found(fresh_store, evidence.somebody, "黒い車") == 1
+    camera_key = evidence.scene.camera_keys[0]
+    await fresh_store.write(retention.sweep_events, camera_key, [event_id], RetentionPolicy(), NOW_MS)
+    for table in ("events", "search_tokens", "search_texts"):
+        assert await fresh_store.read(count_rows, table) == 0, table
+
+
+async def test_a_memo_moves_with_its_event(fresh_store: Store) -> None:
+    evidence = await Evidence.gather(fresh_store)
+    event_id = await evidence.event(NOW_MS)
+    await fresh_store.write(search_texts.put_memo, evidence.scene.tenant_id, event_id, "犬")
+    await fresh_store.write(execute, "UPDATE events SET start_at = start_at - 5000", {})
+    await fresh_store.write(search_texts.move_event, event_id, NOW_MS - 5000)
+    assert {row["at"] for row in await fresh_store.read(rows, "search_tokens", "token")} == {NOW_MS - 5000}
+    assert await found(fresh_store, evidence.somebody, "犬") == 1
+
+
+async def test_a_note_finds_what_its_case_holds_by_itself_its_clip_or_a_frame(fresh_store: Store) -> None:
+    evidence = await Evidence.gather(fresh_store)
+    who = evidence.somebody
+    mine = fresh_store.as_(who)
+    case = await mine.write(cases.create, "title", "", NOW_MS)
+    for kind in ItemKind:
+        await evidence.event(NOW_MS - len(kind) * 1000)
+    events = await fresh_store.read(rows, "events", "event_id")
+    frames = {row["event_id"]: row["frame_uuid"] for row in await fresh_store.read(rows, "frames", "frame_id")}
+    for kind, event in zip(ItemKind, events, strict=True):
+        if kind is ItemKind.CLIP:
+            await evidence.clip(event["event_id"], NOW_MS)
+        uuid = frames[event["event_id"]] if kind is ItemKind.FRAME else event["event_uuid"]
+        await mine.write(case_items.add, case.case_uuid, kind, uuid, "", NOW_MS)
+    await mine.write(cases.add_note, case.case_uuid, "倉庫の裏口で確認 (Door 7)", "", NOW_MS)
+    for text in ("裏口", "DOOR", "door 7", "倉庫 確認"):
+        assert await found(fresh_store, who, text) == 3, text
+    assert await found(fresh_store, who, "表口") == 0
+    in_case = SearchFilter(case_uuid=case.case_uuid)
+    assert len((await mine.read(event_search.search, in_case, None, 50)).found) == 3
+    stranger = Principal(who.tenant_id + 99, None, Role.TENANT_ADMIN)
+    assert await found(fresh_store, stranger, "裏口") == 0
