@@ -310,7 +310,7 @@ def test_camera_add_never_takes_a_password_as_an_argument(asked: Asked) -> None:
     result = run("camera", "add", "yard", "rtsp://192.0.2.1/a", *options, stdin="pass word\n")
     assert result.output == "Added yard.\n"
     source = {"url": "rtsp://192.0.2.1/a", "user": "u", "password": "pass word"}
-    wanted = {"camera_id": "yard", "name": "yard", "source": source, "site": "main", "polling_interval_sec": 5.0}
+    wanted = {"camera_id": "yard", "name": "yard", "source": source, "site": None, "polling_interval_sec": 5.0}
     assert asked.calls == [("POST", "/api/cameras", wanted)]
 
 

@@ -1,0 +1,93 @@
+"""People, tokens, grants and sites in the store, on each database; who may do what is in the web's tests."""
+
+import pytest
+
+from camserver.base.errors import Conflict
+from camserver.domain.people import Permission, Principal, Role
+from camserver.store import Store, grants, password_links, people, sessions, sites, tokens
+from camserver.store.grants import Granted
+from camserver.store.people import NewPerson, PersonChange
+from camserver.store.sessions import NewSession
+from camserver.store.tokens import NewToken
+from tests.store.people_rows import NOW_MS, admin_of, prepare
+
+HASH = "$argon2id$not-checked"
+
+
+def new(login: str, role: Role = Role.VIEWER, granted: Granted | None = None) -> NewPerson:
+    return NewPerson(login, login, "en", role, granted, HASH)
+
+
+async def test_people_come_change_and_go_with_what_is_theirs(store: Store) -> None:
+    tenant_id = (await prepare(store)).tenant_id
+    mine = store.as_(admin_of(tenant_id))
+    north = await mine.write(sites.add, "north", "Asia/Tokyo", "", NOW_MS)
+    added = await mine.write(people.add, new("guard", granted=Granted(("north",))), "", NOW_MS)
+    assert added.granted == Granted(("north",))
+    with pytest.raises(Conflict, match="somebody with the login"):
+        await mine.write(people.add, new("guard"), "", NOW_MS)
+    session = NewSession("hash", "csrf", 12, "10.0.0.1", "browser")
+    await store.write(sessions.begin, added.user_id, tenant_id, session, NOW_MS)
+    token = NewToken("guard", "t", frozenset({Permission.READ}), NOW_MS + 1_000, "token-hash")
+    made = await mine.write(tokens.add, token, "", NOW_MS)
+    await mine.write(password_links.add, "guard", "link-hash", "", NOW_MS)
+    signed_in = await store.read(sessions.find, "hash", NOW_MS)
+    known = await store.read(tokens.find, "token-hash", NOW_MS)
+    assert signed_in is not None
+    assert known is not None
+    assert signed_in.principal.site_ids == known.principal.site_ids == frozenset({north.site_id})
+    assert known.principal.scopes == frozenset({Permission.READ})
+    await store.as_(known.principal).write(tokens.touch, "10.0.0.2", NOW_MS)
+    (listed,) = await mine.read(tokens.every, None, NOW_MS)
+    assert (listed.token_uuid, listed.last_address) == (made.token_uuid, "10.0.0.2")
+    again = await store.read(sessions.principals, (signed_in.principal.session_id or 0,), NOW_MS)
+    assert [one.site_ids for one in again.values()] == [frozenset({north.site_id})]
+    assert await store.read(tokens.find, "token-hash", NOW_MS + 1_000) is None, "its time is over"
+    changed = await mine.write(
+        people.change, "guard", PersonChange(role=Role.SITE_MANAGER, granted_only=False), "", 5
+    )
+    assert (changed.role, changed.granted) == (Role.SITE_MANAGER, None)
+    await mine.write(people.remove, "guard", "", NOW_MS)
+    for gone in (
+        await store.read(sessions.find, "hash", NOW_MS),
+        await store.read(tokens.find, "token-hash", NOW_MS),
+        await store.read(password_links.find, "link-hash", NOW_MS),
+    ):
+        assert gone is None
+
+
+async def test_a_link_works_once_and_ends_the_sign_ins(store: Store) -> None:
+    tenant_id = (await prepare(store)).tenant_id
+    mine = store.as_(admin_of(tenant_id))
+    person = await mine.write(people.add, new("guard"), "", NOW_MS)
+    await store.write(sessions.begin, person.user_id, tenant_id, NewSession("hash", "c", 12, "", ""), NOW_MS)
+    await mine.write(password_links.add, "guard", "link", "", NOW_MS)
+    chooser = await store.read(password_links.find, "link", NOW_MS)
+    assert chooser is not None
+    await store.as_(chooser.principal).write(password_links.use, "link", "new", "", NOW_MS)
+    assert await store.read(password_links.find, "link", NOW_MS) is None
+    assert await store.read(sessions.find, "hash", NOW_MS) is None
+    assert await mine.read(people.password_hash_of, person.user_id) == "new"
+
+
+async def test_a_site_is_removed_and_comes_back_as_itself(store: Store) -> None:
+    tenant_id = (await prepare(store)).tenant_id
+    mine = store.as_(admin_of(tenant_id))
+    north = await mine.write(sites.add, "north", "UTC", "", NOW_MS)
+    await mine.write(people.add, new("guard", granted=Granted(("north",))), "", NOW_MS)
+    assert [one.name for one in await mine.read(sites.every)] == ["main", "north"]
+    await mine.write(sites.remove, "north", "", NOW_MS)
+    assert [one.name for one in await mine.read(sites.every)] == ["main"]
+    assert (await mine.read(people.get, "guard")).granted == Granted(), "what was granted there is gone"
+    again = await mine.write(sites.add, "north", "Asia/Tokyo", "", NOW_MS)
+    assert (again.site_uuid, again.timezone) == (north.site_uuid, "Asia/Tokyo")
+    assert (await mine.write(sites.change, "main", "home", None, "", NOW_MS)).name == "home"
+    assert (await prepare(store)).site_id == (await mine.read(sites.get, "home")).site_id, "by whatever name"
+
+
+async def test_whoever_is_held_to_grants_and_has_none_reaches_nothing(store: Store) -> None:
+    tenant_id = (await prepare(store)).tenant_id
+    wide = Principal(tenant_id, 5, Role.VIEWER)
+    (narrow,) = await store.read(grants.narrowed, (wide,), frozenset({5}))
+    assert (narrow.site_ids, narrow.camera_keys) == (frozenset(), frozenset())
+    assert await store.as_(narrow).read(sites.every) == ()
