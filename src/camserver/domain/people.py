@@ -111,6 +111,10 @@ class Principal:
         """The site as a whole, or the camera."""
         return self.site_ids is None or site_id in self.site_ids or camera_key in self.camera_keys
 
+    @property
+    def reaches_nothing(self) -> bool:
+        return self.site_ids == frozenset() and not self.camera_keys
+
     def require(self, permission: Permission) -> None:
         if not self.may(permission):
             raise Forbidden(

@@ -74,7 +74,7 @@ SEVERITIES = (0, 1, 2, 3)
 
 async def walk(tx: Scoped, wanted: Wanted, before: Place, columns: str, most: int) -> Walk:
     """The newest `most` events before a place, as far as the bound allows. `columns` are of `events e`."""
-    if wanted.event_ids == () or tx.principal.site_ids == frozenset():
+    if wanted.event_ids == () or tx.principal.reaches_nothing:
         return Walk()
     path = await _shortest(tx, wanted, before)
     checks, params = _checks(wanted, path)
@@ -269,11 +269,13 @@ def _paths(tx: Scoped, wanted: Wanted) -> list[Path]:
 
 
 def _paths_by_column(tx: Scoped, wanted: Wanted) -> list[Path]:
-    reached = tx.principal.site_ids
-    sites = wanted.site_ids or (() if reached is None else tuple(sorted(reached)))
+    # Somebody held to sites, or to cameras, finds their events along these; with both, along everybody's.
+    reached, granted = tx.principal.site_ids, tx.principal.camera_keys
+    sites = wanted.site_ids or (() if reached is None or granted else tuple(sorted(reached)))
+    cameras = wanted.camera_keys or (tuple(sorted(granted)) if reached == frozenset() else ())
     severities = tuple(one for one in SEVERITIES if one >= wanted.severity_min) if wanted.severity_min else ()
     by_column: list[tuple[str, str, Sequence[object], int]] = [
-        ("camera_key", "ix_events_camera_key_start_at", wanted.camera_keys, 2),
+        ("camera_key", "ix_events_camera_key_start_at", cameras, 2),
         ("severity_max", "ix_events_severity_max", severities, 3),
         ("unknown_flag", "ix_events_unknown_flag", (1,) if wanted.unknown else (), 4),
         ("primary_event", "ix_events_primary_event", wanted.primary_events, 5),
@@ -302,7 +304,7 @@ def _checks(wanted: Wanted, path: Path) -> tuple[str, dict[str, object]]:
     """What is asked of each event on the path, beyond what the path itself says. Reach is always checked."""
     chosen: list[tuple[str, str, str, object]] = [
         ("site_id", "e.site_id IN (:wanted_sites...)", "wanted_sites", list(wanted.site_ids) or None),
-        ("camera_key", "e.camera_key IN (:camera_keys...)", "camera_keys", list(wanted.camera_keys) or None),
+        ("camera_key", "e.camera_key IN (:wanted_cameras...)", "wanted_cameras", list(wanted.camera_keys) or None),
         ("primary_event", "e.primary_event IN (:primary_events...)", "primary_events",
          list(wanted.primary_events) or None),
         ("severity_max", "e.severity_max >= :severity_min", "severity_min", wanted.severity_min or None),
@@ -311,8 +313,10 @@ def _checks(wanted: Wanted, path: Path) -> tuple[str, dict[str, object]]:
         ("event_ids", "e.event_id IN (:event_ids...)", "event_ids",
          None if wanted.event_ids is None else list(wanted.event_ids)),
     ]  # fmt: skip
-    # The sites of a path may be those that are reached, not those that are asked for.
-    covered = path.covers - ({"site_id"} if wanted.site_ids else set())
+    # The sites and cameras of a path may be those that are reached, not those that are asked for.
+    covered = (
+        path.covers - ({"site_id"} if wanted.site_ids else set()) - ({"camera_key"} if wanted.camera_keys else set())
+    )
     used = [
         (clause, name, value) for what, clause, name, value in chosen if value is not None and what not in covered
     ]

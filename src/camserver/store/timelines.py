@@ -118,13 +118,13 @@ async def zone(tx: Scoped, sites: Sequence[str]) -> str:
 async def _cameras(tx: Scoped, wanted: TimelineFilter) -> Sequence[Row]:
     keys = await camera_filters.keys_of(tx, wanted.camera_ids)
     sites = await camera_filters.keys_of_sites(tx, wanted.sites)
-    clauses = " AND c.camera_key IN (:camera_keys...)" if keys else ""
+    clauses = " AND c.camera_key IN (:wanted_cameras...)" if keys else ""
     clauses += " AND c.site_id IN (:wanted_sites...)" if sites else ""
     return await tx.all(
         "SELECT c.camera_key, c.camera_id, c.name, c.created_at, s.name AS site FROM cameras c "
         "JOIN sites s ON s.site_id = c.site_id WHERE c.tenant_id = :tenant_id AND c.deleted_at IS NULL "
         f"AND IN_REACH(c){clauses} AND c.camera_id > :after ORDER BY c.camera_id LIMIT {CAMERAS_MAX + 1}",
-        camera_keys=keys,
+        wanted_cameras=keys,
         wanted_sites=sites,
         after=wanted.after,
     )

@@ -237,7 +237,12 @@ class Scoped:
         if "tenant_id" in params:
             raise Bug("tenant_id comes from the principal, not from an argument")
         bound = {**params, "tenant_id": self.principal.tenant_id}
-        return {**bound, **reach_of(self.principal)} if asks_for_reach(text) else bound
+        if not asks_for_reach(text):
+            return bound
+        reach = reach_of(self.principal)
+        if not reach.keys().isdisjoint(params):
+            raise Bug(f"what is reached comes from the principal, not from an argument: {text.strip()[:80]}")
+        return {**bound, **reach}
 
     async def one(self, sql: str | Sql, **params: object) -> Row | None:
         row = await self._tx.one(sql, **self._bound(sql, params))

@@ -27,6 +27,8 @@ from tests.store.people_rows import EventRow, FrameRow, add_event, add_frame, ad
 
 ROUTES = [route for route in build_api().routes if isinstance(route, GuardedRoute)]
 SOURCE = {"url": "rtsp://10.0.0.9/stream"}
+# Of the clock of tests.
+DAY = "2026-01-01"
 
 # What an address names, by the name of its part; of the installation as a whole, or of whoever asks.
 OF_SITE = {"camera_id", "event_uuid", "frame_uuid", "incident_uuid", "errand_uuid", "delivery_uuid", "snooze_uuid"}
