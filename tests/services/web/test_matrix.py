@@ -68,6 +68,7 @@ WHOLE = {
     *(("GET", path) for path in ("/api/retention/preview", "/api/session", "/api/sessions", "/api/sites")),
     *(("GET", path) for path in ("/api/snoozes", "/api/statistics", "/api/summaries", "/api/system/status")),
     *(("GET", path) for path in ("/api/tokens", "/api/users", "/api/vocabulary", "/api/vocabulary/versions")),
+    *(("GET", path) for path in ("/api/oidc", "/api/oidc/start", "/api/oidc/callback")),
     *(("GET", path) for path in ("/api/workers", "/healthz", "/readyz", "/api/openapi.json")),
     *(("POST", path) for path in ("/api/cases", "/api/credentials/rotate", "/api/deliveries/requeue", "/api/flags")),
     ("POST", "/api/imports"),
