@@ -24,7 +24,7 @@ class OidcSettings:
         "sign in with passwords only.",
         form="http_url",
     )
-    client_id: str | None = setting(None, "Name of this server at the provider.")
+    client_id: str = setting("camserver", "Name of this server at the provider.", min_chars=1)
     client_secret: Secret | None = setting(None, "Its secret there. Not set: a public client, held by PKCE alone.")
     scopes: tuple[str, ...] = setting(("openid", "profile", "email"), "What is asked for; openid is always.")
     login_claim: str = setting(
@@ -56,8 +56,8 @@ class OidcSettings:
     )
     passwords: bool = setting(
         True,
-        "Whether people can sign in with passwords, too. The set-up link, tokens and the local admin token always "
-        "work.",
+        "Whether people can sign in with passwords, too. Without a provider they always can; the set-up link, tokens "
+        "and the local admin token always work.",
     )
     allow_loopback: bool = setting(
         False, "Whether the provider may be on this machine, and may then be spoken to without TLS."
@@ -65,13 +65,7 @@ class OidcSettings:
 
     def __post_init__(self) -> None:
         if self.issuer is None:
-            if not self.passwords:
-                raise BadInput(
-                    "passwords = false needs an issuer, or nobody could sign in; set it, or allow passwords"
-                )
             return
-        if not self.client_id:
-            raise BadInput("client_id is missing; it is the name of this server at the provider")
         if len(self.issuer) > ISSUER_MAX_CHARS:
             raise BadInput(f"issuer is longer than {ISSUER_MAX_CHARS} characters")
         if "?" in self.issuer or "#" in self.issuer or not is_protected(self.issuer, self.allow_loopback):
@@ -84,6 +78,11 @@ class OidcSettings:
             and not all(one.startswith("*=") for one in self.roles)
         ):
             raise BadInput("roles needs groups_claim, the claim that lists a person's groups")
+
+    @property
+    def takes_passwords(self) -> bool:
+        """Where there is no other way, passwords are one."""
+        return self.passwords or self.issuer is None
 
     @property
     def entry_rules(self) -> EntryRules:

@@ -71,8 +71,7 @@ class OidcSignIn:
         self.settings = settings.oidc
         self.flows = Flows(session_key)
         self.redirect_uri = public_url + CALLBACK
-        self._client_id = self.settings.client_id or ""
-        client = Client(self._client_id, self.settings.client_secret)
+        client = Client(self.settings.client_id, self.settings.client_secret)
         self._provider = OidcProvider(self.settings.issuer or "", client, clock, self.settings.allow_loopback)
 
     async def close(self) -> None:
@@ -87,7 +86,7 @@ class OidcSignIn:
         challenge = hashlib.sha256(self.flows.verifier(flow).encode()).digest()
         return {
             "response_type": "code",
-            "client_id": self._client_id,
+            "client_id": self.settings.client_id,
             "redirect_uri": self.redirect_uri,
             "scope": " ".join(dict.fromkeys(("openid", *self.settings.scopes))),
             "state": flow.state,

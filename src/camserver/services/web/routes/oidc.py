@@ -38,7 +38,7 @@ async def describe_oidc(call: TheCall) -> api.OidcOffer:
         start_url=call.web.public_url + START,
         label_ja=settings.label_ja,
         label_en=settings.label_en,
-        passwords=settings.passwords,
+        passwords=settings.takes_passwords,
     )
 
 

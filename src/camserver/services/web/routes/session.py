@@ -21,7 +21,7 @@ routes = Routes()
 @routes.post("/api/session", Gate.PUBLIC, status_code=201)
 async def sign_in(call: TheCall, asked: api.SignIn, response: Response) -> api.Session:
     """Signs in with login and password; the answer sets the session cookie."""
-    if not call.web.settings.oidc.passwords:
+    if not call.web.settings.oidc.takes_passwords:
         raise Forbidden(
             "signing in with a password is switched off here; use the other button", reason="passwords_off"
         )
