@@ -1,6 +1,7 @@
 """Signing in with an OpenID Connect provider, over HTTP, against one that can lie."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from camserver.services.web.throttle import FREE_TRIES_OF_ADDRESS
 from camserver.store import Store, Tx
 from tests.fakes.oidc.server import FakeProvider, Fault, Lie
 from tests.rig.clock import ManualClock
+from tests.rig.processes import REPOSITORY
 from tests.services.web.rig import PASSWORD, Browser, Reply, RunningWeb, running_web
 
 SUBJECT = "248289761001"
@@ -353,6 +355,15 @@ async def test_an_administrator_links_and_unlinks(serving: Any, provider: FakePr
         assert (reply.status, reply.body["details"]["reason"]) == (400, "oidc_subject")
         assert (await owner.ask("PATCH", "/api/users/one", {"oidc_subject": ""})).body["oidc_subject"] is None
         assert failure_of((await come_back(web.browser(), provider)).headers["Location"]) == Failure.UNKNOWN
+
+
+def test_the_page_has_a_text_for_every_failure() -> None:
+    ui = REPOSITORY / "ui" / "src"
+    listed = (ui / "display" / "oidc.ts").read_text().partition("OIDC_PROBLEMS = [")[2].partition("]")[0]
+    assert set(re.findall(r'"(\w+)"', listed)) == {one.value for one in Failure}
+    for language in ("ja", "en"):
+        texts = (ui / "i18n" / f"{language}.ts").read_text().partition("    problem: {")[2].partition("    },")[0]
+        assert set(re.findall(r"^ {6}(\w+):", texts, re.MULTILINE)) == {"other", *(one.value for one in Failure)}
 
 
 async def test_a_subject_needs_a_provider(web: RunningWeb) -> None:
