@@ -91,6 +91,18 @@ async def test_a_role_follows_the_groups_and_takes_grants_away_where_it_reaches_
     assert await noted(fresh_store, home.tenant_id) == wanted
 
 
+async def test_somebody_is_added_with_a_subject_under_a_login_of_their_own(fresh_store: Store) -> None:
+    home = await prepare(fresh_store)
+    other = await fresh_store.write(add_tenant, "other", NOW_MS)
+    new = people.NewPerson("kato", "Kato", "ja", Role.VIEWER, None, identity=Identity(ISSUER, "subject"))
+    added = await fresh_store.as_(admin_of(home.tenant_id)).write(people.add, new, "", NOW_MS)
+    assert added.oidc_subject == "subject"
+    assert (await enter(fresh_store, person(), EntryRules())).login == "kato"
+    for tenant_id in (home.tenant_id, other.tenant_id):
+        with pytest.raises(Conflict):
+            await fresh_store.as_(admin_of(tenant_id)).write(people.add, new, "", NOW_MS)
+
+
 async def test_a_subject_is_one_persons_over_all_tenants_and_goes_with_them(fresh_store: Store) -> None:
     home = await prepare(fresh_store)
     other = await fresh_store.write(add_tenant, "other", NOW_MS)

@@ -30,7 +30,7 @@ async def put(tx: Scoped, user_id: int, identity: Identity, now_ms: int) -> None
     # Subjects are one namespace over all tenants, as logins are.
     taken = await tx.one(
         "SELECT user_id FROM user_identities WHERE issuer = :issuer AND subject = :subject "
-        "AND :tenant_id IS NOT NULL",
+        "AND (tenant_id = :tenant_id OR tenant_id <> :tenant_id)",
         issuer=identity.issuer,
         subject=identity.subject,
     )
