@@ -30,6 +30,25 @@ def address_in(url: str) -> tuple[str, int]:
         return "", 0
 
 
+def is_protected(url: str, allow_loopback: bool) -> bool:
+    """Whether an address is one of https without a user name in it; where this machine is allowed, also its http."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        return False
+    if not host or "@" in parts.netloc:
+        return False
+    if parts.scheme == "https":
+        return True
+    if parts.scheme != "http" or not allow_loopback:
+        return False
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where something is: an address that may be connected to."""

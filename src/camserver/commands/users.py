@@ -86,7 +86,7 @@ async def _everybody(server: Any) -> list[dict[str, Any]]:
 def _row(one: dict[str, Any], now_ms: int) -> tuple[str, ...]:
     grants = one["grants"]
     reaches = say("all") if grants is None else ", ".join([*grants["sites"], *grants["camera_ids"]]) or say("nothing")
-    state = say("off" if one["disabled"] else "on" if one["has_password"] else "invited")
+    state = say("off" if one["disabled"] else "on" if one["has_password"] or one["oidc_subject"] else "invited")
     return (one["login"], one["display_name"], one["role"], reaches, state, age(one["last_seen_at"], now_ms))
 
 
@@ -98,6 +98,7 @@ def _row(one: dict[str, Any], now_ms: int) -> tuple[str, ...]:
 @click.option("--site", "sites", multiple=True, help="Only this site; can be given several times.")
 @click.option("--camera", "cameras", multiple=True, help="Only this camera; can be given several times.")
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input; make no link.")
+@click.option("--oidc-subject", help="Who they are at the OpenID Connect provider (sub); make no link.")
 @json_option
 @pass_chosen
 def user_add(
@@ -109,6 +110,7 @@ def user_add(
     sites: tuple[str, ...],
     cameras: tuple[str, ...],
     password_stdin: bool,
+    oidc_subject: str | None,
     as_json: bool,
 ) -> None:
     """Add somebody.
@@ -127,6 +129,8 @@ def user_add(
         body["grants"] = {"sites": list(sites), "camera_ids": list(cameras)}
     if password is not None:
         body["password"] = password.reveal()
+    if oidc_subject is not None:
+        body["oidc_subject"] = oidc_subject
     added = with_server(chosen, lambda server: server.post("/api/users", body))
     if as_json:
         click.echo(json.dumps(added, ensure_ascii=False))
@@ -145,6 +149,7 @@ def user_add(
 @click.option("--camera", "cameras", multiple=True, help="Only this camera; replaces what was granted before.")
 @click.option("--all-sites", is_flag=True, help="They reach everything again.")
 @click.option("--off/--on", "disabled", default=None, help="Switch them off or on.")
+@click.option("--oidc-subject", help="Who they are at the OpenID Connect provider (sub); an empty one unlinks.")
 @json_option
 @pass_chosen
 def user_change(
@@ -157,6 +162,7 @@ def user_change(
     cameras: tuple[str, ...],
     all_sites: bool,
     disabled: bool | None,
+    oidc_subject: str | None,
     as_json: bool,
 ) -> None:
     """Change somebody's role, name or reach, or switch them off.
@@ -167,10 +173,12 @@ def user_change(
     Examples:
       camserver user change guard --site main --site depot
       camserver user change tanaka --off
+      camserver user change tanaka --oidc-subject 9f1c2b7e
     """
     if all_sites and (sites or cameras):
         raise click.UsageError("--all-sites does not go with --site and --camera; leave one out")
-    wanted = {"role": role, "display_name": name, "language": language, "disabled": disabled}
+    wanted: dict[str, Any] = {"role": role, "display_name": name, "language": language, "disabled": disabled}
+    wanted["oidc_subject"] = oidc_subject
     body: dict[str, Any] = {key: value for key, value in wanted.items() if value is not None}
     if all_sites:
         body["all_sites"] = True

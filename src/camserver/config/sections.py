@@ -18,6 +18,7 @@ from camserver.base.secrets import Secret
 from camserver.config.analyzer_section import AnalyzerSettings
 from camserver.config.database_url import DatabaseUrl
 from camserver.config.fields import Chosen, address_of, derived, section, setting
+from camserver.config.oidc_section import OidcSettings
 from camserver.domain.admission import AdmissionPolicy
 from camserver.domain.archive import ArchivePolicy
 from camserver.domain.assignment_types import AssignmentPolicy
@@ -338,6 +339,7 @@ class Settings:
     store: StoreSettings = section("The database.")
     objects: ObjectSettings = section("Where pictures and clips are kept.")
     web: WebSettings = section("Web pages and API.")
+    oidc: OidcSettings = section("Signing in with an OpenID Connect provider; none by default.")
     control: ControlSettings = section("The workers' side of the server.")
     worker: WorkerSettings = section("The process that talks to cameras.")
     analyzer: AnalyzerSettings = section("The service that says what a picture shows.")

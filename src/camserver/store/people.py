@@ -10,8 +10,9 @@ from uuid_utils import uuid7
 
 from camserver.base.errors import BadInput, Conflict, NotFound
 from camserver.domain.people import Role, check_grants, require_rank
-from camserver.store import audit, grants, tenants
+from camserver.store import audit, grants, identities, tenants
 from camserver.store.grants import Granted
+from camserver.store.identities import Identity
 from camserver.store.tx import Row, Scoped
 
 PEOPLE_MAX = 10_000
@@ -26,6 +27,7 @@ class NewPerson:
     role: Role
     granted: Granted | None  # None: reaches all sites
     password_hash: str | None = field(default=None, repr=False)
+    identity: Identity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class PersonChange:
     disabled: bool | None = None
     granted_only: bool | None = None
     granted: Granted | None = None
+    identity: Identity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +54,17 @@ class Person:
     disabled: bool
     granted: Granted | None
     has_password: bool
+    oidc_subject: str | None  # at the provider that was linked last
     created_at: int
     last_seen_at: int | None
 
 
 _PERSON = """
 SELECT u.user_id, u.user_uuid, u.login, u.display_name, u.language, u.role, u.disabled, u.granted_only,
-  u.password_hash, u.created_at, (SELECT MAX(s.last_seen_at) FROM sessions s WHERE s.user_id = u.user_id) AS seen_at
+  u.password_hash, u.created_at,
+  (SELECT i.subject FROM user_identities i WHERE i.user_id = u.user_id
+    ORDER BY i.identity_id DESC LIMIT 1) AS oidc_subject,
+  (SELECT MAX(s.last_seen_at) FROM sessions s WHERE s.user_id = u.user_id) AS seen_at
 FROM users u WHERE u.tenant_id = :tenant_id"""
 _INSERT = """
 INSERT INTO users (tenant_id, user_uuid, login, display_name, role, password_hash, language, granted_only,
@@ -118,6 +125,8 @@ async def add(tx: Scoped, new: NewPerson, address: str, now_ms: int) -> Person:
     )
     if new.granted is not None:
         await grants.put(tx, user_id, new.granted)
+    if new.identity is not None:
+        await identities.put(tx, user_id, new.identity, now_ms)
     await _note(tx, "user_added", user_id, {"login": new.login, "role": new.role.value}, address, now_ms)
     return await get(tx, user_uuid)
 
@@ -153,6 +162,8 @@ async def change(tx: Scoped, user_uuid: str, wanted: PersonChange, address: str,
     )
     if wanted.granted is not None or not granted_only:
         await grants.put(tx, person.user_id, wanted.granted or Granted())
+    if wanted.identity is not None:
+        await identities.put(tx, person.user_id, wanted.identity, now_ms)
     if wanted.disabled:
         await _end_sessions(tx, person.user_id)
     changes = [name for name in PersonChange.__dataclass_fields__ if getattr(wanted, name) is not None]
@@ -216,6 +227,7 @@ def _person(row: Row, granted: Granted | None) -> Person:
         bool(row["disabled"]),
         granted,
         row["password_hash"] is not None,
+        row["oidc_subject"],
         row["created_at"],
         row["seen_at"],
     )

@@ -21,6 +21,7 @@ class NewSession:
     session_hours: int
     address: str
     user_agent: str
+    by: str = ""  # how it was proved who it is, where that was not a password
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class SignedIn:
 
 
 async def begin(tx: Tx, user_id: int, tenant_id: int, session: NewSession, now_ms: int) -> None:
-    """Signs somebody in whose password was found right, and forgets their failed tries."""
+    """Signs somebody in who has proved who it is, and forgets their failed tries."""
     await _make_room(tx, user_id)
     await tx.run(
         "INSERT INTO sessions (tenant_id, user_id, token_hash, csrf_token, created_at, expires_at, last_seen_at, "
@@ -57,7 +58,9 @@ async def begin(tx: Tx, user_id: int, tenant_id: int, session: NewSession, now_m
         user_agent=session.user_agent[:USER_AGENT_MAX_CHARS],
     )
     await tx.run("UPDATE users SET failed_logins = 0 WHERE user_id = :user_id", user_id=user_id)
-    await audit.add(tx, tenant_id, user_id, audit.Entry("sign_in", now_ms, session.address, "user", str(user_id)))
+    details = {"by": session.by} if session.by else None
+    entry = audit.Entry("sign_in", now_ms, session.address, "user", str(user_id), details)
+    await audit.add(tx, tenant_id, user_id, entry)
 
 
 async def _make_room(tx: Tx, user_id: int) -> None:

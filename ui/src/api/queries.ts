@@ -24,6 +24,7 @@ const STRAGGLERS_MAX = 10;
 
 export const keys = {
   session: ["session"],
+  oidc: ["oidc"],
   cameras: ["cameras"],
   events: ["events"],
   event: (uuid: string) => ["event", uuid],
@@ -50,6 +51,10 @@ export const sessionQuery = queryOptions({
 });
 
 export const useSession = () => useQuery(sessionQuery);
+
+/** Whether people can sign in with a provider, and with passwords. */
+export const useOidcOffer = () =>
+  useQuery({ queryKey: keys.oidc, queryFn: () => answered(api.GET("/api/oidc")), staleTime: 60_000 });
 
 function remember(client: QueryClient, session: Session): void {
   setCsrfToken(session.csrf_token);

@@ -112,6 +112,48 @@ describe("sign-in", () => {
   });
 });
 
+describe("sign-in with a provider", () => {
+  const OFFER = {
+    enabled: true,
+    start_url: "https://cameras.example/api/oidc/start",
+    label_ja: "例でサインイン",
+    label_en: "Sign in with Example",
+    passwords: true,
+  };
+  const NOBODY = { "GET /api/session": failing(401, "unauthenticated") };
+
+  it("is a button beside the form, which leads to the server with the page asked for", async () => {
+    serve({ ...NOBODY, "GET /api/oidc": OFFER });
+    await renderAt("/sign-in?next=%2Fevents");
+    const link = await screen.findByRole("link", { name: "Sign in with Example" });
+    expect(link).toHaveAttribute("href", `${OFFER.start_url}?next=%2Fevents`);
+    expect(screen.getByLabelText("Login name")).toBeVisible();
+    await userEvent.click(screen.getByRole("button", { name: "日本語" }));
+    expect(await screen.findByRole("link", { name: "例でサインイン" })).toBeVisible();
+  });
+
+  it("is the only way where passwords are off, and not there where it is not set up", async () => {
+    serve({ ...NOBODY, "GET /api/oidc": { ...OFFER, passwords: false } });
+    const shown = await renderAt("/sign-in");
+    await screen.findByRole("link", { name: "Sign in with Example" });
+    expect(screen.queryByLabelText("Login name")).toBeNull();
+    shown.unmount();
+    serve({ ...NOBODY, "GET /api/oidc": { ...OFFER, enabled: false } });
+    await renderAt("/sign-in");
+    expect(await screen.findByLabelText("Login name")).toBeVisible();
+    expect(screen.queryByRole("link", { name: "Sign in with Example" })).toBeNull();
+  });
+
+  it("says what went wrong by its code, and never what the address says", async () => {
+    serve({ ...NOBODY, "GET /api/oidc": OFFER });
+    const shown = await renderAt("/sign-in?problem=disabled");
+    expect(await screen.findByRole("alert")).toHaveTextContent("Your account here is switched off.");
+    shown.unmount();
+    await renderAt("/sign-in?problem=%3Cb%3Epay%20here");
+    expect(await screen.findByRole("alert")).toHaveTextContent("Signing in did not work. Try again.");
+  });
+});
+
 describe("the wall", () => {
   it("says how to add a camera where there is none", async () => {
     serve({ ...SIGNED_IN, ...NO_CAMERAS, ...NO_EVENTS });

@@ -1,10 +1,11 @@
 import { useTranslation } from "react-i18next";
 import { Navigate, useSearchParams } from "react-router";
-import { useSession, useSignIn } from "@/api/queries";
+import { useOidcOffer, useSession, useSignIn } from "@/api/queries";
 import { EntryPage, FormProblem, sentValues } from "@/components/entry-page";
 import { useProblemText } from "@/components/problem-notice";
 import { Button } from "@/components/ui/button";
 import { Field } from "@/components/ui/field";
+import { isOidcProblem, oidcStart } from "@/display/oidc";
 import { usePageTitle } from "@/hooks/use-page-title";
 
 /** Where to go after signing in: only within this site, whatever the address says. */
@@ -13,42 +14,53 @@ export function safeTarget(next: string | null): string {
 }
 
 export function SignInPage() {
-  const { t } = useTranslation();
+  const { t, i18n } = useTranslation();
   const [address] = useSearchParams();
   const session = useSession();
-  const signIn = useSignIn();
-  const problemText = useProblemText();
+  const offer = useOidcOffer();
   usePageTitle(t("signIn.title"));
-  if (session.data) return <Navigate to={safeTarget(address.get("next"))} replace />;
+  const target = safeTarget(address.get("next"));
+  if (session.data) return <Navigate to={target} replace />;
+  const problem = address.get("problem");
+  const label = i18n.language === "ja" ? offer.data?.label_ja : offer.data?.label_en;
   return (
     <EntryPage title={t("signIn.title")} lead={t("signIn.lead")} footer={t("signIn.firstTime")}>
-      <form
-        className="grid gap-4"
-        onSubmit={(event) => {
-          const { login = "", password = "" } = sentValues(event);
-          signIn.mutate({ login, password });
-        }}
-      >
-        <Field
-          label={t("signIn.login")}
-          name="login"
-          autoComplete="username"
-          autoCapitalize="none"
-          required
-          autoFocus
-        />
-        <Field
-          label={t("signIn.password")}
-          name="password"
-          type="password"
-          autoComplete="current-password"
-          required
-        />
-        {signIn.error && <FormProblem text={problemText(signIn.error)} />}
-        <Button type="submit" disabled={signIn.isPending}>
-          {t("signIn.submit")}
+      {problem && <FormProblem text={t(`signIn.problem.${isOidcProblem(problem) ? problem : "other"}`)} />}
+      {offer.data?.enabled && (
+        <Button asChild variant={offer.data.passwords ? "outline" : "primary"}>
+          <a href={oidcStart(offer.data.start_url, target)}>{label}</a>
         </Button>
-      </form>
+      )}
+      {!offer.isPending && offer.data?.passwords !== false && <PasswordForm />}
     </EntryPage>
+  );
+}
+
+function PasswordForm() {
+  const { t } = useTranslation();
+  const signIn = useSignIn();
+  const problemText = useProblemText();
+  return (
+    <form
+      className="grid gap-4"
+      onSubmit={(event) => {
+        const { login = "", password = "" } = sentValues(event);
+        signIn.mutate({ login, password });
+      }}
+    >
+      <Field
+        label={t("signIn.login")}
+        name="login"
+        autoComplete="username"
+        autoCapitalize="none"
+        required
+        autoFocus
+      />
+      <Field label={t("signIn.password")} name="password" type="password" autoComplete="current-password" required />
+      {signIn.error && <FormProblem text={problemText(signIn.error)} />}
+      <Button type="submit" disabled={signIn.isPending}>
+        {t("signIn.submit")}
+      </Button>
+    </form>
   );
 }

@@ -16,6 +16,7 @@ from camserver.services.web.archive_files import ArchiveFiles
 from camserver.services.web.drawings import Drawings
 from camserver.services.web.feeds import Feeds
 from camserver.services.web.messages import Language, choose_language
+from camserver.services.web.oidc import OidcSignIn
 from camserver.services.web.passwords import Passwords
 from camserver.services.web.recent_looks import RecentLooks
 from camserver.services.web.throttle import Devices, Throttle
@@ -45,6 +46,7 @@ class Web:
     devices: Devices
     feeds: Feeds
     archive_files: ArchiveFiles
+    oidc: OidcSignIn | None  # None: no provider is configured
     waits: Waits = field(default_factory=Waits)
     drawings: Drawings = field(default_factory=Drawings)
     exports: Waits = field(default_factory=lambda: Waits(EXPORTS_MAX))

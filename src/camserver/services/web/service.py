@@ -17,6 +17,7 @@ from camserver.services.web.app import build_app
 from camserver.services.web.archive_files import ArchiveFiles
 from camserver.services.web.calls import Web
 from camserver.services.web.feeds import Feeds
+from camserver.services.web.oidc import OidcSignIn
 from camserver.services.web.passwords import Passwords
 from camserver.services.web.throttle import Devices, Throttle
 from camserver.services.web.ui_files import FOLDER, UiFiles, load_ui
@@ -53,6 +54,8 @@ async def run(
     finally:
         await web.feeds.close()
         await web.archive_files.close()
+        if web.oidc is not None:
+            await web.oidc.close()
         web.passwords.close()
         web.drawings.close()
 
@@ -62,6 +65,7 @@ async def _make_web(
 ) -> Web:
     secrets = await asyncio.to_thread(make_secrets, settings)
     home = await prepare_store(store, settings.vocabulary.schema_version, clock.now_ms())
+    public_url = _public_url(settings, sock)
     return Web(
         store=store,
         objects=objects,
@@ -70,12 +74,13 @@ async def _make_web(
         secrets=secrets,
         ready=ready,
         home=home,
-        public_url=_public_url(settings, sock),
+        public_url=public_url,
         passwords=await asyncio.to_thread(Passwords),
         throttle=Throttle(),
         devices=Devices(secrets.session_key),
         feeds=Feeds(store, clock),
         archive_files=ArchiveFiles(clock, settings, secrets),
+        oidc=OidcSignIn(settings, secrets.session_key, public_url, clock) if settings.oidc.issuer else None,
     )
 
 

@@ -115,6 +115,11 @@ def keys_of(login: str, address: str, device: str | None) -> dict[str, int]:
     return {f"login {name} {place}": FREE_TRIES, f"address {place}": FREE_TRIES_OF_ADDRESS}
 
 
+def keys_of_address(address: str) -> dict[str, int]:
+    """The same for a try that names no login."""
+    return {f"address {_network(address)}": FREE_TRIES_OF_ADDRESS}
+
+
 def _network(address: str) -> str:
     """An IPv6 host has a whole /64 to itself and could use a new address for each try."""
     try:

@@ -52,6 +52,7 @@ from camserver.store.tables.people import (
     setup_links,
     sites,
     tenants,
+    user_identities,
     users,
 )
 from camserver.store.tables.reviews import llm_days, llm_reviews
@@ -128,6 +129,7 @@ __all__ = [
     "snoozes",
     "sweep_reports",
     "tenants",
+    "user_identities",
     "users",
     "worker_certificates",
     "worker_enrolments",

@@ -88,6 +88,19 @@ api_tokens = table(
     Index("ix_api_tokens_user_id", "user_id"),
 )
 
+# Who somebody is at an OpenID Connect provider: that subject signs in as this user, one of each provider.
+user_identities = table(
+    "user_identities",
+    key("identity_id"),
+    parent("tenant_id", "tenants.tenant_id"),
+    Column("user_id", BigInteger, ForeignKey("users.user_id", ondelete="CASCADE"), nullable=False),
+    word("issuer", 255),
+    word("subject", 255),
+    number("created_at"),
+    UniqueConstraint("issuer", "subject"),
+    UniqueConstraint("user_id", "issuer"),
+)
+
 # One-time links with which somebody chooses a password: hashed, single use.
 password_links = table(
     "password_links",

@@ -45,6 +45,16 @@ class Session(Answer):
     expires_at: int | None
 
 
+class OidcOffer(Answer):
+    """Signing in with an OpenID Connect provider: `start_url` is opened by the browser, with `?next=` and a page."""
+
+    enabled: bool
+    start_url: str
+    label_ja: str
+    label_en: str
+    passwords: bool
+
+
 class PasswordChange(Asked):
     password: Password
     new_password: Password
@@ -97,8 +107,12 @@ class Grants(Asked):
     camera_ids: Annotated[tuple[CameraId, ...], Field(max_length=GRANTS_MAX)] = ()
 
 
+# Who somebody is at the OpenID Connect provider, by its claim "sub".
+OidcSubject = Annotated[str, Field(max_length=255)]
+
+
 class UserAsked(Asked):
-    """Without a password the answer holds a link with which the person chooses one."""
+    """With neither a password nor `oidc_subject` the answer holds a link with which the person chooses a password."""
 
     login: Login
     display_name: DisplayName = ""
@@ -106,10 +120,11 @@ class UserAsked(Asked):
     language: Language | None = None
     password: Annotated[str | None, Field(max_length=1024, repr=False)] = None
     grants: Grants | None = None
+    oidc_subject: OidcSubject | None = None
 
 
 class UserChange(Asked):
-    """What is left out stays. `all_sites` true: reaches every site again."""
+    """What is left out stays. `all_sites` true: reaches every site again. `oidc_subject` empty: unlinked."""
 
     display_name: DisplayName | None = None
     role: RoleName | None = None
@@ -117,6 +132,7 @@ class UserChange(Asked):
     disabled: bool | None = None
     all_sites: bool | None = None
     grants: Grants | None = None
+    oidc_subject: OidcSubject | None = None
 
 
 class GrantsShown(Answer):
@@ -135,6 +151,7 @@ class User(Answer):
     disabled: bool
     grants: GrantsShown | None
     has_password: bool
+    oidc_subject: str | None
     created_at: int
     last_seen_at: int | None
 

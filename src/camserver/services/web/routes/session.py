@@ -1,16 +1,14 @@
 """Signing in and out, and who one is."""
 
-import secrets
-from urllib.parse import urlsplit
-
 from fastapi import Response
 
 from camserver.base.errors import Forbidden, Retry, Unauthenticated
 from camserver.domain.people import check_password
-from camserver.services.web.access import SESSION_COOKIE, Gate, find_session, token_hash
+from camserver.services.web import sign_ins
+from camserver.services.web.access import SESSION_COOKIE, Gate, token_hash
 from camserver.services.web.calls import Call, TheCall
-from camserver.services.web.edge import host_name
 from camserver.services.web.routing import Routes
+from camserver.services.web.sign_ins import DEVICE_COOKIE, over_tls
 from camserver.services.web.throttle import FREE_TRIES, keys_of
 from camserver.store import password_links, people, sessions, users
 from camserver.store.sessions import SignedIn
@@ -19,30 +17,17 @@ from camserver.wire import api
 
 routes = Routes()
 
-DEVICE_COOKIE = "camserver_device"
-DEVICE_COOKIE_SEC = 365 * 86_400
-
 
 @routes.post("/api/session", Gate.PUBLIC, status_code=201)
 async def sign_in(call: TheCall, asked: api.SignIn, response: Response) -> api.Session:
     """Signs in with login and password; the answer sets the session cookie."""
+    if not call.web.settings.oidc.takes_passwords:
+        raise Forbidden(
+            "signing in with a password is switched off here; use the other button", reason="passwords_off"
+        )
     login = asked.login.strip().lower()
     account = await _check(call, login, asked.password)
-    await _end_former(call)
-    token = secrets.token_urlsafe(32)
-    session = sessions.NewSession(
-        token_hash=token_hash(token),
-        csrf_token=secrets.token_urlsafe(32),
-        session_hours=call.web.settings.web.session_hours,
-        address=call.address,
-        user_agent=call.request.headers.get("user-agent", ""),
-    )
-    await call.web.store.write(sessions.begin, account.user_id, account.tenant_id, session, call.now_ms)
-    signed_in = await call.web.store.read(sessions.find, session.token_hash, call.now_ms)
-    if signed_in is None:
-        raise Unauthenticated("the account was switched off at this moment; ask an administrator")
-    _set_cookie(call, response, SESSION_COOKIE, token, call.web.settings.web.session_hours * 3600)
-    _set_cookie(call, response, DEVICE_COOKIE, call.web.devices.make(login), DEVICE_COOKIE_SEC)
+    signed_in = await sign_ins.begin(call, account.user_id, account.tenant_id, login, response)
     return _described(signed_in)
 
 
@@ -70,26 +55,6 @@ async def _check(call: Call, login: str, password: str) -> Account:
     return account
 
 
-async def _end_former(call: Call) -> None:
-    """A browser has one sign-in; the one before ends here."""
-    former = await find_session(call.web, call.request, call.now_ms)
-    if former is not None:
-        await call.web.store.as_(former.principal).write(sessions.end, call.address, call.now_ms)
-
-
-def _set_cookie(call: Call, response: Response, name: str, value: str, max_age_sec: int) -> None:
-    response.set_cookie(
-        name, value, max_age=max_age_sec, path="/", secure=_over_tls(call), httponly=True, samesite="strict"
-    )
-
-
-def _over_tls(call: Call) -> bool:
-    """By the connection, or, behind a proxy that does not say, by the address that people use."""
-    public = urlsplit(call.web.public_url)
-    reached_publicly = host_name(call.request.headers.get("host", "")) == public.hostname
-    return call.request.url.scheme == "https" or (public.scheme == "https" and reached_publicly)
-
-
 @routes.get("/api/session", Gate.SIGNED_IN)
 async def who_am_i(call: TheCall) -> api.Session:
     """Who is signed in, what they may do, and the CSRF token of this session."""
@@ -115,7 +80,7 @@ async def sign_out(call: TheCall, response: Response) -> None:
     """Signs out; the cookie is worth nothing afterwards."""
     if call.signed_in is not None:
         await call.store.write(sessions.end, call.address, call.now_ms)
-    response.delete_cookie(SESSION_COOKIE, path="/", secure=_over_tls(call), httponly=True, samesite="strict")
+    response.delete_cookie(SESSION_COOKIE, path="/", secure=over_tls(call), httponly=True, samesite="strict")
 
 
 @routes.post("/api/session/password", Gate.SESSION, status_code=204)

@@ -5,12 +5,15 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
+from camserver.base.errors import BadInput
+from camserver.domain.oidc import is_subject
 from camserver.domain.people import PASSWORD_LINK_TTL_MS, Permission, Role, check_password, login_of
 from camserver.services.web.access import token_hash
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.routing import Routes
 from camserver.store import password_links, people
 from camserver.store.grants import Granted
+from camserver.store.identities import Identity
 from camserver.store.people import NewPerson, Person, PersonChange
 from camserver.wire import api
 
@@ -34,7 +37,7 @@ async def list_users(
 
 @routes.post("/api/users", Permission.MANAGE_PEOPLE, status_code=201)
 async def add_user(call: TheCall, asked: api.UserAsked) -> api.UserAdded:
-    """Adds somebody. Without a password the answer holds a link with which the person chooses one."""
+    """Adds somebody. With neither password nor subject the answer holds a link with which a password is chosen."""
     login = login_of(asked.login)
     password_hash = None
     if asked.password is not None:
@@ -47,9 +50,11 @@ async def add_user(call: TheCall, asked: api.UserAsked) -> api.UserAdded:
         role=Role(asked.role),
         granted=_granted(asked.grants),
         password_hash=password_hash,
+        identity=_identity(call, asked.oidc_subject),
     )
     person = await call.store.write(people.add, new, call.address, call.now_ms)
-    link = None if password_hash is not None else await _make_link(call, person.user_uuid)
+    has_way_in = password_hash is not None or bool(asked.oidc_subject)
+    link = None if has_way_in else await _make_link(call, person.user_uuid)
     return api.UserAdded(user=_shown(person), password_link=link)
 
 
@@ -72,6 +77,7 @@ async def change_user(call: TheCall, user: UserName, asked: api.UserChange) -> a
         disabled=asked.disabled,
         granted_only=granted_only,
         granted=_granted(asked.grants),
+        identity=_identity(call, asked.oidc_subject),
     )
     return _shown(await call.store.write(people.change, user, wanted, call.address, call.now_ms))
 
@@ -96,6 +102,18 @@ async def _make_link(call: Call, user: str) -> api.PasswordLink:
     return api.PasswordLink(url=url, expires_at=call.now_ms + PASSWORD_LINK_TTL_MS)
 
 
+def _identity(call: Call, subject: str | None) -> Identity | None:
+    """Who somebody is at the configured provider; an empty subject unlinks."""
+    issuer = call.web.settings.oidc.issuer
+    if subject is None:
+        return None
+    if issuer is None:
+        raise BadInput("no OpenID Connect provider is configured; set [oidc] issuer first", reason="oidc_off")
+    if subject and not is_subject(subject):
+        raise BadInput("a subject is 1 to 255 printable ASCII characters; copy it whole", reason="oidc_subject")
+    return Identity(issuer, subject)
+
+
 def _granted(asked: api.Grants | None) -> Granted | None:
     return None if asked is None else Granted(tuple(asked.sites), tuple(asked.camera_ids))
 
@@ -113,6 +131,7 @@ def _shown(person: Person) -> api.User:
         if granted is None
         else api.GrantsShown(sites=list(granted.sites), camera_ids=list(granted.camera_ids)),
         has_password=person.has_password,
+        oidc_subject=person.oidc_subject,
         created_at=person.created_at,
         last_seen_at=person.last_seen_at,
     )

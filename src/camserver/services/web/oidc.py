@@ -1,0 +1,117 @@
+"""Signing in with a provider, as the browser sees it: away to the provider, and back with a code.
+
+A sign-in that is under way lives in the browser alone, as a short-lived signed cookie: its state, where to go
+afterwards, and until when. Nonce and PKCE verifier follow from the state by the server's key, so that the cookie
+tells nobody what the provider must be shown. Nothing is kept here, so any of several web processes can take the
+answer.
+"""
+
+import base64
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from camserver.base.clock import Clock
+from camserver.base.secrets import Secret
+from camserver.clients.oidc import Client, Endpoints, OidcProvider
+from camserver.config import Settings
+from camserver.domain.oidc import FLOW_TTL_MS, Claimed, Failure, claimed, refused, safe_target
+
+CALLBACK = "/api/oidc/callback"
+CODE_MAX_CHARS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A sign-in that is under way."""
+
+    state: str
+    target: str
+    expires_at: int
+
+
+class Flows:
+    """Makes and reads the cookies of sign-ins under way."""
+
+    def __init__(self, key: Secret) -> None:
+        self._key = key.reveal().encode()
+
+    def begin(self, target: str, now_ms: int) -> Flow:
+        return Flow(secrets.token_urlsafe(32), safe_target(target), now_ms + FLOW_TTL_MS)
+
+    def cookie(self, flow: Flow) -> str:
+        text = f"{flow.state}.{flow.expires_at}.{_b64(flow.target.encode())}"
+        return f"{text}.{self._derived('cookie', text)}"
+
+    def read(self, cookie: str, now_ms: int) -> Flow | None:
+        """None when it is not one of ours, or too old."""
+        text, _, signature = cookie.rpartition(".")
+        if not hmac.compare_digest(signature.encode(), self._derived("cookie", text).encode()):
+            return None
+        state, expires_at, target = text.split(".")
+        flow = Flow(state, safe_target(base64.urlsafe_b64decode(target + "==").decode()), int(expires_at))
+        return flow if now_ms < flow.expires_at else None
+
+    def nonce(self, flow: Flow) -> str:
+        return self._derived("nonce", flow.state)
+
+    def verifier(self, flow: Flow) -> str:
+        return self._derived("verifier", flow.state)
+
+    def _derived(self, use: str, text: str) -> str:
+        return _b64(hmac.digest(self._key, f"oidc {use}|{text}".encode(), hashlib.sha256))
+
+
+class OidcSignIn:
+    """The configured provider. Connections are kept open between requests; `close` lets them go."""
+
+    def __init__(self, settings: Settings, session_key: Secret, public_url: str, clock: Clock) -> None:
+        self.settings = settings.oidc
+        self.flows = Flows(session_key)
+        self.redirect_uri = public_url + CALLBACK
+        client = Client(self.settings.client_id, self.settings.client_secret)
+        self._provider = OidcProvider(self.settings.issuer or "", client, clock, self.settings.allow_loopback)
+
+    async def close(self) -> None:
+        await self._provider.close()
+
+    async def address_for(self, flow: Flow) -> str:
+        """Where the browser goes to sign in."""
+        endpoints = await self._provider.endpoints()
+        return _with_query(endpoints, self._asked(flow))
+
+    def _asked(self, flow: Flow) -> dict[str, str]:
+        challenge = hashlib.sha256(self.flows.verifier(flow).encode()).digest()
+        return {
+            "response_type": "code",
+            "client_id": self.settings.client_id,
+            "redirect_uri": self.redirect_uri,
+            "scope": " ".join(dict.fromkeys(("openid", *self.settings.scopes))),
+            "state": flow.state,
+            "nonce": self.flows.nonce(flow),
+            "code_challenge": _b64(challenge),
+            "code_challenge_method": "S256",
+        }
+
+    async def who_came_back(self, flow: Flow, code: str, issuer: str | None) -> Claimed:
+        """Who the provider says it is."""
+        # Providers that say who they are in the answer say it so that answers of another one are noticed (RFC 9207).
+        if issuer is not None and issuer != self._provider.issuer:
+            raise refused(Failure.FLOW, "the answer names another issuer")
+        if not code or len(code) > CODE_MAX_CHARS:
+            raise refused(Failure.REFUSED, "the provider's answer holds no code")
+        claims = await self._provider.claims_for(
+            code, self.flows.verifier(flow), self.redirect_uri, self.flows.nonce(flow)
+        )
+        return claimed(claims, self._provider.issuer, self.settings.login_claim, self.settings.groups_claim)
+
+
+def _with_query(endpoints: Endpoints, asked: dict[str, str]) -> str:
+    address = endpoints.authorization
+    return f"{address}{'&' if '?' in address else '?'}{urlencode(asked)}"
+
+
+def _b64(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()

@@ -1,0 +1,109 @@
+"""Signing in with a real provider program: the npm package oidc-provider, a devDependency of the UI."""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urljoin
+
+import pytest
+
+from camserver.store import Store
+from tests.rig.clock import ManualClock
+from tests.rig.guarded import GUARD
+from tests.rig.polling import TIMEOUT_SEC
+from tests.rig.ports import free_port
+from tests.rig.processes import REPOSITORY
+from tests.services.web.rig import Browser, running_web
+
+MODULES = REPOSITORY / "ui" / "node_modules"
+SCRIPT = REPOSITORY / "tests" / "rig" / "oidc_provider.mjs"
+SECRET = "s:cret +%/x, 32 characters or more"
+REDIRECTS_MAX = 20
+
+
+def node() -> str:
+    """The Node that builds the UI; skips the test where it or the provider is missing, a failure under CI."""
+    asked = [sys.executable, str(REPOSITORY / "tools" / "node_programs.py")]
+    found = subprocess.run(asked, check=False, capture_output=True, text=True, timeout=TIMEOUT_SEC)
+    if found.returncode == 0 and (MODULES / "oidc-provider").is_dir():
+        return str(Path(found.stdout.strip()) / "node")
+    lacking = "Node or its package oidc-provider is not there; get them by: make ui-test"
+    if os.environ.get("CI", "").lower() in ("1", "true", "yes"):
+        pytest.fail(lacking)
+    pytest.skip(lacking)
+
+
+@asynccontextmanager
+async def provider(program: str, port: int, redirect: str) -> AsyncIterator[None]:
+    guarded = [sys.executable, "-I", "-S", str(GUARD), "exec", str(os.getpid()), "--", program]
+    process = await asyncio.create_subprocess_exec(
+        *guarded,
+        *(str(SCRIPT), str(MODULES), str(port), SECRET, redirect),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(TIMEOUT_SEC):
+            assert await process.stdout.readline() == b"ready\n"
+        yield
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def follow(browser: Browser, address: str) -> tuple[str, str]:
+    """Goes where a browser would go until there is a page: its address and its text."""
+    for _ in range(REDIRECTS_MAX):
+        async with browser.http.get(address, allow_redirects=False) as answer:
+            if answer.status not in (302, 303):
+                return address, await answer.text()
+            address = urljoin(address, answer.headers["Location"])
+    raise AssertionError(f"it goes round in circles at {address}")
+
+
+async def submit(browser: Browser, page: str, **values: str) -> tuple[str, str]:
+    """Sends the form of a page."""
+    [action] = re.findall(r'<form[^>]* action="([^"]+)"', page)
+    hidden = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', page))
+    async with browser.http.post(action, data={**hidden, **values}, allow_redirects=False) as answer:
+        assert answer.status in (302, 303), await answer.text()
+        return await follow(browser, urljoin(action, answer.headers["Location"]))
+
+
+async def test_somebody_signs_in_at_a_real_provider(sqlite_store: Store, tmp_path: Path) -> None:
+    program, port = node(), free_port()
+    # The provider goes by the time of day.
+    clock = ManualClock(now_ms=time.time_ns() // 1_000_000)
+    settings = {"ISSUER": f"http://127.0.0.1:{port}", "CLIENT_SECRET": SECRET, "ALLOW_LOOPBACK": "1", "CREATE": "1"}
+    environ = {f"CAMSERVER_OIDC_{name}": value for name, value in settings.items()}
+    async with (
+        running_web(sqlite_store, clock, tmp_path, environ) as web,
+        provider(program, port, f"{web.url}/api/oidc/callback"),
+    ):
+        for login in ("kato", "kato", "sato"):
+            browser = web.browser()
+            _, page = await follow(browser, f"{web.url}/api/oidc/start?next=/events")
+            _, page = await submit(browser, page, login=login, password="any")
+            address, _ = await submit(browser, page)
+            assert address == f"{web.url}/events"
+            session = (await browser.get("/api/session")).body
+            assert (session["login"], session["display_name"], session["role"]) == (
+                login,
+                f"Person {login}",
+                "viewer",
+            )
+        owner = await web.owner()
+        assert [one["login"] for one in (await owner.get("/api/users")).body["users"]] == ["kato", "owner", "sato"]
+        # Somebody who says no there comes back to the sign-in page.
+        browser = web.browser()
+        _, page = await follow(browser, f"{web.url}/api/oidc/start")
+        [cancel] = re.findall(r'<a href="([^"]+/abort)"', page)
+        address, _ = await follow(browser, urljoin(f"http://127.0.0.1:{port}/", cancel))
+        assert address == f"{web.url}/sign-in?problem=denied"
