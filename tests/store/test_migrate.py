@@ -273,7 +273,9 @@ def test_rows_of_the_first_schema_are_there_after_the_upgrade(first_schema: str)
 def sixth_schema(empty_url: str, tmp_path: Path) -> str:
     """A database from before there was a search, with a memo and a note."""
     folder = tmp_path / "sixth" / "migrations"
-    shutil.copytree(sqlite_schema.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__", "000[7-9]*"))
+    shutil.copytree(
+        sqlite_schema.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__", "000[7-9]*", "00[1-9]*")
+    )
     with pytest.MonkeyPatch.context() as older:
         older.setattr(sqlite_schema, "MIGRATIONS", folder)
         assert upgrade(empty_url).current == "0006"

@@ -7,7 +7,7 @@ import pytest
 from camserver.base.errors import Conflict
 from camserver.domain.oidc import Claimed, EntryRules, Failure, OidcRefused
 from camserver.domain.people import Role
-from camserver.store import Store, Tx, identities, oidc_entries, people
+from camserver.store import Scoped, Store, Tx, audit, identities, oidc_entries, people
 from camserver.store.identities import Identity
 from tests.store.people_rows import NOW_MS, add_tenant, add_user, admin_of, prepare
 
@@ -103,19 +103,25 @@ async def test_somebody_is_added_with_a_subject_under_a_login_of_their_own(fresh
             await fresh_store.as_(admin_of(tenant_id)).write(people.add, new, "", NOW_MS)
 
 
+async def put(tx: Scoped, user_id: int, identity: Identity, now_ms: int) -> None:
+    """As a change of somebody does it, which is logged."""
+    await identities.put(tx, user_id, identity, now_ms)
+    await audit.add_own(tx, audit.Entry("user_changed", now_ms))
+
+
 async def test_a_subject_is_one_persons_over_all_tenants_and_goes_with_them(fresh_store: Store) -> None:
     home = await prepare(fresh_store)
     other = await fresh_store.write(add_tenant, "other", NOW_MS)
     near, far = fresh_store.as_(admin_of(home.tenant_id)), fresh_store.as_(admin_of(other.tenant_id))
     user_id = await fresh_store.write(add_user, home.tenant_id, "near", "viewer", None, NOW_MS)
     far_id = await fresh_store.write(add_user, other.tenant_id, "far", "viewer", None, NOW_MS)
-    await near.write(identities.put, user_id, Identity(ISSUER, "subject"), NOW_MS)
+    await near.write(put, user_id, Identity(ISSUER, "subject"), NOW_MS)
     with pytest.raises(Conflict):
-        await far.write(identities.put, far_id, Identity(ISSUER, "subject"), NOW_MS)
+        await far.write(put, far_id, Identity(ISSUER, "subject"), NOW_MS)
     # Another tenant's link can't be taken away.
-    await far.write(identities.put, user_id, Identity(ISSUER, ""), NOW_MS)
+    await far.write(put, user_id, Identity(ISSUER, ""), NOW_MS)
     assert (await enter(fresh_store, person(), EntryRules())).login == "near"
     await near.write(people.remove, "near", "", NOW_MS)
     assert await failure_of(fresh_store, person(), EntryRules()) is Failure.UNKNOWN
-    await far.write(identities.put, far_id, Identity(ISSUER, "subject"), NOW_MS)
+    await far.write(put, far_id, Identity(ISSUER, "subject"), NOW_MS)
     assert (await enter(fresh_store, person(), EntryRules())).tenant_id == other.tenant_id

@@ -27,6 +27,8 @@ NOT_IN_A_NAME = {
     "setup_links.use": "logs `set_up` in the new administrator's name",
     "password_links.use": "logs `password_changed` in the name of whose password it is",
     "password_links.sweep": "deletes links that are over, which nobody asked for",
+    "oidc_entries.enter": "logs what it does to whom, and `sessions.begin` logs the sign-in",
+    "oidc_entries.note_failed": "logs `sign_in_failed`",
     "sessions.begin": "logs `sign_in`",
     "sessions.sweep": "deletes sign-ins that are over, which nobody asked for",
     "users.note_failed_sign_in": "logs `sign_in_failed`",
