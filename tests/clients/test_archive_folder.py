@@ -220,8 +220,10 @@ async def test_a_share_that_hangs_does_not_hold_up_another(
     await asyncio.wait_for(other.store(), 60)
     assert other.files() == sorted([MARK, PATH])
     assert not any(task.done() for task in hanging)
-    monkeypatch.setattr(archive_folder, "TIMEOUT_SEC", 0.05)
-    with pytest.raises(DeliveryError, match="did not answer"):
-        await shelf.store(path=PATH.replace("cam_1", "cam_9"))
+    # For this one alone: the others end once they are let go, however long a busy machine takes for it.
+    with monkeypatch.context() as patched:
+        patched.setattr(archive_folder, "TIMEOUT_SEC", 0.05)
+        with pytest.raises(DeliveryError, match="did not answer"):
+            await shelf.store(path=PATH.replace("cam_1", "cam_9"))
     released.set()
     await asyncio.gather(*hanging)

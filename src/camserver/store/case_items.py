@@ -213,7 +213,7 @@ async def _event_of(tx: Scoped, kind: ItemKind, object_id: int) -> Row | None:
 
 async def _locked_event(tx: Scoped, event: Row) -> Row | None:
     # The camera first: whoever decides about its events on what was known before decides again.
-    await tx.run(
+    await tx.lock(
         "UPDATE camera_state SET version = version + 1 WHERE camera_key = :camera_key AND tenant_id = :tenant_id",
         camera_key=event["camera_key"],
     )

@@ -136,10 +136,13 @@ async def key_of(tx: Scoped, case_uuid: str) -> int:
 
 
 async def change(tx: Scoped, case_uuid: str, wanted: CaseChange, address: str, now_ms: int) -> CaseSummary:
-    """Changes a case. Its items follow in `case_items.settle`, which the caller sees to."""
+    """Changes a case, unless it is so already. Its items follow in `case_items.settle`, which the caller sees to."""
     case = await lock_case(tx, case_uuid)
     state = case.state if wanted.state is None else wanted.state
     hold = case.hold if wanted.hold is None else wanted.hold
+    told = _told(case, wanted)
+    if not told:
+        return await get(tx, case_uuid)
     if (state, hold) != (case.state, case.hold):
         await require_reach(tx, case)
     await tx.run(
@@ -158,7 +161,7 @@ async def change(tx: Scoped, case_uuid: str, wanted: CaseChange, address: str, n
         moved=int(holds_items(state, hold) != holds_items(case.state, case.hold)),
         now_ms=now_ms,
     )
-    for action, details in _told(case, wanted):
+    for action, details in told:
         await note_in_log(tx, case_uuid, action, details, address, now_ms)
     tx.changed(kind="case", at_ms=now_ms, object_id=case.case_id)
     return await get(tx, case_uuid)

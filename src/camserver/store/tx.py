@@ -259,6 +259,10 @@ class Scoped:
         self._note(sql, count > 0)
         return count
 
+    async def lock(self, sql: str | Sql, **params: object) -> None:
+        """Runs an UPDATE that only makes others wait or decide again: nothing that anybody would look up changes."""
+        await self._tx.run(sql, **self._bound(sql, params))
+
     async def insert(self, sql: str | Sql, **params: object) -> int:
         self._note(sql, True)
         return await self._tx.insert(sql, **self._bound(sql, params))
