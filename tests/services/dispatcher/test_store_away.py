@@ -15,6 +15,7 @@ from camserver.store.jobs import ClaimTerms
 from camserver.store.sqlite import SqliteStore
 from tests.fakes.analyzer import Fault, Seen
 from tests.rig.databases import DatabaseServer
+from tests.rig.polling import until
 from tests.services.dispatcher.stage import CutStore, Stage
 from tests.store.scenery import INTERVAL_MS
 
@@ -93,14 +94,23 @@ async def test_the_writer_of_sqlite_is_killed_while_an_analysis_is_under_way(sta
         await stage.until_status(running=3)
         await stage.analyzer.until_received(4)
         for _ in range(3):
-            assert store._writer is not None
-            os.kill(store._writer.pid, signal.SIGKILL)
+            await until(lambda: _is_killed(store), "there is a writer to kill")
             stage.analyzer.release()
             await stage.clock.some_turns()
         stage.analyzer.heal()
         await stage.until_status(done=3)
     assert [event["frame_count"] for event in await stage.events()] == [1, 1, 1]
     assert [job["attempt"] for job in await stage.jobs()] == [1] * 3
+
+
+def _is_killed(store: SqliteStore) -> bool:
+    """False while the one before is dead and no other one was started yet."""
+    assert store._writer is not None
+    try:
+        os.kill(store._writer.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("db_kind", ["postgres", "mariadb"], indirect=True)

@@ -21,6 +21,7 @@ ROUTES = [route for route in build_api().routes if isinstance(route, GuardedRout
 SOCKETS = [route for route in build_api().routes if isinstance(route, GuardedSocket)]
 PUBLIC = {
     *(("GET", path) for path in ("/healthz", "/readyz", "/{address:page_address}")),
+    *(("GET", path) for path in ("/api/oidc", "/api/oidc/start", "/api/oidc/callback")),
     ("POST", "/api/setup"),
     ("POST", "/api/password-links/look"),  # these two are opened by the link's token
     ("POST", "/api/password-links/use"),
