@@ -8,8 +8,13 @@ from camserver.base.errors import NotFound
 from camserver.store.sql import Sql
 from camserver.store.tx import Scoped, Tx
 
+# The tenant that an installation begins with, its home: it keeps this name, and is neither switched off nor erased.
 DEFAULT_TENANT = "default"
 DEFAULT_SITE = "main"
+
+
+# For statements that nobody's tenant holds, such as those of signed links: what is switched off shows nothing.
+NOT_DISABLED = "NOT IN (SELECT n.tenant_id FROM tenants n WHERE n.disabled = 1)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,12 @@ async def ensure_site(tx: Tx, tenant_id: int, name: str, now_ms: int) -> int:
         row = await tx.one(find_site, tenant_id=tenant_id, name=name)
         assert row is not None
     return int(row["site_id"])
+
+
+async def is_home(tx: Scoped) -> bool:
+    """Whether the principal's tenant is the one that the installation began with."""
+    row = await tx.one("SELECT name FROM tenants WHERE tenant_id = :tenant_id")
+    return row is not None and row["name"] == DEFAULT_TENANT
 
 
 async def lock(tx: Scoped) -> None:

@@ -26,7 +26,7 @@ class Account:
     user_id: int
     tenant_id: int
     password_hash: str | None = field(repr=False)
-    disabled: bool = False
+    disabled: bool = False  # the person, or the whole tenant
 
 
 async def admin_exists(tx: Tx) -> bool:
@@ -56,11 +56,14 @@ async def add_admin(tx: Tx, tenant_id: int, admin: NewUser, address: str, now_ms
 
 async def find_account(tx: Tx, login: str) -> Account | None:
     row = await tx.one(
-        "SELECT user_id, tenant_id, password_hash, disabled FROM users WHERE login = :login", login=login
+        "SELECT u.user_id, u.tenant_id, u.password_hash, u.disabled, t.disabled AS tenant_disabled "
+        "FROM users u JOIN tenants t ON t.tenant_id = u.tenant_id WHERE u.login = :login",
+        login=login,
     )
     if row is None:
         return None
-    return Account(row["user_id"], row["tenant_id"], row["password_hash"], bool(row["disabled"]))
+    is_disabled = bool(row["disabled"] or row["tenant_disabled"])
+    return Account(row["user_id"], row["tenant_id"], row["password_hash"], is_disabled)
 
 
 async def note_failed_sign_in(tx: Tx, login: str, address: str, now_ms: int) -> None:

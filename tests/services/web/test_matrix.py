@@ -32,7 +32,7 @@ SOURCE = {"url": "rtsp://10.0.0.9/stream"}
 OF_SITE = {"camera_id", "event_uuid", "frame_uuid", "incident_uuid", "errand_uuid", "delivery_uuid", "snooze_uuid"}
 OF_SITE |= {"site", "worker_id"}
 OF_TENANT = {"case_uuid", "receiver_uuid", "rule_uuid", "user", "token_uuid"}
-OF_ALL = {"schema_version", "address", "subscription_uuid", "kind", "object_uuid"}
+OF_ALL = {"schema_version", "address", "subscription_uuid", "kind", "object_uuid", "tenant"}
 # Bodies without which a request is refused before anybody looks whose thing it is about.
 BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api/cameras/{camera_id}/move"): {"errand_uuid": "x1"},
@@ -68,7 +68,7 @@ WHOLE = {
     *(("GET", path) for path in ("/api/retention/preview", "/api/session", "/api/sessions", "/api/sites")),
     *(("GET", path) for path in ("/api/snoozes", "/api/statistics", "/api/summaries", "/api/system/status")),
     *(("GET", path) for path in ("/api/tokens", "/api/users", "/api/vocabulary", "/api/vocabulary/versions")),
-    *(("GET", path) for path in ("/api/workers", "/healthz", "/readyz", "/api/openapi.json")),
+    *(("GET", path) for path in ("/api/workers", "/healthz", "/readyz", "/api/openapi.json", "/api/tenants")),
     *(("POST", path) for path in ("/api/cases", "/api/credentials/rotate", "/api/deliveries/requeue", "/api/flags")),
     ("POST", "/api/imports"),
     *(("POST", path) for path in ("/api/jobs/requeue", "/api/notify/rules", "/api/notify/rules/order")),
@@ -76,6 +76,7 @@ WHOLE = {
     *(("POST", path) for path in ("/api/quota", "/api/receivers", "/api/retention/run", "/api/session")),
     *(("POST", path) for path in ("/api/session/password", "/api/setup", "/api/setup/link", "/api/sites")),
     *(("POST", path) for path in ("/api/tokens", "/api/users", "/api/vocabulary", "/api/vocabulary/active")),
+    ("POST", "/api/tenants"),
     *(("DELETE", path) for path in ("/api/session", "/api/sessions")),
 }
 
@@ -177,7 +178,7 @@ async def _rows_of(tx: Tx, tenant_id: int, where: str, now_ms: int) -> None:
 async def _foreign(tx: Tx, password_hash: str, now_ms: int) -> int:
     tenant_id = await tenants.ensure(tx, "other", now_ms)
     await tenants.ensure_site(tx, tenant_id, "site-foreign", now_ms)
-    await add_user(tx, tenant_id, "foreign-admin", "system_admin", password_hash, now_ms)
+    await add_user(tx, tenant_id, "foreign-admin", "tenant_admin", password_hash, now_ms)
     return tenant_id
 
 

@@ -193,6 +193,16 @@ from camserver.wire.api.statistics import (
     SummaryTrouble,
 )
 from camserver.wire.api.system import AnalyzerStatus, Health, Readiness, SystemStatus
+from camserver.wire.api.tenants import (
+    QuotasAsked,
+    QuotaUse,
+    Tenant,
+    TenantAdded,
+    TenantAsked,
+    TenantChange,
+    TenantErased,
+    TenantList,
+)
 from camserver.wire.api.worker_identity import Enrolment, EnrolmentAsked, WorkerRevoked
 
 __all__ = [
@@ -312,6 +322,8 @@ __all__ = [
     "QuietHoursShown",
     "Quota",
     "QuotaAsked",
+    "QuotaUse",
+    "QuotasAsked",
     "Readiness",
     "Receiver",
     "ReceiverAsked",
@@ -357,6 +369,12 @@ __all__ = [
     "Sweep",
     "SystemStatus",
     "Tag",
+    "Tenant",
+    "TenantAdded",
+    "TenantAsked",
+    "TenantChange",
+    "TenantErased",
+    "TenantList",
     "Token",
     "TokenAdded",
     "TokenAsked",

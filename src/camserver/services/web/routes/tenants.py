@@ -1,0 +1,105 @@
+"""Tenants: added, bounded, switched off, erased. For system administrators, who are of the home tenant only."""
+
+import secrets
+from typing import Annotated
+
+from fastapi import Path
+
+from camserver.domain import tenants as rules
+from camserver.domain.people import PASSWORD_LINK_TTL_MS, Permission, login_of
+from camserver.domain.tenants import Quota, short_of
+from camserver.services.web.access import token_hash
+from camserver.services.web.calls import TheCall
+from camserver.services.web.routes.sites import check_site
+from camserver.services.web.routing import Routes
+from camserver.store import erasure, tenant_desk
+from camserver.store.tenant_desk import NewTenant, TenantChange, TenantSummary
+from camserver.wire import api
+
+routes = Routes()
+
+# A name or an id.
+TenantNamed = Annotated[str, Path(min_length=1, max_length=128)]
+
+
+@routes.get("/api/tenants", Permission.MANAGE_SYSTEM)
+async def list_tenants(call: TheCall) -> api.TenantList:
+    """Tenants by name, with their quotas and what they use of them."""
+    found = await call.web.store.read(tenant_desk.every, call.principal)
+    return api.TenantList(tenants=[_shown(one) for one in found])
+
+
+@routes.post("/api/tenants", Permission.MANAGE_SYSTEM, status_code=201)
+async def add_tenant(call: TheCall, asked: api.TenantAsked) -> api.TenantAdded:
+    """Adds a tenant with a site and an administrator, who chooses a password with the link in the answer."""
+    login = login_of(asked.admin)
+    check_site(asked.site, asked.timezone)
+    token = secrets.token_urlsafe(32)
+    new = NewTenant(
+        name=rules.name_of(asked.name),
+        site=asked.site.strip(),
+        timezone=asked.timezone,
+        admin_login=login,
+        admin_name=asked.admin_name.strip() or login,
+        admin_language=asked.language or call.language,
+        link_hash=token_hash(token),
+        quotas=_quotas(asked.quotas),
+    )
+    added = await call.web.store.write(tenant_desk.add, call.principal, new, call.address, call.now_ms)
+    link = api.PasswordLink(
+        url=f"{call.web.public_url}/password#token={token}", expires_at=call.now_ms + PASSWORD_LINK_TTL_MS
+    )
+    return api.TenantAdded(tenant=_shown(added), password_link=link)
+
+
+@routes.get("/api/tenants/{tenant}", Permission.MANAGE_SYSTEM)
+async def get_tenant(call: TheCall, tenant: TenantNamed) -> api.Tenant:
+    """A tenant, by name or id."""
+    return _shown(await call.web.store.read(tenant_desk.get, call.principal, tenant))
+
+
+@routes.patch("/api/tenants/{tenant}", Permission.MANAGE_SYSTEM)
+async def change_tenant(call: TheCall, tenant: TenantNamed, asked: api.TenantChange) -> api.Tenant:
+    """Renames a tenant, sets its quotas, or switches it off or on. It holds from its people's next request on."""
+    wanted = TenantChange(
+        name=None if asked.name is None else rules.name_of(asked.name),
+        disabled=asked.disabled,
+        quotas=_quotas(asked.quotas),
+    )
+    changed = await call.web.store.write(
+        tenant_desk.change, call.principal, tenant, wanted, call.address, call.now_ms
+    )
+    return _shown(changed)
+
+
+@routes.delete("/api/tenants/{tenant}", Permission.MANAGE_SYSTEM, status_code=202)
+async def erase_tenant(call: TheCall, tenant: TenantNamed, asked: api.TenantErased) -> api.Tenant:
+    """Erases a tenant with everything it has; it can't be undone.
+
+    From now on nobody of it signs in. A dispatcher deletes it bit by bit; when it is gone, the audit log says so.
+    """
+    wanted = erasure.Wanted(tenant, asked.confirm, asked.also_held)
+    return _shown(await call.web.store.write(erasure.begin, call.principal, wanted, call.address, call.now_ms))
+
+
+def _quotas(asked: api.QuotasAsked) -> dict[Quota, int | None]:
+    """Those that were named, null too."""
+    return {Quota(name): getattr(asked, name) for name in asked.model_fields_set}
+
+
+def _shown(tenant: TenantSummary) -> api.Tenant:
+    short = short_of(tenant.uses)
+    return api.Tenant(
+        tenant_uuid=tenant.tenant_uuid,
+        name=tenant.name,
+        is_home=tenant.is_home,
+        disabled=tenant.is_disabled,
+        erasing_at=tenant.erasing_at,
+        erased_rows=tenant.erased_rows,
+        erased_objects=tenant.erased_objects,
+        created_at=tenant.created_at,
+        quotas=[
+            api.QuotaUse(quota=quota.value, used=use.used, most=use.most, is_short=quota in short)
+            for quota, use in tenant.uses.items()
+        ],
+    )

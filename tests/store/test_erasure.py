@@ -1,0 +1,105 @@
+"""Erasing a tenant: everything of it, nothing of others, from wherever it was broken off."""
+
+import json
+from typing import Any
+
+import pytest
+
+from camserver.domain.people import Principal, Role
+from camserver.services.dispatcher.erasing import Eraser
+from camserver.store import Store, Tx, erasure, garbage, tenants
+from camserver.store.erasure import LAST, TABLES, Wanted
+from camserver.store.tables import metadata
+from tests.rig.clock import ManualClock
+from tests.store.any_rows import OF_TENANTS, counts, fill
+
+async def no_pause() -> None:
+    pass
+
+
+def test_every_table_with_a_tenant_is_erased() -> None:
+    covered = [table.name for table in TABLES] + list(LAST)
+    assert sorted(covered) == sorted(table.name for table in OF_TENANTS)
+    for table in TABLES:
+        key = [column.name for column in metadata.tables[table.name].primary_key.columns]
+        assert table.keys == ", ".join(key), table.name
+
+
+def test_children_go_before_their_parents() -> None:
+    order = {name: at for at, name in enumerate([table.name for table in TABLES] + list(LAST))}
+    for table in OF_TENANTS:
+        for foreign in table.foreign_keys:
+            assert order[table.name] < order[foreign.column.table.name], (table.name, foreign.column.table.name)
+
+
+def test_every_object_that_a_row_names_goes_into_the_bin() -> None:
+    with_objects = {table.name for table in OF_TENANTS if {"object_key", "epoch_id"} & set(table.columns.keys())}
+    assert with_objects == {"frames", "garbage", *(table.name for table in TABLES if table.object_key)}
+
+
+class Mortal:
+    """A store whose user dies after so many writes."""
+
+    def __init__(self, store: Store, writes: int) -> None:
+        self._store = store
+        self._left = writes
+
+    async def read(self, operation: Any, *args: Any) -> Any:
+        return await self._store.read(operation, *args)
+
+    async def write(self, operation: Any, *args: Any) -> Any:
+        if self._left == 0:
+            raise KeyboardInterrupt
+        self._left -= 1
+        return await self._store.write(operation, *args)
+
+
+async def homes(tx: Tx) -> tuple[int, int, int]:
+    """The home tenant, one to erase and one to leave."""
+    home, acme, other = [await tenants.ensure(tx, name, 1) for name in (tenants.DEFAULT_TENANT, "acme", "other")]
+    return home, acme, other
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_it_goes_on_wherever_it_was_broken_off(fresh_store: Store) -> None:
+    store, clock = fresh_store, ManualClock()
+    home, acme, other = await store.write(homes)
+    for tenant_id in (acme, other):
+        await store.write(fill, tenant_id)
+    before = await store.read(counts, other)
+    principal = Principal(home, None, Role.SYSTEM_ADMIN)
+    await store.write(erasure.begin, principal, Wanted("acme", "acme", True), "", clock.now_ms())
+    for _ in range(200):
+        try:
+            await Eraser(Mortal(store, 3), clock, no_pause).turn()  # type: ignore[arg-type]  # a store in part
+        except KeyboardInterrupt:
+            continue
+        if not await store.read(garbage.oldest):
+            break
+        # What the sweep does when the objects are unlinked.
+        trash = await store.read(garbage.oldest)
+        own = tuple(item.garbage_id for item in trash if await store.read(_is_of, item.garbage_id, acme))
+        if own:
+            await store.write(garbage.forget, own)
+        if await store.read(erasure.next_up) is None:
+            break
+    assert not any((await store.read(counts, acme)).values())
+    assert await store.read(counts, other) == before
+    row = await store.read(_last_entry, home)
+    assert row["rows"] >= len(TABLES) - 5
+    assert row["objects"] == 4  # two pictures, a clip, an errand's
+
+
+async def _is_of(tx: Tx, garbage_id: int, tenant_id: int) -> bool:
+    row = await tx.one("SELECT tenant_id FROM garbage WHERE garbage_id = :id", id=garbage_id)
+    return row is not None and row["tenant_id"] == tenant_id
+
+
+async def _last_entry(tx: Tx, home: int) -> dict[str, int]:
+    row = await tx.one(
+        "SELECT action, details FROM audit_log WHERE tenant_id = :home ORDER BY entry_id DESC LIMIT 1", home=home
+    )
+    assert row is not None
+    assert row["action"] == "tenant_erased"
+    details: dict[str, int] = json.loads(row["details"])
+    return details
