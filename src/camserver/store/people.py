@@ -10,7 +10,7 @@ from uuid_utils import uuid7
 
 from camserver.base.errors import BadInput, Conflict, NotFound
 from camserver.domain.people import Role, check_grants, check_role_in_tenant, require_rank
-from camserver.store import audit, grants, tenant_quotas, tenants
+from camserver.store import audit, grants, tenant_quotas, tenants, users
 from camserver.store.grants import Granted
 from camserver.store.tx import Row, Scoped
 
@@ -99,7 +99,7 @@ async def add(tx: Scoped, new: NewPerson, address: str, now_ms: int) -> Person:
     # Logins are one namespace over all tenants, so the answer may tell of somebody elsewhere; it tells no more than
     # that the name is taken.
     if await tx.one("SELECT user_id FROM users WHERE login = :login AND :tenant_id IS NOT NULL", login=new.login):
-        raise Conflict(f"there is somebody with the login {new.login!r}; choose another one", reason="login_taken")
+        raise users.login_taken(new.login)
     user_uuid = str(uuid7())
     user_id = await tx.insert(
         _INSERT,

@@ -13,7 +13,7 @@ from camserver.base.errors import Conflict, NotFound
 from camserver.domain import tenants as rules
 from camserver.domain.people import PASSWORD_LINK_TTL_MS, Principal, Role
 from camserver.domain.tenants import Quota, Use
-from camserver.store import audit, first_start, tenant_quotas, tenants
+from camserver.store import audit, first_start, tenant_quotas, tenants, users
 from camserver.store.tx import Row, Scoped, Tx
 
 TENANTS_MAX = 10_000
@@ -82,10 +82,7 @@ async def add(tx: Tx, principal: Principal, new: NewTenant, address: str, now_ms
     row = await tx.one("SELECT count(*) AS tenants FROM tenants")
     if row is not None and row["tenants"] >= TENANTS_MAX:
         raise Conflict(f"there are {TENANTS_MAX} tenants already", reason="tenants_full", most=TENANTS_MAX)
-    if await tx.one("SELECT user_id FROM users WHERE login = :login", login=new.admin_login):
-        raise Conflict(
-            f"there is somebody with the login {new.admin_login!r}; choose another one", reason="login_taken"
-        )
+    await users.refuse_taken(tx, new.admin_login)
     tenant_id = await tenants.ensure(tx, new.name, now_ms)
     site_id = await tenants.ensure_site(tx, tenant_id, new.site, now_ms)
     await tx.run("UPDATE sites SET timezone = :zone WHERE site_id = :site_id", zone=new.timezone, site_id=site_id)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from uuid_utils import uuid7
 
+from camserver.base.errors import Conflict
 from camserver.domain.people import Role
 from camserver.store import audit
 from camserver.store.tx import Tx
@@ -52,6 +53,16 @@ async def add_admin(tx: Tx, tenant_id: int, admin: NewUser, address: str, now_ms
     entry = audit.Entry("set_up", now_ms, address, "user", str(user_id), {"login": admin.login})
     await audit.add(tx, tenant_id, user_id, entry)
     return user_id
+
+
+def login_taken(login: str) -> Conflict:
+    return Conflict(f"there is somebody with the login {login!r}; choose another one", reason="login_taken")
+
+
+async def refuse_taken(tx: Tx, login: str) -> None:
+    """Conflict when somebody has it, of whichever tenant: logins are one namespace over all."""
+    if await tx.one("SELECT user_id FROM users WHERE login = :login", login=login):
+        raise login_taken(login)
 
 
 async def find_account(tx: Tx, login: str) -> Account | None:

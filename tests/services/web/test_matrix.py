@@ -18,12 +18,16 @@ from camserver.domain.people import PERMISSIONS, Permission, Role
 from camserver.services.web.access import Gate
 from camserver.services.web.app import build_api
 from camserver.services.web.routing import GuardedRoute
-from camserver.store import Store, Tx, deliveries, errands, tenants
+from camserver.store import Store, Tx, deliveries, errands, open_store, row_security, tenants
+from camserver.store.belt import belted
 from camserver.store.deliveries import NewDelivery
 from camserver.store.errands import NewErrand
 from tests.rig.clock import ManualClock
+from tests.rig.databases import PostgresServer
+from tests.rig.templates import PostgresTemplate
 from tests.services.web.rig import PASSWORD, Browser, RunningWeb, running_web
 from tests.store.people_rows import EventRow, FrameRow, add_event, add_frame, add_incident, add_user
+from tests.store.test_row_security import ROLE, make_role, of_web
 
 ROUTES = [route for route in build_api().routes if isinstance(route, GuardedRoute)]
 SOURCE = {"url": "rtsp://10.0.0.9/stream"}
@@ -202,16 +206,40 @@ async def _things_of(admin: Browser, where: str) -> dict[tuple[str, str], str]:
     }
 
 
+ENVIRON = {"CAMSERVER_CONTROL_TLS_PORT": "8443", "CAMSERVER_CONTROL_TLS_NAMES": '["cameras.example"]'}
+
+
 @pytest.fixture
 async def web(sqlite_store: Store, clock: ManualClock, tmp_path: Path) -> AsyncIterator[RunningWeb]:
     """One that workers may connect to from elsewhere."""
-    environ = {"CAMSERVER_CONTROL_TLS_PORT": "8443", "CAMSERVER_CONTROL_TLS_NAMES": '["cameras.example"]'}
-    async with running_web(sqlite_store, clock, tmp_path, environ) as running:
+    async with running_web(sqlite_store, clock, tmp_path, ENVIRON) as running:
         yield running
 
 
 @pytest.fixture
+async def belted_web(
+    postgres: PostgresServer, postgres_template: PostgresTemplate, clock: ManualClock, tmp_path: Path
+) -> AsyncIterator[RunningWeb]:
+    """The same on PostgreSQL with row-level security."""
+    make_role(postgres)
+    url = postgres_template.fresh()
+    main = await open_store(url)
+    await main.write(row_security.enable, ROLE)
+    async with (
+        belted(main, of_web(url), pool_size=4, acquire_timeout_sec=5) as store,
+        running_web(store, clock, tmp_path, ENVIRON) as running,
+    ):
+        yield running
+    await main.close()
+    postgres_template.discard(url)
+
+
+@pytest.fixture
 async def town(web: RunningWeb) -> Town:
+    return await make_town(web)
+
+
+async def make_town(web: RunningWeb) -> Town:
     owner, now_ms = await web.owner(), web.clock.now_ms()
     home = (await web.store.read(tenants.find, tenants.DEFAULT_TENANT)) or 0
     password_hash = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash(PASSWORD)
@@ -319,3 +347,18 @@ async def test_an_import_adds_nothing_where_one_does_not_reach(town: Town, where
     body = {"format": "csv", "text": csv, "site": f"site-{where}"}
     assert (await town.browsers["site-manager"].post("/api/imports", body)).status == 200
     assert (await town.browsers["system"].get("/api/cameras/smuggled")).status == 404
+
+
+@pytest.mark.parametrize("login", ["system", "site-manager"])
+async def test_everything_works_behind_row_level_security(belted_web: RunningWeb, login: str) -> None:
+    """What is foreign first: some of the other routes remove what they name."""
+    town = await make_town(belted_web)
+    [who] = [one for one in PEOPLE if one.login == login]
+    await test_lists_and_the_feed_end_at_ones_grants(town, NARROW[0])
+    await test_what_is_granted_can_be_read(town, who)
+    await test_what_is_another_tenants_does_not_exist(town, who)
+    for where in ("foreign", "near"):
+        for route in ROUTES:
+            if isinstance(route.needs, Permission) and not lacks(who, route):
+                status, _ = await ask(town, who, route, where)
+                assert status < 500, (key_of(route), where, status)

@@ -9,7 +9,7 @@ from camserver.domain.people import PASSWORD_LINK_TTL_MS, Permission, Role, chec
 from camserver.services.web.access import token_hash
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.routing import Routes
-from camserver.store import password_links, people
+from camserver.store import password_links, people, users
 from camserver.store.grants import Granted
 from camserver.store.people import NewPerson, Person, PersonChange
 from camserver.wire import api
@@ -36,6 +36,8 @@ async def list_users(
 async def add_user(call: TheCall, asked: api.UserAsked) -> api.UserAdded:
     """Adds somebody. Without a password the answer holds a link with which the person chooses one."""
     login = login_of(asked.login)
+    # Asked across tenants, which the operation below can't where row-level security is on.
+    await call.web.store.read(users.refuse_taken, login)
     password_hash = None
     if asked.password is not None:
         check_password(asked.password, login)

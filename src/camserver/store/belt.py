@@ -1,0 +1,79 @@
+"""Web's store where row-level security is on: what is done in somebody's name goes through a role of its own.
+
+Signing in, sessions, signed links and the change feed ask before it is known whose tenant it is: these go through the
+ordinary role as before. Everything of `as_` runs in a transaction of the other one, which PostgreSQL holds to the
+principal's tenant, whatever the statement says.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from camserver.base.secrets import Secret
+from camserver.domain.people import Principal
+from camserver.store import row_security
+from camserver.store.core import Operation, P, R, ScopedStore, Store
+from camserver.store.postgres import PostgresStore
+
+
+class Belt(PostgresStore):
+    """Connections of the role that is held. It sees nothing without a tenant."""
+
+    def of(self, tenant_id: int) -> "OfTenant":
+        return OfTenant(self, tenant_id)
+
+
+class OfTenant:
+    """Runs operations on the rows of one tenant."""
+
+    def __init__(self, belt: Belt, tenant_id: int) -> None:
+        self._belt = belt
+        # An int, so nothing of it needs quoting; sent with BEGIN, it costs no way to the server and back.
+        self._tenant = f"SELECT set_config('camserver.tenant', '{int(tenant_id)}', true)"
+
+    async def read(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._belt.transact(f"BEGIN READ ONLY; {self._tenant}", operation, *args, **kwargs)
+
+    async def write(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._belt.transact(f"BEGIN; {self._tenant}", operation, *args, **kwargs)
+
+
+class BeltedStore(Store):
+    def __init__(self, main: Store, belt: Belt) -> None:
+        super().__init__()
+        self.dialect = main.dialect
+        self._main = main
+        self._belt = belt
+
+    async def read(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._main.read(operation, *args, **kwargs)
+
+    async def write(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._main.write(operation, *args, **kwargs)
+
+    def as_(self, principal: Principal) -> ScopedStore:
+        return ScopedStore(self._belt.of(principal.tenant_id), principal)
+
+    async def database_time_ms(self) -> int | None:
+        return await self._main.database_time_ms()
+
+    @property
+    def away(self) -> bool:
+        return self._main.away or self._belt.away
+
+    async def close(self) -> None:
+        """Closes what is its own; the ordinary store is its owner's to close."""
+        await self._belt.close()
+
+
+@asynccontextmanager
+async def belted(
+    main: Store, url: Secret, *, pool_size: int, acquire_timeout_sec: float
+) -> AsyncIterator[BeltedStore]:
+    """The store with its belt; Fatal when that would hold nothing."""
+    row_security.require_postgres(main.dialect)
+    store = BeltedStore(main, belt := Belt(url, pool_size=pool_size, acquire_timeout_sec=acquire_timeout_sec))
+    try:
+        await belt.read(row_security.check_held)
+        yield store
+    finally:
+        await store.close()
