@@ -1,16 +1,23 @@
 """`camserver tenant`: who shares this installation without seeing each other."""
 
 import json
-from typing import Any
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import click
 
+from camserver.base.errors import BadInput
 from camserver.commands.asking import with_server
 from camserver.commands.root import Chosen, json_option, pass_chosen
 from camserver.commands.shown import reader_language, table
 from camserver.domain.phrases import Phrase
 from camserver.domain.tenants import Quota
+
+if TYPE_CHECKING:
+    from camserver.clients.local_server import LocalServer
 
 _WORDS = {
     "head": Phrase(
@@ -29,6 +36,10 @@ _WORDS = {
     "erase": Phrase(
         "テナント {tenant} を消去しています。camserver tenant list で進み具合がわかります。",
         "The tenant {tenant} is being erased; camserver tenant list shows how far it is.",
+    ),
+    "exporting": Phrase("テナント {tenant} を書き出し中", "Exporting {tenant}"),
+    "exported": Phrase(
+        "{file} に書き出しました（{rows} 行、{files} ファイル）。", "{file} was written ({rows} rows, {files} files)."
     ),
     "short": Phrase(
         "{tenant}: 上限 {quota} に近づいています: {used} / {most}", "{tenant}: {quota}: {used} of {most}"
@@ -198,6 +209,46 @@ def tenant_change(
         raise click.UsageError("nothing to change; see camserver tenant change --help")
     changed = with_server(chosen, lambda server: server.patch(_address(name), body))
     click.echo(json.dumps(changed, ensure_ascii=False) if as_json else say("changed", tenant=changed["name"]))
+
+
+@tenant.command("export")
+@click.argument("name")
+@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), show_default="tenant-NAME.zip",
+              help="Where to write the file.")  # fmt: skip
+@click.option("--no-objects", is_flag=True, help="Only rows; pictures and clips are named by their keys.")
+@json_option
+@pass_chosen
+def tenant_export(chosen: Chosen, name: str, output: Path | None, no_objects: bool, as_json: bool) -> None:
+    """Write everything of a tenant to a ZIP file: rows, pictures and clips, with a manifest of hashes.
+
+    Passwords, tokens and credentials are left out, hashed and sealed ones too. Run it again with the same arguments
+    after it was broken off: it goes on where it was.
+
+    \b
+    Examples:
+      camserver tenant export acme
+      camserver tenant export acme -o /mnt/acme.zip --no-objects
+    """
+    from camserver.clients.tenant_archive import TenantExport
+
+    target = output or Path(f"tenant-{name}.zip")
+    if target.exists():
+        raise BadInput(f"{target} is there already; choose another file with --output, or remove it")
+    with click.progressbar(length=1, label=say("exporting", tenant=name), file=sys.stderr) as shown:
+
+        def told(rows: int, total: int) -> None:
+            shown.length = max(total, 1)
+            shown.update(rows - shown.pos)
+
+        async def work(server: "LocalServer") -> dict[str, Any]:
+            now_ms = time.time_ns() // 1_000_000
+            return await TenantExport(server, name, target, not no_objects, told, now_ms).run()
+
+        manifest = with_server(chosen, work)
+    if as_json:
+        click.echo(json.dumps({"file": str(target), **manifest}, ensure_ascii=False))
+    else:
+        click.echo(say("exported", file=target, files=manifest["files"], rows=sum(manifest["rows"].values())))
 
 
 @tenant.command("erase")

@@ -196,7 +196,7 @@ async def _some_frames(tx: Tx, tenant_id: int, camera_key: int, now_ms: int) -> 
 async def _drop_frames(tx: Tx, tenant_id: int, rows: Sequence[Row], now_ms: int) -> Erased:
     if not rows:
         return Erased()
-    keys = tuple([key for row in rows for key in _pictures(row)])
+    keys = tuple([key for row in rows for key in pictures(row)])
     await garbage.add(tx, tenant_id, keys, now_ms)
     ids = [row["frame_id"] for row in rows]
     count = await _drop(tx, ("frame_tags", "inference_jobs", "frames"), "frame_id", ids)
@@ -204,7 +204,8 @@ async def _drop_frames(tx: Tx, tenant_id: int, rows: Sequence[Row], now_ms: int)
     return Erased(count, len(keys), size)
 
 
-def _pictures(row: Row) -> list[str]:
+def pictures(row: Row) -> list[str]:
+    """The objects that a frame's row names."""
     if row["epoch_id"] is None:
         return []
     return [

@@ -98,7 +98,8 @@ async def add(tx: Scoped, new: NewPerson, address: str, now_ms: int) -> Person:
     await _refuse_beyond_max(tx)
     # Logins are one namespace over all tenants, so the answer may tell of somebody elsewhere; it tells no more than
     # that the name is taken.
-    if await tx.one("SELECT user_id FROM users WHERE login = :login AND :tenant_id IS NOT NULL", login=new.login):
+    taken = "SELECT user_id FROM users WHERE login = :login AND (tenant_id = :tenant_id OR tenant_id <> :tenant_id)"
+    if await tx.one(taken, login=new.login):
         raise users.login_taken(new.login)
     user_uuid = str(uuid7())
     user_id = await tx.insert(

@@ -36,7 +36,7 @@ SOURCE = {"url": "rtsp://10.0.0.9/stream"}
 OF_SITE = {"camera_id", "event_uuid", "frame_uuid", "incident_uuid", "errand_uuid", "delivery_uuid", "snooze_uuid"}
 OF_SITE |= {"site", "worker_id"}
 OF_TENANT = {"case_uuid", "receiver_uuid", "rule_uuid", "user", "token_uuid"}
-OF_ALL = {"schema_version", "address", "subscription_uuid", "kind", "object_uuid", "tenant"}
+OF_ALL = {"schema_version", "address", "subscription_uuid", "kind", "object_uuid", "tenant", "table"}
 # Bodies without which a request is refused before anybody looks whose thing it is about.
 BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api/cameras/{camera_id}/move"): {"errand_uuid": "x1"},

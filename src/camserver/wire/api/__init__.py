@@ -194,6 +194,9 @@ from camserver.wire.api.statistics import (
 )
 from camserver.wire.api.system import AnalyzerStatus, Health, Readiness, SystemStatus
 from camserver.wire.api.tenants import (
+    ExportedObject,
+    ExportPage,
+    ExportPlan,
     QuotasAsked,
     QuotaUse,
     Tenant,
@@ -256,6 +259,9 @@ __all__ = [
     "Event",
     "EventDetail",
     "EventPage",
+    "ExportPage",
+    "ExportPlan",
+    "ExportedObject",
     "FeedChanges",
     "FeedMessage",
     "FeedPing",

@@ -74,6 +74,27 @@ class TenantList(Answer):
     tenants: list[Tenant]
 
 
+class ExportPlan(Answer):
+    """What an export will hold: rows by table, as they are now, in the order in which they are to be fetched."""
+
+    tenant_uuid: str
+    name: str
+    tables: dict[str, int]
+
+
+class ExportedObject(Answer):
+    key: str
+    bytes: int
+
+
+class ExportPage(Answer):
+    """Rows of a table without secrets, and the objects that they name. `next_after` null: these were the last."""
+
+    rows: list[dict[str, object]]
+    objects: list[ExportedObject]
+    next_after: str | None
+
+
 class TenantAdded(Answer):
     tenant: Tenant
     password_link: PasswordLink

@@ -1,24 +1,31 @@
 """Tenants: added, bounded, switched off, erased. For system administrators, who are of the home tenant only."""
 
+import json
 import secrets
+from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import Path
+from fastapi import Path, Query, Response
+from starlette.responses import StreamingResponse
 
+from camserver.base.errors import BadInput, NotFound
 from camserver.domain import tenants as rules
 from camserver.domain.people import PASSWORD_LINK_TTL_MS, Permission, login_of
 from camserver.domain.tenants import Quota, short_of
+from camserver.objects.keys import check_key
 from camserver.services.web.access import token_hash
-from camserver.services.web.calls import TheCall
+from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.routes.sites import check_site
 from camserver.services.web.routing import Routes
-from camserver.store import erasure, tenant_desk
+from camserver.services.web.zip_stream import CHUNK_BYTES
+from camserver.store import erasure, tenant_desk, tenant_export
 from camserver.store.tenant_desk import NewTenant, TenantChange, TenantSummary
 from camserver.wire import api
 
 routes = Routes()
 
 # A name or an id.
+_NO_STORE = {"Cache-Control": "no-store"}
 TenantNamed = Annotated[str, Path(min_length=1, max_length=128)]
 
 
@@ -80,6 +87,68 @@ async def erase_tenant(call: TheCall, tenant: TenantNamed, asked: api.TenantEras
     """
     wanted = erasure.Wanted(tenant, asked.confirm, asked.also_held)
     return _shown(await call.web.store.write(erasure.begin, call.principal, wanted, call.address, call.now_ms))
+
+
+@routes.post("/api/tenants/{tenant}/export", Permission.MANAGE_SYSTEM)
+async def begin_tenant_export(call: TheCall, tenant: TenantNamed) -> api.ExportPlan:
+    """What there is to export of a tenant. `camserver tenant export` fetches it and makes a file of it."""
+    plan = await call.web.store.write(tenant_export.begin, call.principal, tenant, call.address, call.now_ms)
+    return api.ExportPlan(tenant_uuid=plan.tenant_uuid, name=plan.name, tables=dict(plan.rows))
+
+
+@routes.get("/api/tenants/{tenant}/export/tables/{table}", Permission.MANAGE_SYSTEM)
+async def export_tenant_rows(
+    call: TheCall,
+    tenant: TenantNamed,
+    table: Annotated[str, Path(pattern=r"^[a-z_]{1,64}$")],
+    after: Annotated[str | None, Query(max_length=500)] = None,
+) -> api.ExportPage:
+    """A page of a table: its rows without secrets, and which objects they name."""
+    place = None if after is None else _place(after)
+    found = await call.web.store.read(tenant_export.page, call.principal, tenant, table, place)
+    return api.ExportPage(
+        rows=list(found.rows),
+        objects=[api.ExportedObject(key=one.key, bytes=one.bytes) for one in found.objects],
+        next_after=None if found.end is None else json.dumps(found.end, ensure_ascii=False),
+    )
+
+
+@routes.get(
+    "/api/tenants/{tenant}/export/object",
+    Permission.MANAGE_SYSTEM,
+    response_class=Response,
+    responses={200: {"content": {"application/octet-stream": {}}}},
+)
+async def export_tenant_object(
+    call: TheCall, tenant: TenantNamed, key: Annotated[str, Query(min_length=1, max_length=255)]
+) -> Response:
+    """A picture or clip, by the key that a page named."""
+    tenant_id = await call.web.store.read(tenant_export.tenant_id_of, call.principal, tenant)
+    check_key(key)
+    size = await call.web.objects.size_bytes(key) if f"/t{tenant_id}/" in key else None
+    if size is None:
+        raise NotFound("there is no such object of the tenant", reason="no_object")
+    return StreamingResponse(_chunks(call, key, size), media_type="application/octet-stream", headers=_NO_STORE)
+
+
+async def _chunks(call: Call, key: str, size: int) -> AsyncIterator[bytes]:
+    begin = 0
+    while begin < size:
+        part = await call.web.objects.get_range(key, begin, CHUNK_BYTES)
+        if not part:
+            raise NotFound("the object ended early", reason="no_object")
+        begin += len(part)
+        yield part
+
+
+def _place(after: str) -> list[int | str]:
+    try:
+        parts = json.loads(after)
+    except ValueError:
+        parts = None
+    if not isinstance(parts, list) or not all(isinstance(part, (int, str)) for part in parts):
+        raise BadInput("`after` is not what a page gave", reason="bad_cursor")
+    return parts
 
 
 def _quotas(asked: api.QuotasAsked) -> dict[Quota, int | None]:
