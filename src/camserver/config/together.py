@@ -33,8 +33,7 @@ def check_together(values: Values) -> list[Problem]:
     broken += [
         _order(values, low, high, "must not be above") for low, high in _NOT_ABOVE if values[low] > values[high]
     ]
-    broken += [*_check_leases(values), *_check_budget(values), *_check_ports(values), *_check_folders(values)]
-    return [*broken, *_check_web_store(values)]
+    return [*broken, *_check_leases(values), *_check_budget(values), *_check_ports(values), *_check_folders(values)]
 
 
 def _order(values: Values, low: str, high: str, relation: str) -> Problem:
@@ -58,13 +57,6 @@ def _check_budget(values: Values) -> list[Problem]:
         return []
     what = f"{total} is less than what is reserved for looks and suggestions ({reserved})"
     return [Problem("admission.total_stream_units", f"{what}; raise it or lower max_ui_users")]
-
-
-def _check_web_store(values: Values) -> list[Problem]:
-    url = values["web.store_url"]
-    if url is None or url.dialect == values["store.url"].dialect == "postgresql":
-        return []
-    return [Problem("web.store_url", "is for PostgreSQL only, in both places; leave it out, or change store.url")]
 
 
 def _check_folders(values: Values) -> list[Problem]:

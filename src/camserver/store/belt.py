@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from camserver.base.secrets import Secret
 from camserver.domain.people import Principal
 from camserver.store import row_security
+from camserver.store.address import dialect_of
 from camserver.store.core import Operation, P, R, ScopedStore, Store
 from camserver.store.postgres import PostgresStore
 
@@ -70,7 +71,8 @@ async def belted(
     main: Store, url: Secret, *, pool_size: int, acquire_timeout_sec: float
 ) -> AsyncIterator[BeltedStore]:
     """The store with its belt; Fatal when that would hold nothing."""
-    row_security.require_postgres(main.dialect)
+    for dialect in (main.dialect, dialect_of(url.reveal())):
+        row_security.require_postgres(dialect)
     store = BeltedStore(main, belt := Belt(url, pool_size=pool_size, acquire_timeout_sec=acquire_timeout_sec))
     try:
         await belt.read(row_security.check_held)
