@@ -45,7 +45,8 @@ async def test_pages_hold_every_row_once_and_name_its_objects(fresh_store: Store
     for tenant_id in (acme, acme, home):
         await store.write(fill, tenant_id)
     principal = Principal(home, None, Role.SYSTEM_ADMIN)
-    plan = await store.write(tenant_export.begin, principal, "acme", "", 1)
+    plan = await store.read(tenant_export.plan, principal, "acme")
+    await store.write(tenant_export.note, principal, plan, "", 1)
     assert set(plan.rows) == set(EXPORTED)
     keys: list[str] = []
     for name, expected in plan.rows.items():

@@ -71,7 +71,7 @@ def db_status(chosen: Chosen, as_json: bool) -> None:
 @json_option
 @pass_chosen
 def db_rls(chosen: Chosen, wanted: str, role: str | None, as_json: bool) -> None:
-    """Row-level security on PostgreSQL: a second belt between tenants.
+    """Hold web to one tenant by PostgreSQL's row-level security.
 
     What web does in somebody's name then goes through a database role of its own (web.store_url), to which PostgreSQL
     shows the rows of that person's tenant only. Make the role first; the guide on tenants says how.

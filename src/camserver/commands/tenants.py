@@ -219,10 +219,10 @@ def tenant_change(
 @json_option
 @pass_chosen
 def tenant_export(chosen: Chosen, name: str, output: Path | None, no_objects: bool, as_json: bool) -> None:
-    """Write everything of a tenant to a ZIP file: rows, pictures and clips, with a manifest of hashes.
+    """Write everything of a tenant to a ZIP file.
 
-    Passwords, tokens and credentials are left out, hashed and sealed ones too. Run it again with the same arguments
-    after it was broken off: it goes on where it was.
+    It holds rows, pictures and clips, and a manifest of hashes. Passwords, tokens and credentials are left out,
+    hashed and sealed ones too. Run it again with the same arguments after it was broken off: it goes on where it was.
 
     \b
     Examples:

@@ -93,6 +93,7 @@ class Wanted:
     tenant: str  # name or uuid
     confirm: str
     also_held: bool
+    copies_elsewhere: int = 0  # for the report
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,16 @@ class Erased:
     rows: int = 0
     objects: int = 0
     bytes: int = 0
+
+
+async def copies_elsewhere(tx: Tx, principal: Principal, tenant: str) -> int:
+    """Copies at archives outside. They stay there, and nobody reaches them any more when the receivers are gone."""
+    found = await tenant_desk.get(tx, principal, tenant)
+    row = await tx.one(
+        "SELECT count(*) AS copies FROM drive_objects WHERE tenant_id = :tenant_id AND deleted_at IS NULL",
+        tenant_id=found.tenant_id,
+    )
+    return 0 if row is None else int(row["copies"])
 
 
 async def begin(tx: Tx, principal: Principal, wanted: Wanted, address: str, now_ms: int) -> TenantSummary:
@@ -122,15 +133,10 @@ async def begin(tx: Tx, principal: Principal, wanted: Wanted, address: str, now_
         user_id=principal.user_id,
         now_ms=now_ms,
     )
-    copies = await tx.one(
-        "SELECT count(*) AS copies FROM drive_objects WHERE tenant_id = :tenant_id AND deleted_at IS NULL",
-        tenant_id=found.tenant_id,
-    )
     details: dict[str, str | int] = {
         "tenant_uuid": found.tenant_uuid,
         "cases_held": len(held),
-        # At its archives outside, which nobody reaches any more when its receivers are gone.
-        "copies_elsewhere": 0 if copies is None else copies["copies"],
+        "copies_elsewhere": wanted.copies_elsewhere,
     }
     entry = audit.Entry("tenant_erasure_asked", now_ms, address, "tenant", found.name, details)
     await audit.add_own(Scoped(tx, principal), entry)

@@ -47,14 +47,13 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    tenant_id: int
     tenant_uuid: str
     name: str
     rows: Mapping[str, int]  # by table
 
 
-async def begin(tx: Tx, principal: Principal, tenant: str, address: str, now_ms: int) -> Plan:
-    """What there is to export. It is written down that somebody did."""
+async def plan(tx: Tx, principal: Principal, tenant: str) -> Plan:
+    """What there is to export."""
     found = await tenant_desk.get(tx, principal, tenant)
     if found.erasing_at is not None:
         raise tenant_desk.being_erased(found.name)
@@ -64,9 +63,16 @@ async def begin(tx: Tx, principal: Principal, tenant: str, address: str, now_ms:
             f"SELECT count(*) AS n FROM {name} WHERE tenant_id = :tenant_id", tenant_id=found.tenant_id
         )
         rows[name] = 0 if row is None else int(row["n"])
-    entry = audit.Entry("tenant_exported", now_ms, address, "tenant", found.name, {"tenant_uuid": found.tenant_uuid})
-    await audit.add_own(Scoped(tx, principal), entry)
-    return Plan(found.tenant_id, found.tenant_uuid, found.name, rows)
+    return Plan(found.tenant_uuid, found.name, rows)
+
+
+async def note(tx: Tx, principal: Principal, chosen: Plan, address: str, now_ms: int) -> None:
+    """Writes down that somebody exports it."""
+    await tenant_desk.require_home(tx, principal)
+    details: dict[str, str | int] = {"tenant_uuid": chosen.tenant_uuid}
+    await audit.add_own(
+        Scoped(tx, principal), audit.Entry("tenant_exported", now_ms, address, "tenant", chosen.name, details)
+    )
 
 
 async def page(

@@ -85,14 +85,17 @@ async def erase_tenant(call: TheCall, tenant: TenantNamed, asked: api.TenantEras
 
     From now on nobody of it signs in. A dispatcher deletes it bit by bit; when it is gone, the audit log says so.
     """
-    wanted = erasure.Wanted(tenant, asked.confirm, asked.also_held)
+    copies = await call.web.store.read(erasure.copies_elsewhere, call.principal, tenant)
+    wanted = erasure.Wanted(tenant, asked.confirm, asked.also_held, copies)
     return _shown(await call.web.store.write(erasure.begin, call.principal, wanted, call.address, call.now_ms))
 
 
 @routes.post("/api/tenants/{tenant}/export", Permission.MANAGE_SYSTEM)
 async def begin_tenant_export(call: TheCall, tenant: TenantNamed) -> api.ExportPlan:
     """What there is to export of a tenant. `camserver tenant export` fetches it and makes a file of it."""
-    plan = await call.web.store.write(tenant_export.begin, call.principal, tenant, call.address, call.now_ms)
+    # Apart from the note: counting takes its time, and other writers would wait for it.
+    plan = await call.web.store.read(tenant_export.plan, call.principal, tenant)
+    await call.web.store.write(tenant_export.note, call.principal, plan, call.address, call.now_ms)
     return api.ExportPlan(tenant_uuid=plan.tenant_uuid, name=plan.name, tables=dict(plan.rows))
 
 
