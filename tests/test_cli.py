@@ -93,6 +93,7 @@ def test_the_commands_are_these() -> None:
         *("user", "user list", "user add", "user change", "user reset", "user remove"),
         *("token", "token list", "token add", "token revoke"),
         *("site", "site list", "site add", "site change", "site remove"),
+        *("tenant", "tenant list", "tenant add", "tenant change", "tenant export", "tenant erase", "db rls"),
         *("vocabulary", "vocabulary list", "vocabulary show", "vocabulary add", "vocabulary use"),
     }
 

@@ -49,11 +49,14 @@ async def move_event(tx: Tx, event_id: int, start_at: int) -> None:
     )
 
 
-async def drop_memos(tx: Tx, event_ids: Sequence[int]) -> None:
+async def drop_memos(tx: Tx, event_ids: Sequence[int]) -> int:
+    """How many rows that were."""
+    count = 0
     for table in ("search_tokens", "search_texts"):
-        await tx.run(
+        count += await tx.run(
             f"DELETE FROM {table} WHERE kind = 'memo' AND object_id IN (:event_ids...)", event_ids=list(event_ids)
         )
+    return count
 
 
 _INSERT_TEXT = """

@@ -39,6 +39,10 @@ NOT_IN_A_NAME = {
     "upkeep.ask_round": "holds for the installation; logs `retention_asked`",
     "reseal": "goes over all tenants; logs `credentials_moved`",
     "audit.link_opened": "is the entry itself",
+    "tenant_desk.add": "is about another tenant; logs `tenant_added` at home",
+    "tenant_desk.change": "is about another tenant; logs `tenant_changed` at home",
+    "erasure.begin": "is about another tenant; logs `tenant_erasure_asked` at home, and `tenant_erased` in the end",
+    "tenant_export.note": "is about another tenant; logs `tenant_exported` at home",
 }
 
 
