@@ -46,7 +46,7 @@ class Server:
 
 
 async def export(server: Server, target: Path, with_objects: bool = True) -> dict[str, Any]:
-    return await TenantExport(server, "acme", target, with_objects, lambda *_: None, 7).run()  # type: ignore[arg-type]
+    return await TenantExport(server, "acme", target, with_objects, lambda *_: None, lambda: 7).run()  # type: ignore[arg-type]
 
 
 def names(folder: Path) -> list[str]:

@@ -195,7 +195,7 @@ class TenantExport:
     target: Path
     with_objects: bool
     told: Callable[[int, int], None]
-    now_ms: int
+    now_ms: Callable[[], int]
 
     @property
     def part(self) -> Path:
@@ -244,7 +244,7 @@ class TenantExport:
                 "tenant_uuid": plan["tenant_uuid"],
                 "tenant": plan["name"],
                 "with_objects": self.with_objects,
-                "started_at": self.now_ms,
+                "started_at": self.now_ms(),
             }
             self.part.write_bytes(b"")
             self.journal.begin(head)
@@ -288,7 +288,7 @@ class TenantExport:
             rows[page.table] = rows.get(page.table, 0) + page.rows
             files += len(page.files)
         manifest = head | {
-            "finished_at": self.now_ms,
+            "finished_at": self.now_ms(),
             "camserver_version": __version__,
             "rows": rows,
             "files": files,

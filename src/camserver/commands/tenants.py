@@ -55,6 +55,10 @@ def say(name: str, **values: object) -> str:
     return (phrase.ja if reader_language() == "ja" else phrase.en).format(**values)
 
 
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 def _address(name: str) -> str:
     return f"/api/tenants/{quote(name, safe='')}"
 
@@ -241,8 +245,7 @@ def tenant_export(chosen: Chosen, name: str, output: Path | None, no_objects: bo
             shown.update(rows - shown.pos)
 
         async def work(server: "LocalServer") -> dict[str, Any]:
-            now_ms = time.time_ns() // 1_000_000
-            return await TenantExport(server, name, target, not no_objects, told, now_ms).run()
+            return await TenantExport(server, name, target, not no_objects, told, _now_ms).run()
 
         manifest = with_server(chosen, work)
     if as_json:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from camserver.domain import tenants as rules
 from camserver.domain.people import Principal
 from camserver.domain.picture_keys import Kind, frame_key
-from camserver.store import audit, garbage, search_texts, tenant_desk, tenants
+from camserver.store import audit, garbage, hourly_stats, search_texts, tenant_desk, tenants
 from camserver.store.sql import Sql
 from camserver.store.tenant_desk import TenantSummary
 from camserver.store.tx import Row, Scoped, Tx
@@ -19,6 +19,9 @@ from camserver.store.tx import Row, Scoped, Tx
 PAGE = 500
 CAMERAS_PAGE = 500
 HELD_SHOWN_MAX = 1_000
+# So long the tenant itself stays at least: whatever somebody was at when it was asked for has ended by then, and what
+# that left behind is deleted with the rest.
+LASTS_MS_MIN = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +213,7 @@ async def _drop_frames(tx: Tx, tenant_id: int, rows: Sequence[Row], now_ms: int)
     await garbage.add(tx, tenant_id, keys, now_ms)
     ids = [row["frame_id"] for row in rows]
     count = await _drop(tx, ("frame_tags", "inference_jobs", "frames"), "frame_id", ids)
+    await hourly_stats.step_back(tx)
     size = sum((row["infer_bytes"] or 0) + (row["full_bytes"] or 0) for row in rows if row["epoch_id"] is not None)
     return Erased(count, len(keys), size)
 
@@ -326,7 +330,7 @@ async def _count(tx: Tx, tenant_id: int, erased: Erased) -> None:
 async def finish(tx: Tx, tenant_id: int, now_ms: int) -> bool:
     """Removes the tenant itself, and tells the home tenant's audit log. False: something of it is still there."""
     row = await tx.one("SELECT * FROM tenants WHERE tenant_id = :tenant_id FOR UPDATE", tenant_id=tenant_id)
-    if row is None or row["erasing_at"] is None:
+    if row is None or row["erasing_at"] is None or now_ms < row["erasing_at"] + LASTS_MS_MIN:
         return False
     for name in ("garbage", *(table.name for table in TABLES)):
         if await tx.one(f"SELECT 1 AS found FROM {name} WHERE tenant_id = :tenant_id LIMIT 1", tenant_id=tenant_id):

@@ -4,6 +4,7 @@ from typing import Any
 
 from camserver.services.dispatcher.erasing import Eraser
 from camserver.store import Tx, tenants
+from camserver.store.erasure import LASTS_MS_MIN
 from camserver.store.first_start import prepare_store
 from tests.services.web.rig import PASSWORD, Browser, RunningWeb
 
@@ -132,6 +133,7 @@ async def test_an_erasure_is_confirmed_and_held_cases_refuse_it(web: RunningWeb)
     async def pause() -> None:
         pass
 
+    await web.clock.advance(LASTS_MS_MIN)
     await Eraser(web.store, web.clock, pause).turn()
     assert (await owner.get("/api/tenants/acme")).status == 404
     actions = await web.store.read(audit_of_home)
