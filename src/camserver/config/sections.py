@@ -291,6 +291,11 @@ class WebhookSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaSettings:
     link_ttl_sec: int = setting(900, "How long a signed media link opens its picture.", min=10, max=604_800)
+    shares: Literal["off", "managers", "everybody"] = setting(
+        "managers",
+        "Who may share events and frames with people who don't sign in: nobody (what was shared is closed), those "
+        "who manage cameras, or whoever may see them.",
+    )
     hmac_secret: Secret | None = setting(
         None,
         "Key that signs media links, at least 16 characters. Not set: the file media_hmac in secrets_dir.",

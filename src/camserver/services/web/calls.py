@@ -17,7 +17,8 @@ from camserver.services.web.drawings import Drawings
 from camserver.services.web.feeds import Feeds
 from camserver.services.web.messages import Language, choose_language
 from camserver.services.web.passwords import Passwords
-from camserver.services.web.throttle import Devices, Throttle
+from camserver.services.web.throttle import Devices, Rate, Throttle
+from camserver.services.web.thumbnails import Thumbnails
 from camserver.services.web.waits import Waits
 from camserver.store import ScopedStore, Store
 from camserver.store.first_start import Home
@@ -25,6 +26,8 @@ from camserver.store.sessions import SignedIn
 
 # Cases that are sent at once; each reads as fast as its reader takes it.
 EXPORTS_MAX = 4
+# Links that somebody may have made in a minute: a page of a list makes some tens.
+LINKS_MAX, LINKS_SPAN_MS = 600, 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +47,10 @@ class Web:
     devices: Devices
     feeds: Feeds
     archive_files: ArchiveFiles
+    drawings: Drawings
+    thumbnails: Thumbnails
     waits: Waits = field(default_factory=Waits)
-    drawings: Drawings = field(default_factory=Drawings)
+    links_made: Rate = field(default_factory=lambda: Rate(LINKS_MAX, LINKS_SPAN_MS))
     exports: Waits = field(default_factory=lambda: Waits(EXPORTS_MAX))
 
 

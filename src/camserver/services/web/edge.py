@@ -122,7 +122,7 @@ class Edge:
         write(
             "request",
             method=method,
-            path=scope["path"],
+            path=logged_path(scope["path"]),
             status=status,
             duration_ms=duration_ms,
             address=(scope.get("client") or ("",))[0],
@@ -143,7 +143,8 @@ class _Answer:
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
-                headers[name] = value
+                # A page may be stricter about itself.
+                headers.setdefault(name, value)
             headers.setdefault("Cache-Control", "no-store")
         await self._send(message)
 
@@ -187,6 +188,14 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return next_message
+
+
+def logged_path(path: str) -> str:
+    """The path without what opens a share to whoever reads the log."""
+    folder, share, rest = path.partition("/share/")
+    if folder or not share:
+        return path
+    return f"/share/…{''.join(rest.partition('/')[1:])}"
 
 
 def host_name(host: str) -> str:

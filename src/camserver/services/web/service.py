@@ -16,11 +16,13 @@ from camserver.services.web import setup_link
 from camserver.services.web.app import build_app
 from camserver.services.web.archive_files import ArchiveFiles
 from camserver.services.web.calls import Web
+from camserver.services.web.drawings import Drawings
 from camserver.services.web.feeds import Feeds
 from camserver.services.web.passwords import Passwords
 from camserver.services.web.throttle import Devices, Throttle
+from camserver.services.web.thumbnails import Thumbnails
 from camserver.services.web.ui_files import FOLDER, UiFiles, load_ui
-from camserver.store import Store, password_links, sessions
+from camserver.store import Store, password_links, sessions, shares
 from camserver.store.first_start import prepare_store
 
 log = get_logger(__name__)
@@ -62,6 +64,7 @@ async def _make_web(
 ) -> Web:
     secrets = await asyncio.to_thread(make_secrets, settings)
     home = await prepare_store(store, settings.vocabulary.schema_version, clock.now_ms())
+    drawings = Drawings()
     return Web(
         store=store,
         objects=objects,
@@ -76,6 +79,8 @@ async def _make_web(
         devices=Devices(secrets.session_key),
         feeds=Feeds(store, clock),
         archive_files=ArchiveFiles(clock, settings, secrets),
+        drawings=drawings,
+        thumbnails=Thumbnails(drawings),
     )
 
 
@@ -108,6 +113,8 @@ async def _sweep(store: Store, clock: Clock) -> None:
             while await store.write(sessions.sweep, clock.now_ms()) == sessions.SWEEP_BATCH:
                 pass
             await store.write(password_links.sweep, clock.now_ms())
+            while await store.write(shares.sweep, clock.now_ms()) == shares.SWEEP_BATCH:
+                pass
         except Retry as error:
             log.warning("ended sign-ins could not be removed; tried again later", cause=error.message)
         await clock.sleep(SWEEP_EVERY_SEC)

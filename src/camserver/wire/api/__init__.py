@@ -180,8 +180,10 @@ from camserver.wire.api.shapes import (
     Language,
     MediaKind,
     PictureKind,
+    ShownKind,
     Tag,
 )
+from camserver.wire.api.shares import SHARE_TTL_MAX_SEC, Share, ShareAdded, ShareAsked, ShareKind, ShareList
 from camserver.wire.api.statistics import (
     Statistics,
     StatisticsBucket,
@@ -200,6 +202,7 @@ __all__ = [
     "ERRAND_WAIT_MAX_SEC",
     "JOBS_REQUEUED_MAX",
     "LINK_TTL_MAX_SEC",
+    "SHARE_TTL_MAX_SEC",
     "UUID_PATTERN",
     "WORKER_ID_PATTERN",
     "AnalyzerSeen",
@@ -333,6 +336,12 @@ __all__ = [
     "SetUp",
     "SetUpDone",
     "SetUpLink",
+    "Share",
+    "ShareAdded",
+    "ShareAsked",
+    "ShareKind",
+    "ShareList",
+    "ShownKind",
     "SignIn",
     "SignInList",
     "SignInSeen",

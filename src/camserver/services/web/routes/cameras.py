@@ -119,7 +119,7 @@ async def latest_picture(call: TheCall, camera_id: CameraId) -> Response:
     """The newest picture of a camera."""
     place = await call.store.read(cameras.latest_picture, camera_id)
     await note_look(call, Kind.INFER.value, place.frame_uuid, place.in_case)
-    return await pictures.picture_response(call, place, Kind.INFER, {"Cache-Control": "private, no-cache"})
+    return await pictures.picture_response(call, place, Kind.INFER.value, pictures.ASKED_AGAIN)
 
 
 def permitted(call: Call, asked: api.SourceAsked) -> Source:

@@ -15,6 +15,7 @@ from camserver.services.web import films, pictures
 from camserver.services.web.access import Gate
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.routing import Routes
+from camserver.services.web.throttle import LINKS, wrong_links_of
 from camserver.store import archive_links, clips, frame_pages
 from camserver.wire import api
 
@@ -23,7 +24,7 @@ routes = Routes()
 # A search engine that is given a link must not keep what it opens.
 _HEADERS = {"Cache-Control": "private, max-age=60", "X-Robots-Tag": "noindex"}
 CLIP = "clip"
-_OBJECTS = (*(kind.value for kind in Kind), CLIP)
+_OBJECTS = (*(kind.value for kind in Kind), frame_pages.THUMB, CLIP)
 
 _RESPONSES: dict[int | str, dict[str, object]] = {
     **films.RESPONSES,
@@ -40,6 +41,9 @@ async def make_link(call: TheCall, asked: api.MediaLinkAsked) -> api.MediaLink:
 
     It works until it expires. What belongs to a case has none.
     """
+    principal = call.principal
+    maker = f"{principal.tenant_id} {principal.user_id} {principal.token_id}"
+    call.web.links_made.count(maker, call.web.clock.boot_ms(), LINKS)
     if asked.archive_file_id is not None:
         await call.store.read(archive_links.linkable, asked.frame_uuid, asked.archive_file_id)
     elif asked.kind == CLIP:
@@ -71,6 +75,10 @@ async def open_link(
     try:
         kind = links.opened(_keys(call), frame_uuid, given, _OBJECTS, call.now_ms)
     except Forbidden as refused:
+        # What is wrong is counted before it is looked up any further; a right link to what is kept here is never held
+        # up by it, one to a copy at an archive, which only its row tells from a wrong one, may be.
+        wrong = wrong_links_of(call.address)
+        call.web.throttle.count_try(wrong, call.web.clock.boot_ms(), LINKS)
         if refused.details.get("reason") != "link_bad" or not links.is_of(_keys(call), given):
             raise
         return await _archived(call, frame_uuid, given)
@@ -80,8 +88,8 @@ async def open_link(
         return await films.clip_response(call, await call.web.store.read(clips.linked, frame_uuid), _HEADERS)
     place = await call.web.store.read(frame_pages.linked_picture, frame_uuid, kind)
     if boxes:
-        return await pictures.drawn_response(call, place, Kind(kind), _HEADERS, with_words=False)
-    return await pictures.picture_response(call, place, Kind(kind), _HEADERS)
+        return await pictures.drawn_response(call, place, kind, _HEADERS, with_words=False)
+    return await pictures.picture_response(call, place, kind, _HEADERS)
 
 
 async def _archived(call: Call, frame_uuid: str, given: Signature) -> Response:
@@ -89,6 +97,7 @@ async def _archived(call: Call, frame_uuid: str, given: Signature) -> Response:
     copies = await call.web.store.read(archive_links.linked, frame_uuid)
     ids = [one.archive_file_id for one in copies]
     opened = links.opened(_keys(call), frame_uuid, given, ids, call.now_ms)
+    call.web.throttle.forgive(wrong_links_of(call.address))
     return await call.web.archive_files.response(copies[ids.index(opened)], _HEADERS)
 
 
