@@ -130,6 +130,13 @@ class WebSettings:
         "The host of public_url is always allowed.",
     )
     session_hours: int = setting(12, "How long a sign-in lasts.", min=1, max=720)
+    connections_per_address: int = setting(
+        256,
+        "Connections that one address may have at once; 0: any number. Addresses of this machine have no bound. "
+        "Behind a proxy on another machine, which has everybody's connections, set 0 and let the proxy bound them.",
+        min=0,
+        max=100_000,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,6 +68,7 @@ WHOLE = {
     *(("GET", path) for path in ("/api/push/subscriptions", "/api/quota", "/api/receivers", "/api/retention")),
     *(("GET", path) for path in ("/api/retention/preview", "/api/session", "/api/sessions", "/api/sites")),
     ("GET", "/api/shares"),
+    ("GET", "/api/feed/events"),
     *(("GET", path) for path in ("/api/snoozes", "/api/statistics", "/api/summaries", "/api/system/status")),
     *(("GET", path) for path in ("/api/tokens", "/api/users", "/api/vocabulary", "/api/vocabulary/versions")),
     *(("GET", path) for path in ("/api/workers", "/healthz", "/readyz", "/api/openapi.json")),
@@ -80,6 +81,10 @@ WHOLE = {
     *(("POST", path) for path in ("/api/tokens", "/api/users", "/api/vocabulary", "/api/vocabulary/active")),
     *(("DELETE", path) for path in ("/api/session", "/api/sessions")),
 }
+
+
+# Answers without an end: only how they begin is asked for.
+STREAMS = {("GET", "/api/feed/events")}
 
 
 def key_of(route: GuardedRoute) -> tuple[str, str]:
@@ -258,7 +263,9 @@ async def ask(town: Town, who: Person, route: GuardedRoute, where: str) -> tuple
         body = filled
         if method == "GET":
             address += "?" + "&".join(f"{name}={value}" for name, value in filled.items())
-    reply = await town.browsers[who.login].ask(method, address, None if method in ("GET", "DELETE") else body)
+    if (method, path) in STREAMS:
+        method = "HEAD"
+    reply = await town.browsers[who.login].ask(method, address, None if method in ("GET", "HEAD", "DELETE") else body)
     return reply.status, reply.body.get("details", {}).get("permission") if reply.status == 403 else None
 
 

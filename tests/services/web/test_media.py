@@ -136,7 +136,7 @@ async def test_asking_for_a_link(web: RunningWeb) -> None:
     for asked, status in (
         ({"frame_uuid": "f1", "kind": "full"}, 404),
         ({"frame_uuid": "f1", "kind": "clip"}, 404),
-        ({"frame_uuid": "f1", "kind": "thumb"}, 400),
+        ({"frame_uuid": "f1", "kind": "huge"}, 400),
         ({"frame_uuid": "f1", "ttl_sec": 0}, 400),
         ({"frame_uuid": "f1", "ttl_sec": 604_801}, 400),
         ({"frame_uuid": "../f1"}, 400),
@@ -179,12 +179,12 @@ async def test_a_picture_for_somebody_signed_in(web: RunningWeb) -> None:
     assert large.content == LARGE
     assert small.headers["ETag"] != large.headers["ETag"]
     assert small.headers["Cache-Control"].startswith("private")
-    assert small.headers["Vary"] == "Cookie"
+    assert small.headers["Vary"] == "Cookie, Authorization"
     for known in (small.headers["ETag"], f"W/{small.headers['ETag']}", f'"x", {small.headers["ETag"]}'):
         unchanged = await owner.get("/api/frames/f1/picture", {"If-None-Match": known})
         assert (unchanged.status, unchanged.content) == (304, b"")
     assert (await owner.get("/api/frames/f1/picture", {"If-None-Match": large.headers["ETag"]})).status == 200
-    assert (await owner.get("/api/frames/f1/picture?kind=thumb")).status == 400
+    assert (await owner.get("/api/frames/f1/picture?kind=huge")).status == 400
     assert (await owner.get("/api/frames/f2/picture")).status == 404
     assert (await web.browser().get("/api/frames/f1/picture")).status == 401
 

@@ -63,6 +63,7 @@ class Call:
     caller: Principal | None  # None on public routes
     signed_in: SignedIn | None  # None on public routes and for the local admin token
     now_ms: int
+    once: ScopedStore | None = None  # of a request with an Idempotency-Key: its first write carries the key
 
     @property
     def principal(self) -> Principal:
@@ -73,6 +74,8 @@ class Call:
     @property
     def store(self) -> ScopedStore:
         """The store in the caller's name."""
+        if self.once is not None:
+            return self.once
         return self.web.store.as_(self.principal)
 
     @property

@@ -22,7 +22,7 @@ from camserver.services.web.passwords import Passwords
 from camserver.services.web.throttle import Devices, Throttle
 from camserver.services.web.thumbnails import Thumbnails
 from camserver.services.web.ui_files import FOLDER, UiFiles, load_ui
-from camserver.store import Store, password_links, sessions, shares
+from camserver.store import Store, password_links, request_keys, sessions, shares
 from camserver.store.first_start import prepare_store
 
 log = get_logger(__name__)
@@ -44,6 +44,7 @@ async def run(
     pages, and nobody is told an address or offered a link."""
     web = await _make_web(store, objects, clock, settings, ready, sock)
     ui = UiFiles({})
+    limits = asgi.Limits(connections_per_address=settings.web.connections_per_address)
     try:
         if for_people:
             ui = await asyncio.to_thread(load_ui, FOLDER)
@@ -51,7 +52,7 @@ async def run(
             _tell_where(settings, web.public_url)
         async with asyncio.TaskGroup() as group:
             group.create_task(_sweep(store, clock))
-            group.create_task(asgi.serve(build_app(web, ui), sock, lambda: ready.set("web")))
+            group.create_task(asgi.serve(build_app(web, ui), sock, lambda: ready.set("web"), limits=limits))
     finally:
         await web.feeds.close()
         await web.archive_files.close()
@@ -113,6 +114,8 @@ async def _sweep(store: Store, clock: Clock) -> None:
             while await store.write(sessions.sweep, clock.now_ms()) == sessions.SWEEP_BATCH:
                 pass
             await store.write(password_links.sweep, clock.now_ms())
+            while await store.write(request_keys.sweep, clock.now_ms()) == request_keys.SWEEP_BATCH:
+                pass
             while await store.write(shares.sweep, clock.now_ms()) == shares.SWEEP_BATCH:
                 pass
         except Retry as error:

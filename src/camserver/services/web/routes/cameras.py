@@ -16,6 +16,7 @@ from camserver.services.web import camera_values, pictures
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.labels import shown_health
 from camserver.services.web.looks import note_look
+from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.services.web.sources import LOCAL_TYPES, Login, Source, one_login, parse_source, shown_url
 from camserver.store import camera_changes, cameras
@@ -44,7 +45,7 @@ async def list_cameras(
     )
 
 
-@routes.post("/api/cameras", Permission.MANAGE_CAMERAS, status_code=201)
+@routes.post("/api/cameras", Permission.MANAGE_CAMERAS, repeat=Repeat.ANSWER, status_code=201)
 async def add_camera(call: TheCall, asked: api.CameraAsked) -> api.Camera:
     """Adds a camera. Credentials are stored encrypted and never given out again."""
     source = permitted(call, asked.source)

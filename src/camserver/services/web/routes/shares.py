@@ -13,6 +13,7 @@ from camserver.domain.shares import Sharing, over
 from camserver.services.web import films, pictures, share_page
 from camserver.services.web.access import Gate, token_hash
 from camserver.services.web.calls import Call, TheCall
+from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.services.web.throttle import LINKS, wrong_links_of
 from camserver.store import shares
@@ -28,7 +29,7 @@ _HEADERS = {"Cache-Control": "private, no-cache", "X-Robots-Tag": "noindex", "Re
 _TOKEN_BYTES = 32
 
 
-@routes.post("/api/shares", Permission.READ, status_code=201)
+@routes.post("/api/shares", Permission.READ, repeat=Repeat.SECRET, status_code=201)
 async def add_share(call: TheCall, asked: api.ShareAsked) -> api.ShareAdded:
     """Shares an event (its pictures and clip) or one frame with whoever gets the address, without signing in.
 
