@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from camserver.base.errors import Unavailable
 from camserver.domain.analysis import Box
 from camserver.media.box_picture import draw_boxes
-from camserver.media.thumb_picture import make_thumb
+from camserver.media.thumbnails import listed
 
 THREADS = 2
 # Waiting and running together; each holds its encoded picture meanwhile.
@@ -32,7 +32,7 @@ class Drawings:
 
     async def shrink(self, picture: bytes) -> bytes:
         """A small picture of it; Unavailable as above."""
-        return await self._run(lambda: make_thumb(picture))
+        return await self._run(lambda: listed(picture))
 
     async def _run(self, work: Callable[[], bytes]) -> bytes:
         if self._under_way >= self._waiting_max:
