@@ -185,7 +185,8 @@ def test_the_picture_shows_what_matters(db_url: str) -> None:
 def first_schema(empty_url: str, tmp_path: Path) -> str:
     """A database as the first version left it, with a camera that has seen something."""
     folder = tmp_path / "first" / "migrations"
-    shutil.copytree(sqlite_schema.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__", "000[2-9]*"))
+    older_only = shutil.ignore_patterns("__pycache__", "000[2-9]*", "00[1-9]?_*")
+    shutil.copytree(sqlite_schema.MIGRATIONS, folder, ignore=older_only)
     with pytest.MonkeyPatch.context() as older:
         older.setattr(sqlite_schema, "MIGRATIONS", folder)
         assert upgrade(empty_url).current == "0001"
