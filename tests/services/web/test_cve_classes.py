@@ -1,11 +1,14 @@
 """What went wrong at other camera servers, class by class, and where it is tried on this one."""
 
 import ast
+import asyncio
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from camserver.services.web import edge
 from camserver.services.web.app import build_api
 from camserver.services.web.edge import ADDRESS_MAX_BYTES
 from camserver.services.web.routing import GuardedRoute
@@ -64,6 +67,7 @@ CLASSES: dict[str, tuple[str, ...]] = {
         "tests/base/test_asgi.py::test_an_address_has_so_many_connections",
         f"{WEB}/test_access.py::test_a_request_that_is_too_large_is_refused",
         f"{WEB}/test_cve_classes.py::test_an_address_has_a_bound",
+        f"{WEB}/test_cve_classes.py::test_a_body_that_never_ends_is_not_waited_for",
     ),
     "guessing": (
         f"{WEB}/test_session.py::test_guessing_is_slowed_down_but_the_owner_gets_in",
@@ -160,6 +164,19 @@ async def test_a_line_break_becomes_no_header(web: RunningWeb) -> None:
 async def test_an_address_has_a_bound(web: RunningWeb) -> None:
     reply = await web.browser().get("/healthz?x=" + "y" * ADDRESS_MAX_BYTES)
     assert (reply.status, reply.body["details"]["reason"]) == (414, "address_too_long")
+
+
+async def test_a_body_that_never_ends_is_not_waited_for(web: RunningWeb, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edge, "BODY_TIMEOUT_SEC", 0.05)
+    place = urlsplit(web.url)
+    reader, writer = await asyncio.open_connection(place.hostname, place.port)
+    head = f"POST /api/session HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Length: 100\r\n\r\n"
+    writer.write(head.encode() + b"{")
+    async with asyncio.timeout(60):
+        answer = await reader.read()  # to its end: the connection is closed
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"too_slow" in answer
+    writer.close()
 
 
 def test_no_shell_anywhere() -> None:
