@@ -39,6 +39,10 @@ NOT_IN_A_NAME = {
     "upkeep.ask_round": "holds for the installation; logs `retention_asked`",
     "reseal": "goes over all tenants; logs `credentials_moved`",
     "audit.link_opened": "is the entry itself",
+    "shares.note_opening": "whoever has the address opens it; logs `share_opened`",
+    "shares.sweep": "deletes shares that are over, which nobody asked for",
+    "request_keys.once": "a scoped write with its request's key; what it does is logged by itself",
+    "request_keys.sweep": "deletes keys that are over, which nobody asked for",
 }
 
 
