@@ -92,6 +92,7 @@ def test_the_commands_are_these() -> None:
         *("lease", "lease list", "lease reclaim", "search"),
         *("user", "user list", "user add", "user change", "user reset", "user remove"),
         *("token", "token list", "token add", "token revoke"),
+        *("share", "share list", "share add", "share revoke"),
         *("site", "site list", "site add", "site change", "site remove"),
         *("tenant", "tenant list", "tenant add", "tenant change", "tenant export", "tenant erase", "db rls"),
         *("vocabulary", "vocabulary list", "vocabulary show", "vocabulary add", "vocabulary use"),

@@ -27,6 +27,7 @@ from camserver.domain.health import (
     to_plain,
     told,
 )
+from camserver.domain.sight import HealthPolicy
 from tests.domain.build import MIN, SEC, T0
 
 POLICIES = Policies()
@@ -254,6 +255,7 @@ def history(steps: list[Step]) -> list[tuple[int, Look, CameraFacts, Memory]]:
 @given(STEPS)
 def test_whatever_comes_an_issue_is_told_only_when_it_lasted(steps: list[Step]) -> None:
     minimum = {Issue.OFFLINE: 60 * SEC, Issue.COVERED: 60 * SEC, Issue.MOVED: 300 * SEC, Issue.FROZEN: 600 * SEC}
+    minimum[Issue.UNATTENDED] = HealthPolicy().unattended_told_after_sec * SEC
     for now_ms, _, camera, memory in history(steps):
         for issue, suspicion in told(memory).items():
             assert camera.standing is not Standing.OFF

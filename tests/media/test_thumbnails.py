@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from camserver.base.errors import BadInput
-from camserver.media.thumbnails import BYTES_MAX, thumbnail
+from camserver.media.thumbnails import BYTES_MAX, listed, thumbnail
 
 
 def noise(width: int, height: int, quality: int = 95) -> bytes:
@@ -40,3 +40,10 @@ def test_what_is_no_picture_is_refused() -> None:
 def test_one_that_can_not_be_made_to_fit_is_refused() -> None:
     with pytest.raises(BadInput):
         thumbnail(noise(640, 360), bytes_max=500)
+
+
+def test_in_a_list_it_is_so_wide_at_most() -> None:
+    assert Image.open(io.BytesIO(listed(noise(640, 360)))).size == (320, 180)
+    assert Image.open(io.BytesIO(listed(noise(160, 90)))).size == (160, 90)
+    with pytest.raises(BadInput):
+        listed(b"no picture")

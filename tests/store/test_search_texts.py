@@ -40,7 +40,7 @@ async def test_a_memo_moves_with_its_event(fresh_store: Store) -> None:
     event_id = await evidence.event(NOW_MS)
     await fresh_store.write(search_texts.put_memo, evidence.scene.tenant_id, event_id, "犬")
     await fresh_store.write(execute, "UPDATE events SET start_at = start_at - 5000", {})
-    await fresh_store.write(search_texts.move_event, event_id, NOW_MS - 5000)
+    await fresh_store.write(search_texts.move_events, {event_id: NOW_MS - 5000})
     assert {row["at"] for row in await fresh_store.read(rows, "search_tokens", "token")} == {NOW_MS - 5000}
     assert await found(fresh_store, evidence.somebody, "犬") == 1
 

@@ -2,10 +2,15 @@
 
 uvicorn on its own takes the process's signals, its logging and its listening socket. Here all three belong to
 the process: cancelling the task is the one way to stop, and it is bounded in time.
+
+What uvicorn leaves unbounded is bounded here, before there is a request: how many connections an address may have
+(429), how long a request's headers may be (431) and how long they may take (408).
 """
 
 import asyncio
 import contextlib
+import ipaddress
+import json
 import socket
 import ssl
 from collections.abc import Callable, Generator
@@ -17,6 +22,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from camserver.base.doors import Door, DoorPolicy, Stranger
 from camserver.base.errors import Bug
+from camserver.base.log import get_logger
+
+log = get_logger(__name__)
 
 # Requests under way get this long after the stop; websockets are closed at once with 1012 (service restart).
 GRACE_SEC = 3
@@ -26,7 +34,132 @@ GRACE_SEC = 3
 PEER_CERTIFICATE = "peer_certificate"
 
 
-class _TlsProtocol(HttpToolsProtocol):
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a connection may cost before there is a request."""
+
+    headers_max_bytes: int = 65_536  # of a request's line and headers together
+    headers_timeout_sec: float = 20.0
+    connections_per_address: int = 0  # 0: any number
+    # A proxy on this machine has the connections of everybody, and what runs here could do worse.
+    spares_loopback: bool = True
+
+
+_REFUSALS = {
+    408: ("Request Timeout", "too_slow", "the request's headers took too long; try again"),
+    429: ("Too Many Requests", "too_many_connections", "too many connections from this address; close some"),
+    431: ("Request Header Fields Too Large", "headers_too_large", "the request's headers are too large; send less"),
+}
+
+
+class _Config(uvicorn.Config):
+    limits: Limits
+
+
+class _Protocol(HttpToolsProtocol):
+    """Holds a connection to the limits. A WebSocket begins as a request, and is held to them until then."""
+
+    config: _Config
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        self._limits = self.config.limits
+        self._head_bytes: int | None = 0  # None: not within a request's headers
+        self._refused = 0
+        self._head_timer: asyncio.TimerHandle | None = None
+        super().connection_made(transport)
+        self._start_timer()
+        if self._has_too_many():
+            log.warning("an address has too many connections; one more was refused", address=_peer(transport))
+            self._refuse(429)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        if self._head_bytes is not None:
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if not self._refused and (self._head_bytes or 0) > self._limits.headers_max_bytes:
+            self._refuse(431)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._listed_bytes = 0
+        if self._head_bytes is None:
+            self._head_bytes = 0
+            self._start_timer()
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._head_bytes = None
+        self._stop_timer()
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        if not self._refused:
+            super().send_400_response(msg)
+
+    def _count(self, size_bytes: int) -> None:
+        """What came in one piece and is too long is refused before it is complete: the parser ends at the error."""
+        self._listed_bytes += size_bytes
+        if self._listed_bytes > self._limits.headers_max_bytes:
+            if not self._refused:
+                self._refuse(431)
+            raise ValueError("the request's headers are too large")
+
+    def _has_too_many(self) -> bool:
+        most, own = self._limits.connections_per_address, _peer(self.transport)
+        if not most or (self._limits.spares_loopback and _is_loopback(own)):
+            return False
+        # Of requests and of WebSockets: both are listed there.
+        return sum(_peer(one.transport) == own for one in self.connections) > most
+
+    def _start_timer(self) -> None:
+        self._stop_timer()
+        self._head_timer = self.loop.call_later(self._limits.headers_timeout_sec, self._refuse, 408)
+
+    def _stop_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _refuse(self, status: int) -> None:
+        self._refused = status
+        self._stop_timer()
+        phrase, code, message = _REFUSALS[status]
+        body = json.dumps({"error_code": code, "message": message, "details": {"reason": code}}).encode()
+        head = (
+            f"HTTP/1.1 {status} {phrase}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+            "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+        )
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.write(head.encode() + body)
+        self.transport.close()
+
+
+def _peer(transport: asyncio.Transport | None) -> str:
+    name = None if transport is None else transport.get_extra_info("peername")
+    return str(name[0]) if isinstance(name, tuple) else ""
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return True  # a socket of this machine
+
+
+class _TlsProtocol(_Protocol):
     """Puts the peer's certificate into the scope. A WebSocket begins as a request and inherits its state.
 
     The door learns from it when the peer has said something, and when it is gone.
@@ -105,6 +238,7 @@ async def serve(
     on_ready: Callable[[], None],
     message_max_bytes: int = 65_536,
     tls: Tls | None = None,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
 ) -> None:
     """Serves until cancelled. `on_ready` is called once requests are being accepted.
 
@@ -112,10 +246,10 @@ async def serve(
     in the scope's state as `PEER_CERTIFICATE`. The application's lifespan is not run: what it
     needs is made, and let go, by the service that calls this.
     """
-    config = uvicorn.Config(
+    config = _Config(
         app,
         loop="none",
-        http="httptools",
+        http=_Protocol,
         ws="websockets-sansio",
         lifespan="off",
         log_config=None,
@@ -126,6 +260,7 @@ async def serve(
         ws_per_message_deflate=False,
         timeout_graceful_shutdown=GRACE_SEC,
     )
+    config.limits = limits
     server = _Server(config, on_ready) if tls is None else _TlsServer(config, on_ready, tls.context, tls.door)
     serving = asyncio.create_task(server.serve(sockets=[sock]))
     try:

@@ -136,6 +136,13 @@ class WebSettings:
         "The same PostgreSQL database under a role of web's own, which row-level security holds to one tenant at a "
         "time (`camserver db rls`). Not set: web uses [store] url for everything.",
     )
+    connections_per_address: int = setting(
+        256,
+        "Connections that one address may have at once; 0: any number. Addresses of this machine have no bound. "
+        "Behind a proxy on another machine, which has everybody's connections, set 0 and let the proxy bound them.",
+        min=0,
+        max=100_000,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,6 +319,11 @@ class WebhookSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaSettings:
     link_ttl_sec: int = setting(900, "How long a signed media link opens its picture.", min=10, max=604_800)
+    shares: Literal["off", "managers", "everybody"] = setting(
+        "managers",
+        "Who may share events and frames with people who don't sign in: nobody (what was shared is closed), those "
+        "who manage cameras, or whoever may see them.",
+    )
     hmac_secret: Secret | None = setting(
         None,
         "Key that signs media links, at least 16 characters. Not set: the file media_hmac in secrets_dir.",

@@ -12,7 +12,7 @@ worker has the camera again.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -257,8 +257,18 @@ def status(memory: Memory, standing: Standing, now_ms: int) -> Status:
 
 
 def to_plain(memory: Memory) -> dict[str, Any]:
-    """The memory as JSON holds it."""
-    return asdict(memory)
+    """The memory as JSON holds it. Not by `asdict`, which copies deeply and would be the dearest step of a look."""
+    plain = _fields(memory)
+    sight = plain["sight"] = _fields(memory.sight)
+    for holder, names in ((plain, ("offline", "unattended")), (sight, ("covered", "moved", "frozen"))):
+        for name in names:
+            if holder[name] is not None:
+                holder[name] = _fields(holder[name])
+    return plain
+
+
+def _fields(value: Memory | Sight | Suspicion) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in type(value).__slots__}
 
 
 def from_plain(plain: Mapping[str, Any] | None) -> Memory:

@@ -125,6 +125,7 @@ class PicturePlace:
     captured_at: int
     frame_uuid: str
     in_case: bool = False  # whoever opens it is written down
+    kept: str = "infer"  # which picture of the frame it is, or is made of: infer, full
 
 
 _IN_REACH = "c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND IN_REACH(c)"

@@ -91,14 +91,14 @@ class ScopedStore:
     """The store in a principal's name; its operations get a `Scoped` transaction."""
 
     def __init__(self, store: Runs, principal: Principal) -> None:
-        self._store = store
+        self.store = store
         self.principal = principal
 
     async def read(self, operation: ScopedOperation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        return await self._store.read(_in_name, self.principal, operation, args, kwargs)
+        return await self.store.read(_in_name, self.principal, operation, args, kwargs)
 
     async def write(self, operation: ScopedOperation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        return await self._store.write(_logged, self.principal, operation, args, kwargs)
+        return await self.store.write(in_name_logged, self.principal, operation, args, kwargs)
 
 
 async def _in_name(
@@ -111,7 +111,7 @@ async def _in_name(
     return await operation(Scoped(tx, principal), *args, **kwargs)
 
 
-async def _logged(
+async def in_name_logged(
     tx: Tx,
     principal: Principal,
     operation: Callable[..., Coroutine[Any, Any, R]],

@@ -25,6 +25,8 @@ from camserver.store.tx import Row, Scoped, Tx
 PAGE_MAX = 200
 # The column that says whether a frame has a picture of a kind.
 _BYTES_COLUMN: Mapping[str, str] = {"infer": "infer_bytes", "full": "full_bytes"}
+# A small picture made of one of those.
+THUMB = "thumb"
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +272,9 @@ def _is_closed(row: Row, tx: Scoped) -> bool:
 
 
 def _place(row: Row, kind: str) -> PicturePlace:
-    if row["epoch_id"] is None or row[_BYTES_COLUMN[kind]] is None:
+    # The infer picture is the smaller one to start from.
+    kept = kind if kind != THUMB else "full" if row["infer_bytes"] is None else "infer"
+    if row["epoch_id"] is None or row[_BYTES_COLUMN[kept]] is None:
         raise NotFound(
             f"frame {row['frame_uuid']} has no {kind} picture; see `pictures` of the frame",
             reason="no_frame_picture",
@@ -283,6 +287,7 @@ def _place(row: Row, kind: str) -> PicturePlace:
         row["captured_at"],
         row["frame_uuid"],
         in_case=row["retention_class"] == Retention.CASE,
+        kept=kept,
     )
 
 

@@ -176,15 +176,16 @@ async def _write_events(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
 
 
 async def _merge_events(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
-    merged = []
+    merged, moved = [], {}
     for work in works:
         change = work.outcome.event
         work.event_id = change.event_id
         own = {"is_best": int(change.is_best_frame), "own_class": work.outcome.retention.value}
         merged.append({"event_id": change.event_id, **own, **_event_values(work, now_ms)})
         if change.start_moved and change.event_id is not None:
-            await search_texts.move_event(tx, change.event_id, change.start_at)
+            moved[change.event_id] = change.start_at
     await tx.at_once(_MERGE_EVENT, merged)
+    await search_texts.move_events(tx, moved)
 
 
 def _new_event(work: Work, now_ms: int) -> dict[str, object]:

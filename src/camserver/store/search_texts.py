@@ -3,7 +3,7 @@
 The rule is `domain/texts.py`, the same for the three databases. Who may search in texts is not asked here.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from camserver.domain.texts import Query, comparable, tokens_of
@@ -37,16 +37,11 @@ def _rows(kind: str, object_id: int, text: str, at_ms: int) -> list[dict[str, ob
     return [{"kind": kind, "token": token, "at": at_ms, "object_id": object_id} for token in sorted(tokens_of(text))]
 
 
-async def move_event(tx: Tx, event_id: int, start_at: int) -> None:
-    """After an event was found to have begun earlier: tags and words are in the order of that time, too."""
-    await tx.run(
-        "UPDATE event_tags SET start_at = :start_at WHERE event_id = :event_id", start_at=start_at, event_id=event_id
-    )
-    await tx.run(
-        "UPDATE search_tokens SET at = :start_at WHERE object_id = :event_id AND kind = 'memo'",
-        start_at=start_at,
-        event_id=event_id,
-    )
+async def move_events(tx: Tx, starts: Mapping[int, int]) -> None:
+    """After events, by their ids, were found to have begun earlier: tags and words are in the order of that time."""
+    moves = [{"event_id": event_id, "start_at": start_at} for event_id, start_at in starts.items()]
+    await tx.at_once("UPDATE event_tags SET start_at = :start_at WHERE event_id = :event_id", moves)
+    await tx.at_once("UPDATE search_tokens SET at = :start_at WHERE object_id = :event_id AND kind = 'memo'", moves)
 
 
 async def drop_memos(tx: Tx, event_ids: Sequence[int]) -> int:

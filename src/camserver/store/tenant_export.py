@@ -15,7 +15,7 @@ from camserver.store.tx import Row, Scoped, Tx
 
 PAGE = 200
 # Without a meaning anywhere else, or made from notes and memos.
-LEFT_OUT = ("change_counters", "garbage", "search_texts", "search_tokens")
+LEFT_OUT = ("change_counters", "garbage", "request_keys", "search_texts", "search_tokens")
 EXPORTED = {
     table.name: table for table in (Table("tenants", "tenant_id"), *reversed(TABLES)) if table.name not in LEFT_OUT
 }
@@ -26,6 +26,7 @@ SECRETS: Mapping[str, frozenset[str]] = {
     "sessions": frozenset({"token_hash", "csrf_token"}),
     "password_links": frozenset({"token_hash"}),
     "api_tokens": frozenset({"token_hash"}),
+    "shares": frozenset({"token_hash"}),
     "worker_enrolments": frozenset({"token_hash"}),
     "camera_auth": _SEALED,
     "receivers": _SEALED,

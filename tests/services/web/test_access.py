@@ -26,7 +26,10 @@ PUBLIC = {
     ("POST", "/api/password-links/look"),  # these two are opened by the link's token
     ("POST", "/api/password-links/use"),
     ("POST", "/api/session"),
-    ("GET", "/media/frame/{frame_uuid}"),  # opened by its signature
+    ("GET", "/media/frame/{frame_uuid}"),
+    ("GET", "/share/{token}"),
+    ("GET", "/share/{token}/clip"),
+    ("GET", "/share/{token}/picture/{n}"),  # opened by its signature
 }
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from camserver.services.web.films import CHUNK_BYTES, NoSuchPart, Part, asked_part
+from camserver.services.web.films import CHUNK_BYTES
+from camserver.services.web.ranges import NoSuchPart, Part, asked_part
 from tests.services.web.rig import Browser, Reply, RunningWeb
 from tests.store.people_rows import FrameRow, add_event, add_frame, audit_rows, execute
 

@@ -1,6 +1,7 @@
 """The change feed's socket: who gets in, what is told, and when it ends."""
 
 import asyncio
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -245,3 +246,62 @@ async def test_a_stop_closes_open_feeds(sqlite_store: Store, clock: ManualClock,
     farewell = await asyncio.wait_for(socket.receive(), TIMEOUT_SEC)
     assert (farewell.type, farewell.data) == (aiohttp.WSMsgType.CLOSE, 1012)
     await owner.http.close()
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# As server-sent events
+# ---------------------------------------------------------------------------------------------------------------
+
+
+async def event(web: RunningWeb, response: aiohttp.ClientResponse) -> dict[str, str]:
+    """The next event that is no ping, by its fields; the clock is moved until it comes."""
+    fields: dict[str, str] = {}
+    async with asyncio.timeout(TIMEOUT_SEC):
+        while True:
+            reading = asyncio.create_task(response.content.readline())
+            while not reading.done():
+                await web.clock.advance(200)
+                await asyncio.wait([reading], timeout=0.01)
+            line = reading.result().decode()
+            if line == "":
+                return fields
+            if line != "\n":
+                name, _, value = line.strip().partition(": ")
+                fields[name] = value
+            elif '"ping"' in fields.get("data", ""):
+                fields = {}
+            else:
+                return fields
+
+
+async def test_events_are_what_the_socket_tells_and_go_on_behind_the_last_one(web: RunningWeb) -> None:
+    owner = await web.owner()
+    await owner.post("/api/cameras", CAMERA)
+    address = f"{web.url}/api/feed/events"
+    async with owner.http.get(address) as response:
+        assert (response.status, response.headers["Content-Type"]) == (200, "text/event-stream; charset=utf-8")
+        assert "no-store" in response.headers["Cache-Control"]
+        first = await event(web, response)
+        assert json.loads(first["data"]) == {"type": "changes", "changes": [], "last_seq": 1, "live": False}
+        await web.store.write(add_event, await home_of(web), "cam_1", "e1", web.clock.now_ms())
+        second = await event(web, response)
+        [change] = json.loads(second["data"])["changes"]
+        assert (second["id"], change["object"]) == ("2", "e1")
+    await web.store.write(add_event, await home_of(web), "cam_1", "e2", web.clock.now_ms())
+    # What a browser sends when it comes back is more recent than the address.
+    async with owner.http.get(f"{address}?after=0", headers={"Last-Event-ID": "2"}) as response:
+        missed = json.loads((await event(web, response))["data"])
+        assert ([change["object"] for change in missed["changes"]], missed["live"]) == (["e2"], False)
+    assert (await owner.get("/api/feed/events?after=soon")).status == 400
+    assert (await web.browser().get("/api/feed/events")).status == 401
+    assert (await owner.ask("HEAD", "/api/feed/events")).status == 200
+
+
+async def test_events_end_with_the_sign_in(web: RunningWeb) -> None:
+    owner = await web.owner()
+    async with owner.http.get(f"{web.url}/api/feed/events") as response:
+        await event(web, response)
+        await web.store.write(execute, "DELETE FROM sessions", {})
+        ended = await event(web, response)
+        assert (ended["event"], json.loads(ended["data"])) == ("end", {"code": feeds.End.SESSION_OVER})
+        assert await event(web, response) == {}

@@ -10,7 +10,7 @@ from camserver.base.errors import Bug, Retry, StoreUnavailable, Unavailable
 from camserver.domain.people import Principal, Role
 from camserver.services.web import feeds
 from camserver.services.web.feeds import Changes, End, Feeds, Ping, Reader, Resync
-from camserver.services.web.routes.feed import _converse
+from camserver.services.web.following import Told, converse
 from camserver.store import Scoped, Store, Tx, changes, feed, tenants
 from camserver.store.feed import Item
 from tests.rig.clock import ManualClock
@@ -97,13 +97,14 @@ async def test_a_quiet_reader_is_pinged_and_a_busy_one_is_not() -> None:
     assert await taken(one) == Resync(9)
 
 
-class StuckSocket:
+class StuckLine:
     """A browser that reads nothing and says nothing."""
 
-    async def send_text(self, _: str) -> None:
+    async def tell(self, _: Told) -> bool:
         await asyncio.Event().wait()
+        raise AssertionError("never woken")
 
-    async def receive(self) -> dict[str, object]:
+    async def hear(self) -> int | None:
         await asyncio.Event().wait()
         raise AssertionError("never woken")
 
@@ -113,11 +114,9 @@ class TailAt:
         return 3
 
 
-async def test_a_socket_that_is_stuck_in_sending_is_closed_with_a_code() -> None:
+async def test_a_line_that_is_stuck_in_telling_is_ended_with_a_code() -> None:
     one = reader()
-    conversation = asyncio.create_task(
-        _converse(cast(Any, StuckSocket()), cast(Any, None), cast(Any, TailAt()), one, None)
-    )
+    conversation = asyncio.create_task(converse(StuckLine(), cast(Any, None), cast(Any, TailAt()), one, None))
     one.end(End.TOO_SLOW)
     assert await asyncio.wait_for(conversation, TIMEOUT_SEC) == 4008
 

@@ -43,6 +43,10 @@ NOT_IN_A_NAME = {
     "tenant_desk.change": "is about another tenant; logs `tenant_changed` at home",
     "erasure.begin": "is about another tenant; logs `tenant_erasure_asked` at home, and `tenant_erased` in the end",
     "tenant_export.note": "is about another tenant; logs `tenant_exported` at home",
+    "shares.note_opening": "whoever has the address opens it; logs `share_opened`",
+    "shares.sweep": "deletes shares that are over, which nobody asked for",
+    "request_keys.once": "a scoped write with its request's key; what it does is logged by itself",
+    "request_keys.sweep": "deletes keys that are over, which nobody asked for",
 }
 
 

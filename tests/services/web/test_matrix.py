@@ -36,9 +36,9 @@ DAY = "2026-01-01"
 
 # What an address names, by the name of its part; of the installation as a whole, or of whoever asks.
 OF_SITE = {"camera_id", "event_uuid", "frame_uuid", "incident_uuid", "errand_uuid", "delivery_uuid", "snooze_uuid"}
-OF_SITE |= {"site", "worker_id"}
+OF_SITE |= {"site", "worker_id", "share_uuid"}
 OF_TENANT = {"case_uuid", "receiver_uuid", "rule_uuid", "user", "token_uuid"}
-OF_ALL = {"schema_version", "address", "subscription_uuid", "kind", "object_uuid", "tenant", "table"}
+OF_ALL = {"schema_version", "address", "subscription_uuid", "kind", "object_uuid", "token", "n", "tenant", "table"}
 # Bodies without which a request is refused before anybody looks whose thing it is about.
 BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api/cameras/{camera_id}/move"): {"errand_uuid": "x1"},
@@ -61,6 +61,7 @@ NAMING: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api/snoozes"): {"duration_sec": 60, "camera_id": "cam-{}"},
     ("POST", "/api/leases/reclaim"): {"camera_id": "cam-{}"},
     ("POST", "/api/media/link"): {"frame_uuid": "frame-{}", "kind": "infer"},
+    ("POST", "/api/shares"): {"kind": "event", "uuid": "event-{}"},
     ("POST", "/api/workers/enrolments"): {"site": "site-{}"},
     ("GET", "/api/notify/preview"): {"event": "event-{}"},
 }
@@ -75,6 +76,8 @@ WHOLE = {
     *(("GET", path) for path in ("/api/llm/budget", "/api/notifications", "/api/notify/rules", "/api/push/key")),
     *(("GET", path) for path in ("/api/push/subscriptions", "/api/quota", "/api/receivers", "/api/retention")),
     *(("GET", path) for path in ("/api/retention/preview", "/api/session", "/api/sessions", "/api/sites")),
+    ("GET", "/api/shares"),
+    ("GET", "/api/feed/events"),
     *(("GET", path) for path in ("/api/snoozes", "/api/statistics", "/api/summaries", "/api/system/status")),
     *(("GET", path) for path in ("/api/tokens", "/api/users", "/api/vocabulary", "/api/vocabulary/versions")),
     *(("GET", path) for path in ("/api/settings", "/api/workers", "/healthz", "/readyz", "/api/openapi.json")),
@@ -89,6 +92,10 @@ WHOLE = {
     ("POST", "/api/tenants"),
     *(("DELETE", path) for path in ("/api/session", "/api/sessions")),
 }
+
+
+# Answers without an end: only how they begin is asked for.
+STREAMS = {("GET", "/api/feed/events")}
 
 
 def key_of(route: GuardedRoute) -> tuple[str, str]:
@@ -143,11 +150,11 @@ class Town:
     def named(self, part: str, where: str) -> str:
         plain = {"camera_id": "cam", "event_uuid": "event", "frame_uuid": "frame", "incident_uuid": "incident"}
         plain |= {"errand_uuid": "errand", "delivery_uuid": "delivery", "snooze_uuid": "snooze", "site": "site"}
-        plain |= {"worker_id": "worker"}
+        plain |= {"worker_id": "worker", "share_uuid": "share"}
         if part in plain:
             return f"{plain[part]}-{where}"
         if part in OF_ALL:
-            return {"kind": "frame", "object_uuid": f"frame-{where}"}.get(part, "x1")
+            return {"kind": "frame", "object_uuid": f"frame-{where}", "n": "0"}.get(part, "x1")
         # There is no "beyond" of what is the whole tenant's.
         return self.uuids[part, "foreign" if where == "foreign" else "near"]
 
@@ -172,6 +179,15 @@ async def _rows_of(tx: Tx, tenant_id: int, where: str, now_ms: int) -> None:
         snooze_uuid=f"snooze-{where}",
         tenant_id=tenant_id,
         until=now_ms + 600_000,
+        now_ms=now_ms,
+        **place,
+    )
+    await tx.run(
+        "INSERT INTO shares (tenant_id, share_uuid, token_hash, kind, object_uuid, site_id, camera_key, created_at) "
+        "VALUES (:tenant_id, :share_uuid, :share_uuid, 'event', :event_uuid, :site_id, :camera_key, :now_ms)",
+        tenant_id=tenant_id,
+        share_uuid=f"share-{where}",
+        event_uuid=f"event-{where}",
         now_ms=now_ms,
         **place,
     )
@@ -282,7 +298,9 @@ async def ask(town: Town, who: Person, route: GuardedRoute, where: str) -> tuple
         body = filled
         if method == "GET":
             address += "?" + "&".join(f"{name}={value}" for name, value in filled.items())
-    reply = await town.browsers[who.login].ask(method, address, None if method in ("GET", "DELETE") else body)
+    if (method, path) in STREAMS:
+        method = "HEAD"
+    reply = await town.browsers[who.login].ask(method, address, None if method in ("GET", "HEAD", "DELETE") else body)
     return reply.status, reply.body.get("details", {}).get("permission") if reply.status == 403 else None
 
 
@@ -333,7 +351,14 @@ async def test_what_is_granted_can_be_read(town: Town, who: Person) -> None:
 @pytest.mark.parametrize("who", NARROW, ids=lambda one: one.login)
 async def test_lists_and_the_feed_end_at_ones_grants(town: Town, who: Person) -> None:
     browser = town.browsers[who.login]
-    lists = ("/api/cameras", "/api/events", "/api/incidents", "/api/changes?after=0", "/api/statistics")
+    lists = (
+        "/api/cameras",
+        "/api/events",
+        "/api/incidents",
+        "/api/changes?after=0",
+        "/api/statistics",
+        "/api/shares",
+    )
     for path in (*lists, "/api/search", "/api/search/facets", f"/api/timeline?day={DAY}"):
         found = (await browser.get(path)).content.decode()
         assert "beyond" not in found, path

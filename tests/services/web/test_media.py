@@ -1,10 +1,18 @@
 """Pictures: for somebody signed in, and for whoever has a signed link."""
 
+import io
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+import pytest
+from PIL import Image
+
+from camserver.base.errors import TooManyTries
 from camserver.domain.people import Role
 from camserver.objects.keys import Kind, frame_key
+from camserver.services.web.drawings import Drawings
+from camserver.services.web.throttle import FREE_WRONG_LINKS, LINKS, Rate
+from camserver.services.web.thumbnails import Thumbnails
 from camserver.store import Store
 from tests.rig.clock import ManualClock
 from tests.services.web.rig import Browser, LoggedLines, Reply, RunningWeb, running_web
@@ -136,7 +144,7 @@ async def test_asking_for_a_link(web: RunningWeb) -> None:
     for asked, status in (
         ({"frame_uuid": "f1", "kind": "full"}, 404),
         ({"frame_uuid": "f1", "kind": "clip"}, 404),
-        ({"frame_uuid": "f1", "kind": "thumb"}, 400),
+        ({"frame_uuid": "f1", "kind": "huge"}, 400),
         ({"frame_uuid": "f1", "ttl_sec": 0}, 400),
         ({"frame_uuid": "f1", "ttl_sec": 604_801}, 400),
         ({"frame_uuid": "../f1"}, 400),
@@ -179,12 +187,12 @@ async def test_a_picture_for_somebody_signed_in(web: RunningWeb) -> None:
     assert large.content == LARGE
     assert small.headers["ETag"] != large.headers["ETag"]
     assert small.headers["Cache-Control"].startswith("private")
-    assert small.headers["Vary"] == "Cookie"
+    assert small.headers["Vary"] == "Cookie, Authorization"
     for known in (small.headers["ETag"], f"W/{small.headers['ETag']}", f'"x", {small.headers["ETag"]}'):
         unchanged = await owner.get("/api/frames/f1/picture", {"If-None-Match": known})
         assert (unchanged.status, unchanged.content) == (304, b"")
     assert (await owner.get("/api/frames/f1/picture", {"If-None-Match": large.headers["ETag"]})).status == 200
-    assert (await owner.get("/api/frames/f1/picture?kind=thumb")).status == 400
+    assert (await owner.get("/api/frames/f1/picture?kind=huge")).status == 400
     assert (await owner.get("/api/frames/f2/picture")).status == 404
     assert (await web.browser().get("/api/frames/f1/picture")).status == 401
 
@@ -235,3 +243,86 @@ async def test_an_events_frames_are_paged_oldest_first(web: RunningWeb) -> None:
     assert seen == ["g0", "g1", "g2", "g3", "g4"]
     assert second["next_after"] is None
     assert first["frames"][0]["event_uuid"] == "e1"
+
+
+def real_jpeg(width: int = 640, height: int = 360) -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", (width, height), (10, 20, 30)).save(out, "JPEG")
+    return out.getvalue()
+
+
+async def test_a_small_picture_is_made_once_and_checked_each_time(
+    web: RunningWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = await owner_with_frame(web)
+    now_ms = web.clock.now_ms()
+    await web.objects.put(frame_key(7, 1, 1, now_ms, "f1", Kind.INFER), real_jpeg())
+    small = await owner.get("/api/frames/f1/picture?kind=thumb")
+    assert Image.open(io.BytesIO(small.content)).size == (320, 180)
+    assert small.headers["Cache-Control"] == "private, max-age=300"
+    known = await owner.get("/api/frames/f1/picture?kind=thumb", {"If-None-Match": small.headers["ETag"]})
+    assert (known.status, known.content) == (304, b"")
+    url = await link(owner, kind="thumb")
+    monkeypatch.setattr(Thumbnails, "make", None)
+    assert (await opened(web, url)).content == small.content
+    assert (await owner.get("/api/frames/f1/picture?kind=thumb&boxes=1")).status == 400
+    # That it is in memory opens it to nobody.
+    assert (await web.browser().get("/api/frames/f1/picture?kind=thumb")).status == 401
+    await web.store.write(execute, "UPDATE frames SET retention_class = 'case'", {})
+    assert (await opened(web, url)).status == 403
+
+
+async def test_small_pictures_have_a_bound() -> None:
+    drawings = Drawings()
+    made = len(await drawings.shrink(real_jpeg()))
+    kept = Thumbnails(drawings, kept_max_bytes=2 * made)
+    for uuid in ("a", "b"):
+        await kept.make(uuid, real_jpeg())
+    assert kept.find("a") is not None
+    await kept.make("c", real_jpeg())
+    # The one that was used longest ago went.
+    assert [uuid for uuid in "abc" if kept.find(uuid) is not None] == ["a", "c"]
+    assert kept.kept_bytes == 2 * made
+    drawings.close()
+
+
+async def test_a_part_of_a_picture_and_its_head(web: RunningWeb) -> None:
+    owner = await owner_with_frame(web)
+    url = place_of(await link(owner))
+    for path in ("/api/frames/f1/picture", "/api/cameras/cam_1/latest.jpg", url):
+        whole = await owner.get(path)
+        assert whole.headers["Accept-Ranges"] == "bytes"
+        part = await owner.get(path, {"Range": "bytes=2-4"})
+        assert (part.status, part.content) == (206, SMALL[2:5])
+        assert part.headers["Content-Range"] == f"bytes 2-4/{len(SMALL)}"
+        assert (await owner.get(path, {"Range": "bytes=2-4", "If-Range": '"other"'})).content == SMALL
+        assert (await owner.get(path, {"Range": "bytes=99-"})).status == 416
+        head = await owner.ask("HEAD", path)
+        assert (head.status, head.content, head.headers["Content-Length"]) == (200, b"", str(len(SMALL)))
+        assert (await owner.get(path, {"If-None-Match": head.headers["ETag"]})).status == 304
+        # No cache on the way keeps what a cookie, a token or a signature opened.
+        assert whole.headers["Cache-Control"].startswith("private, ")
+        assert path == url or whole.headers["Vary"] == "Cookie, Authorization"
+
+
+async def test_wrong_links_are_counted_and_right_ones_are_not_held_up(web: RunningWeb) -> None:
+    owner = await owner_with_frame(web)
+    url = await link(owner)
+    wrong = [(await opened_by(owner, altered(url, sig="x"))).status for _ in range(FREE_WRONG_LINKS + 1)]
+    assert wrong == [403] * FREE_WRONG_LINKS + [429]
+    assert (await opened_by(owner, url)).status == 200
+
+
+async def opened_by(browser: Browser, url: str) -> Reply:
+    return await browser.get(place_of(url))
+
+
+def test_a_rate_is_so_many_in_a_span() -> None:
+    rate = Rate(2, 1_000)
+    rate.count("a", 0, LINKS)
+    rate.count("a", 999, LINKS)
+    rate.count("b", 999, LINKS)
+    with pytest.raises(TooManyTries) as refused:
+        rate.count("a", 999, LINKS)
+    assert refused.value.details["retry_after_sec"] == 1
+    rate.count("a", 1_000, LINKS)

@@ -19,7 +19,8 @@ from camserver.services.web.messages import Language, choose_language
 from camserver.services.web.oidc import OidcSignIn
 from camserver.services.web.passwords import Passwords
 from camserver.services.web.recent_looks import RecentLooks
-from camserver.services.web.throttle import Devices, Throttle
+from camserver.services.web.throttle import Devices, Rate, Throttle
+from camserver.services.web.thumbnails import Thumbnails
 from camserver.services.web.waits import Waits
 from camserver.store import ScopedStore, Store
 from camserver.store.first_start import Home
@@ -27,6 +28,8 @@ from camserver.store.sessions import SignedIn
 
 # Cases that are sent at once; each reads as fast as its reader takes it.
 EXPORTS_MAX = 4
+# Links that somebody may have made in a minute: a page of a list makes some tens.
+LINKS_MAX, LINKS_SPAN_MS = 600, 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,10 @@ class Web:
     feeds: Feeds
     archive_files: ArchiveFiles
     oidc: OidcSignIn | None  # None: no provider is configured
+    drawings: Drawings
+    thumbnails: Thumbnails
     waits: Waits = field(default_factory=Waits)
-    drawings: Drawings = field(default_factory=Drawings)
+    links_made: Rate = field(default_factory=lambda: Rate(LINKS_MAX, LINKS_SPAN_MS))
     exports: Waits = field(default_factory=lambda: Waits(EXPORTS_MAX))
     looks: RecentLooks = field(default_factory=RecentLooks)
 
@@ -62,6 +67,7 @@ class Call:
     caller: Principal | None  # None on public routes
     signed_in: SignedIn | None  # None on public routes and for the local admin token
     now_ms: int
+    once: ScopedStore | None = None  # of a request with an Idempotency-Key: its first write carries the key
 
     @property
     def principal(self) -> Principal:
@@ -72,6 +78,8 @@ class Call:
     @property
     def store(self) -> ScopedStore:
         """The store in the caller's name."""
+        if self.once is not None:
+            return self.once
         return self.web.store.as_(self.principal)
 
     @property

@@ -1,7 +1,8 @@
 """The outermost layer: everything that holds for every request before it means anything.
 
-Host allow-list (421), bounded body (413, 408), security headers on every answer, one log line a request without its
-query, and a request id. It knows no routes and nobody's name.
+Host allow-list (421), bounded body (413, 408), bounded address (414), HEAD wherever there is a GET, security headers
+on every answer, one log line a request without its query, and a request id. It knows no routes and nobody's name.
+What a connection may cost before there is a request is `base.asgi`'s.
 """
 
 import asyncio
@@ -32,6 +33,7 @@ BODY_MAX_BYTES = 65_536
 # A file that is sent whole, by its path. Characters of it may take several bytes, and JSON escapes some.
 LONG_BODIES_MAX_BYTES = {"/api/imports": 2_000_000}
 BODY_TIMEOUT_SEC = 30
+ADDRESS_MAX_BYTES = 8_192
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 # Scripts, styles, pictures and clips come from here and nowhere else, nothing is inline, nobody frames us.
 _HEADERS = {
@@ -55,6 +57,11 @@ class WrongHost(Reject):
 class TooLarge(Reject):
     code = "too_large"
     http_status = 413
+
+
+class TooLongAddress(Reject):
+    code = "address_too_long"
+    http_status = 414
 
 
 class TooSlow(Reject):
@@ -94,6 +101,7 @@ class Edge:
         headers = Headers(scope=scope)
         try:
             self._check_host(scope, headers.get("host", ""))
+            _check_address(scope)
             body = await _read_body(headers, receive, LONG_BODIES_MAX_BYTES.get(scope["path"], BODY_MAX_BYTES))
         except Reject as refused:
             response = error_response(refused, choose_language(headers.get("accept-language", "")))
@@ -101,8 +109,18 @@ class Edge:
             response.headers["Connection"] = "close"
             await response(scope, receive, answer)
             return
-        if body is not None:
+        if body is None:
+            return
+        if scope["method"] == "HEAD":
+            await self._head(scope, body, answer)
+        else:
             await self._app(scope, _replay(body, receive), answer)
+
+    async def _head(self, scope: Scope, body: bytes, answer: "_Answer") -> None:
+        """The answer that a GET would get, without its content: whoever sends that is told that nobody listens."""
+        begun = _Begun(answer)
+        await self._app({**scope, "method": "GET"}, _replay(body, begun.wait), begun)
+        await answer({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _check_host(self, scope: Scope, host: str) -> None:
         name = host_name(host)
@@ -122,7 +140,7 @@ class Edge:
         write(
             "request",
             method=method,
-            path=scope["path"],
+            path=logged_path(scope["path"]),
             status=status,
             duration_ms=duration_ms,
             address=(scope.get("client") or ("",))[0],
@@ -143,9 +161,36 @@ class _Answer:
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
-                headers[name] = value
+                # A page may be stricter about itself.
+                headers.setdefault(name, value)
             headers.setdefault("Cache-Control", "no-store")
         await self._send(message)
+
+
+class _Begun:
+    """Hands on how an answer begins and drops the rest."""
+
+    def __init__(self, answer: _Answer) -> None:
+        self._answer = answer
+        self._has_begun = asyncio.Event()
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            await self._answer(message)
+            self._has_begun.set()
+
+    async def wait(self) -> Message:
+        await self._has_begun.wait()
+        return {"type": "http.disconnect"}
+
+
+def _check_address(scope: Scope) -> None:
+    if len(scope.get("raw_path") or b"") + len(scope.get("query_string", b"")) > ADDRESS_MAX_BYTES:
+        raise TooLongAddress(
+            f"the address is longer than {ADDRESS_MAX_BYTES} bytes; ask for less at once",
+            reason="address_too_long",
+            bytes_max=ADDRESS_MAX_BYTES,
+        )
 
 
 async def _read_body(headers: Headers, receive: Receive, max_bytes: int) -> bytes | None:
@@ -187,6 +232,14 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return next_message
+
+
+def logged_path(path: str) -> str:
+    """The path without what opens a share to whoever reads the log."""
+    folder, share, rest = path.partition("/share/")
+    if folder or not share:
+        return path
+    return f"/share/…{''.join(rest.partition('/')[1:])}"
 
 
 def host_name(host: str) -> str:

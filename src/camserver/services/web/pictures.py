@@ -1,7 +1,11 @@
-"""Pictures as answers: bytes of an object with what lets a browser keep them, as they are or with boxes drawn on."""
+"""Pictures as answers: as they are kept, with boxes drawn on, or small; whole or a part.
+
+They carry what lets a browser keep them for whoever may see them, and lets nobody on the way keep them.
+"""
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from fastapi import Response
 
@@ -9,49 +13,79 @@ from camserver.base.errors import BadInput, NotFound
 from camserver.base.log import get_logger
 from camserver.domain.analysis import Box
 from camserver.objects.keys import Kind, frame_key
+from camserver.services.web import ranges
 from camserver.services.web.calls import Call
 from camserver.store import frame_pages
 from camserver.store.cameras import PicturePlace
+from camserver.store.frame_pages import THUMB
 
 log = get_logger(__name__)
 
 DIGEST_CHARS = 16
+JPEG: Final = "image/jpeg"
+# Kept by the browser for the one who is signed in there, by no cache on the way: another sign-in has another cookie,
+# another program another token.
+VARY: Final = {"Vary": "Cookie, Authorization"}
+KEPT: Final = {"Cache-Control": "private, max-age=300", **VARY}
+ASKED_AGAIN: Final = {"Cache-Control": "private, no-cache", **VARY}
 
 RESPONSES: dict[int | str, dict[str, object]] = {
-    200: {"content": {"image/jpeg": {}}},
+    200: {"content": {JPEG: {}}},
+    206: {"content": {JPEG: {}}, "description": "the part that was asked for"},
     304: {"description": "unchanged"},
+    416: {"description": "there is no such part"},
 }
 
 
-async def picture_response(call: Call, place: PicturePlace, kind: Kind, headers: Mapping[str, str]) -> Response:
-    """The picture, or 304 when the browser has it. A frame's picture never changes."""
-    etag = f'"{place.frame_uuid}.{kind.value}"'
+async def picture_response(call: Call, place: PicturePlace, kind: str, headers: Mapping[str, str]) -> Response:
+    """The picture (`kind` infer, full or thumb), or 304 when the browser has it. A frame's picture never changes."""
+    etag = f'"{place.frame_uuid}.{kind}"'
     sent = {"ETag": etag, "X-Captured-At": str(place.captured_at), **headers}
-    if _names(call.request.headers.get("if-none-match", ""), etag):
+    asked = call.request.headers
+    if ranges.is_known(asked, etag):
         return Response(status_code=304, headers=sent)
-    return Response(await _read(call, place, kind), media_type="image/jpeg", headers=sent)
+    content = await (_thumb(call, place) if kind == THUMB else _read(call, place, Kind(kind)))
+    return ranges.whole_or_part(asked, content, JPEG, sent, call.language)
 
 
 async def drawn_response(
-    call: Call, place: PicturePlace, kind: Kind, headers: Mapping[str, str], *, with_words: bool
+    call: Call, place: PicturePlace, kind: str, headers: Mapping[str, str], *, with_words: bool
 ) -> Response:
     """The picture with what was found in it. That changes once, when the frame is analyzed, so browsers ask again."""
-    boxes = await call.web.store.read(frame_pages.boxes_in, place, kind.value)
-    etag = f'"{place.frame_uuid}.{kind.value}.{_digest(boxes, with_words)}"'
+    if kind == THUMB:
+        raise BadInput("nothing is drawn on a small picture; leave `boxes` out", reason="no_thumb_boxes")
+    boxes = await call.web.store.read(frame_pages.boxes_in, place, kind)
+    etag = f'"{place.frame_uuid}.{kind}.{_digest(boxes, with_words)}"'
     sent = {"X-Captured-At": str(place.captured_at), **headers, "ETag": etag, "Cache-Control": "private, no-cache"}
-    if _names(call.request.headers.get("if-none-match", ""), etag):
+    asked = call.request.headers
+    if ranges.is_known(asked, etag):
         return Response(status_code=304, headers=sent)
-    kept = await _read(call, place, kind)
+    kept = await _read(call, place, Kind(kind))
     try:
         drawn = await call.web.drawings.draw(kept, boxes, with_words=with_words)
     except BadInput as error:
-        log.error("a kept picture can't be read", frame=place.frame_uuid, kind=kind.value, cause=error.message)
-        raise NotFound(
-            f"the {kind} picture of frame {place.frame_uuid} can't be drawn on: {error.message}",
-            reason="picture_unreadable",
-            kind=kind.value,
-        ) from None
-    return Response(drawn, media_type="image/jpeg", headers=sent)
+        raise _unreadable(place, kind, error) from None
+    return ranges.whole_or_part(asked, drawn, JPEG, sent, call.language)
+
+
+async def _thumb(call: Call, place: PicturePlace) -> bytes:
+    found = call.web.thumbnails.find(place.frame_uuid)
+    if found is not None:
+        return found
+    kept = await _read(call, place, Kind(place.kept))
+    try:
+        return await call.web.thumbnails.make(place.frame_uuid, kept)
+    except BadInput as error:
+        raise _unreadable(place, place.kept, error) from None
+
+
+def _unreadable(place: PicturePlace, kind: str, error: BadInput) -> NotFound:
+    log.error("a kept picture can't be read", frame=place.frame_uuid, kind=kind, cause=error.message)
+    return NotFound(
+        f"the {kind} picture of frame {place.frame_uuid} can't be drawn on: {error.message}",
+        reason="picture_unreadable",
+        kind=kind,
+    )
 
 
 async def _read(call: Call, place: PicturePlace, kind: Kind) -> bytes:
@@ -68,8 +102,3 @@ async def _read(call: Call, place: PicturePlace, kind: Kind) -> bytes:
 
 def _digest(boxes: Sequence[Box], with_words: bool) -> str:
     return hashlib.sha256(repr((with_words, boxes)).encode()).hexdigest()[:DIGEST_CHARS]
-
-
-def _names(if_none_match: str, etag: str) -> bool:
-    """Proxies that compress mark a tag as weak; for pictures that makes no difference."""
-    return etag in (part.strip().removeprefix("W/") for part in if_none_match[:1000].split(","))

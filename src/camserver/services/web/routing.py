@@ -19,6 +19,7 @@ from camserver.domain.people import Permission
 from camserver.services.web.access import Gate, Needs, admit, admit_socket
 from camserver.services.web.answers import answer_error
 from camserver.services.web.calls import Call
+from camserver.services.web.once import HEADER, Repeat, answer_once
 from camserver.wire import api
 
 Handler = Callable[..., Awaitable[Any]]
@@ -26,6 +27,7 @@ H = TypeVar("H", bound=Handler)
 SocketHandler = Callable[[WebSocket, Call], Awaitable[None]]
 NEED = "x-permission"
 WITHIN_SITES = "x-within-sites"
+REPEAT = "x-repeat"
 # Whatever goes wrong, the body has this shape.
 _ERRORS: dict[int | str, dict[str, Any]] = {"default": {"model": api.ErrorAnswer, "description": "what went wrong"}}
 
@@ -38,6 +40,7 @@ class Endpoint:
     handler: Handler
     options: dict[str, Any]
     within_sites: bool = False
+    repeat: Repeat | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +58,14 @@ class Routes:
     def get(self, path: str, needs: Needs, **options: Any) -> Callable[[H], H]:
         return self._add("GET", path, needs, options)
 
-    def post(self, path: str, needs: Needs, *, within_sites: bool = False, **options: Any) -> Callable[[H], H]:
-        """`within_sites`: it keeps within the caller's sites by itself, though its permission is tenant-wide."""
-        return self._add("POST", path, needs, options, within_sites)
+    def post(
+        self, path: str, needs: Needs, *, within_sites: bool = False, repeat: Repeat | None = None, **options: Any
+    ) -> Callable[[H], H]:
+        """`within_sites`: it keeps within the caller's sites by itself, though its permission is tenant-wide.
+
+        `repeat`: it makes something, takes an Idempotency-Key, and does what it does in its first write.
+        """
+        return self._add("POST", path, needs, options, within_sites, repeat)
 
     def patch(self, path: str, needs: Needs, **options: Any) -> Callable[[H], H]:
         return self._add("PATCH", path, needs, options)
@@ -75,10 +83,16 @@ class Routes:
         return keep
 
     def _add(
-        self, method: str, path: str, needs: Needs, options: dict[str, Any], within_sites: bool = False
+        self,
+        method: str,
+        path: str,
+        needs: Needs,
+        options: dict[str, Any],
+        within_sites: bool = False,
+        repeat: Repeat | None = None,
     ) -> Callable[[H], H]:
         def keep(handler: H) -> H:
-            self.endpoints.append(Endpoint(method, path, needs, handler, options, within_sites))
+            self.endpoints.append(Endpoint(method, path, needs, handler, options, within_sites, repeat))
             return handler
 
         return keep
@@ -87,7 +101,9 @@ class Routes:
 class GuardedRoute(APIRoute):
     def __init__(self, path: str, endpoint: Handler, **options: Any) -> None:
         self.needs = _need_of(path, options.get("openapi_extra"))
-        self.within_sites = bool((options.get("openapi_extra") or {}).get(WITHIN_SITES))
+        extra = options.get("openapi_extra") or {}
+        self.within_sites = bool(extra.get(WITHIN_SITES))
+        self.repeat = Repeat(extra[REPEAT]) if REPEAT in extra else None
         super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -95,7 +111,10 @@ class GuardedRoute(APIRoute):
 
         async def guarded(request: Request) -> Response:
             try:
-                request.state.call = await admit(request.app.state.web, request, self.needs, self.within_sites)
+                call = await admit(request.app.state.web, request, self.needs, self.within_sites)
+                request.state.call = call
+                if self.repeat is not None:
+                    return await answer_once(call, request, self.repeat, handler)
                 return await handler(request)
             except Exception as error:
                 return answer_error(request, error)
@@ -129,6 +148,25 @@ def _need_of(path: str, extra: dict[str, Any] | None) -> Needs:
     raise Bug(f"the route {path} does not say who may use it; add it with Routes and a need")
 
 
+def _extra(endpoint: Endpoint) -> dict[str, Any]:
+    extra: dict[str, Any] = {NEED: endpoint.needs.value}
+    if endpoint.within_sites:
+        extra[WITHIN_SITES] = True
+    if endpoint.repeat is not None:
+        extra[REPEAT] = endpoint.repeat.value
+        extra["parameters"] = [_REPEAT_PARAMETER]
+    return extra
+
+
+_REPEAT_PARAMETER = {
+    "name": HEADER,
+    "in": "header",
+    "required": False,
+    "description": "A repeat with the same key and body within a day is not done again.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 128},
+}
+
+
 def add_routes(app: FastAPI, routes: Routes) -> None:
     for endpoint in routes.endpoints:
         app.router.add_api_route(
@@ -136,7 +174,7 @@ def add_routes(app: FastAPI, routes: Routes) -> None:
             endpoint.handler,
             methods=[endpoint.method],
             route_class_override=GuardedRoute,
-            openapi_extra={NEED: endpoint.needs.value, **({WITHIN_SITES: True} if endpoint.within_sites else {})},
+            openapi_extra=_extra(endpoint),
             **{**endpoint.options, "responses": {**_ERRORS, **endpoint.options.get("responses", {})}},
         )
     for socket in routes.sockets:

@@ -16,12 +16,14 @@ from camserver.services.web import setup_link
 from camserver.services.web.app import build_app
 from camserver.services.web.archive_files import ArchiveFiles
 from camserver.services.web.calls import Web
+from camserver.services.web.drawings import Drawings
 from camserver.services.web.feeds import Feeds
 from camserver.services.web.oidc import OidcSignIn
 from camserver.services.web.passwords import Passwords
 from camserver.services.web.throttle import Devices, Throttle
+from camserver.services.web.thumbnails import Thumbnails
 from camserver.services.web.ui_files import FOLDER, UiFiles, load_ui
-from camserver.store import Store, password_links, sessions
+from camserver.store import Store, password_links, request_keys, sessions, shares
 from camserver.store.first_start import prepare_store
 
 log = get_logger(__name__)
@@ -43,6 +45,7 @@ async def run(
     pages, and nobody is told an address or offered a link."""
     web = await _make_web(store, objects, clock, settings, ready, sock)
     ui = UiFiles({})
+    limits = asgi.Limits(connections_per_address=settings.web.connections_per_address)
     try:
         if for_people:
             ui = await asyncio.to_thread(load_ui, FOLDER)
@@ -50,7 +53,7 @@ async def run(
             _tell_where(settings, web.public_url)
         async with asyncio.TaskGroup() as group:
             group.create_task(_sweep(store, clock))
-            group.create_task(asgi.serve(build_app(web, ui), sock, lambda: ready.set("web")))
+            group.create_task(asgi.serve(build_app(web, ui), sock, lambda: ready.set("web"), limits=limits))
     finally:
         await web.feeds.close()
         await web.archive_files.close()
@@ -66,6 +69,7 @@ async def _make_web(
     secrets = await asyncio.to_thread(make_secrets, settings)
     home = await prepare_store(store, settings.vocabulary.schema_version, clock.now_ms())
     public_url = _public_url(settings, sock)
+    drawings = Drawings()
     return Web(
         store=store,
         objects=objects,
@@ -81,6 +85,8 @@ async def _make_web(
         feeds=Feeds(store, clock),
         archive_files=ArchiveFiles(clock, settings, secrets),
         oidc=OidcSignIn(settings, secrets.session_key, public_url, clock) if settings.oidc.issuer else None,
+        drawings=drawings,
+        thumbnails=Thumbnails(drawings),
     )
 
 
@@ -113,6 +119,10 @@ async def _sweep(store: Store, clock: Clock) -> None:
             while await store.write(sessions.sweep, clock.now_ms()) == sessions.SWEEP_BATCH:
                 pass
             await store.write(password_links.sweep, clock.now_ms())
+            while await store.write(request_keys.sweep, clock.now_ms()) == request_keys.SWEEP_BATCH:
+                pass
+            while await store.write(shares.sweep, clock.now_ms()) == shares.SWEEP_BATCH:
+                pass
         except Retry as error:
             log.warning("ended sign-ins could not be removed; tried again later", cause=error.message)
         await clock.sleep(SWEEP_EVERY_SEC)

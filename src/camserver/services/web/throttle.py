@@ -1,4 +1,4 @@
-"""How often somebody may try to sign in: a few tries are free, then each costs a longer wait.
+"""How often somebody may try: a few tries are free, then each costs a longer wait.
 
 Tries are counted per login and address, and per address over all logins; never per login alone, so that nobody can
 lock another person out from elsewhere. A browser that signed in before carries a signed device cookie and is counted
@@ -25,6 +25,19 @@ FREE_TRIES_OF_ADDRESS = 30
 WAIT_MAX_MS = 60_000
 FORGET_AFTER_MS = 15 * 60_000
 KEYS_MAX = 10_000
+# Links and shares that open nothing, by address; what is right is never held up by what was wrong before it.
+FREE_WRONG_LINKS = 100
+# What is tried: the reason that is told, and what people read.
+SIGN_IN = "too_many_tries"
+LINKS = "too_many_links"
+_MESSAGES = {
+    SIGN_IN: "too many tries to sign in; wait {seconds} s and try again",
+    LINKS: "too many links were asked for or did not work; wait {seconds} s and try again",
+}
+
+
+def _too_many(what: str, seconds: int) -> TooManyTries:
+    return TooManyTries(_MESSAGES[what].format(seconds=seconds), reason=what, retry_after_sec=seconds)
 
 
 @dataclass(slots=True)
@@ -39,7 +52,7 @@ class Throttle:
     def __init__(self) -> None:
         self._tries: OrderedDict[str, _Tries] = OrderedDict()
 
-    def count_try(self, keys: dict[str, int], now_ms: int) -> None:
+    def count_try(self, keys: dict[str, int], now_ms: int, what: str = SIGN_IN) -> None:
         """Counts a try before it is made, so that many at once don't slip through; `keys` says how many are free.
 
         Raises TooManyTries, which counts nothing, while a wait lasts.
@@ -47,11 +60,7 @@ class Throttle:
         waits = [self._wait_ms(key, free, now_ms) for key, free in keys.items()]
         if max(waits, default=0) > 0:
             seconds = -(-max(waits) // 1000)
-            raise TooManyTries(
-                f"too many tries to sign in; wait {seconds} s and try again",
-                reason="too_many_tries",
-                retry_after_sec=seconds,
-            )
+            raise _too_many(what, seconds)
         for key in keys:
             tries = self._tries.setdefault(key, _Tries(0, now_ms))
             tries.count += 1
@@ -59,7 +68,7 @@ class Throttle:
             self._tries.move_to_end(key)
         while len(self._tries) > KEYS_MAX:
             self._tries.popitem(last=False)
-            log.warning("sign-in tries come from very many places; the oldest count was dropped", keys=KEYS_MAX)
+            log.warning("tries come from very many places; the oldest count was dropped", keys=KEYS_MAX)
 
     def forgive(self, keys: dict[str, int]) -> None:
         """Takes back tries that turned out right: they say nothing about guessing."""
@@ -82,6 +91,27 @@ class Throttle:
             return 0
         wait_ms = min(1000 << min(tries.count - free, 16), WAIT_MAX_MS)
         return tries.last_ms + wait_ms - now_ms
+
+
+class Rate:
+    """So many in a span of time by each key; then none until it is over. Times are of the boot-time clock."""
+
+    def __init__(self, most: int, span_ms: int) -> None:
+        self._most = most
+        self._span_ms = span_ms
+        self._counts: OrderedDict[str, _Tries] = OrderedDict()  # `last_ms` is the span's beginning
+
+    def count(self, key: str, now_ms: int, what: str) -> None:
+        """Raises TooManyTries when there were too many in this span."""
+        spent = self._counts.get(key)
+        if spent is None or now_ms - spent.last_ms >= self._span_ms:
+            spent = self._counts[key] = _Tries(0, now_ms)
+            self._counts.move_to_end(key)
+            while len(self._counts) > KEYS_MAX:
+                self._counts.popitem(last=False)
+        if spent.count >= self._most:
+            raise _too_many(what, -(-(spent.last_ms + self._span_ms - now_ms) // 1000))
+        spent.count += 1
 
 
 class Devices:
@@ -118,6 +148,11 @@ def keys_of(login: str, address: str, device: str | None) -> dict[str, int]:
 def keys_of_address(address: str) -> dict[str, int]:
     """The same for a try that names no login."""
     return {f"address {_network(address)}": FREE_TRIES_OF_ADDRESS}
+
+
+def wrong_links_of(address: str) -> dict[str, int]:
+    """What an address that opens nothing is counted under: a page of a share asks for many pictures at once."""
+    return {f"link {_network(address)}": FREE_WRONG_LINKS}
 
 
 def _network(address: str) -> str:

@@ -57,6 +57,7 @@ from camserver.store.tables.people import (
 )
 from camserver.store.tables.reviews import llm_days, llm_reviews
 from camserver.store.tables.search import search_texts, search_tokens
+from camserver.store.tables.shares import request_keys, share_openings, shares
 from camserver.store.tables.statistics import camera_usage, daily_summaries, hourly_stats
 from camserver.store.tables.upkeep import analyzers, changes, duties, garbage, sweep_reports
 from camserver.store.tables.workers import (
@@ -119,12 +120,15 @@ __all__ = [
     "push_subscriptions",
     "receiver_hours",
     "receivers",
+    "request_keys",
     "schema_versions",
     "search_texts",
     "search_tokens",
     "sessions",
     "settings",
     "setup_links",
+    "share_openings",
+    "shares",
     "sites",
     "snoozes",
     "sweep_reports",

@@ -207,8 +207,10 @@ from camserver.wire.api.shapes import (
     Language,
     MediaKind,
     PictureKind,
+    ShownKind,
     Tag,
 )
+from camserver.wire.api.shares import SHARE_TTL_MAX_SEC, Share, ShareAdded, ShareAsked, ShareKind, ShareList
 from camserver.wire.api.statistics import (
     Statistics,
     StatisticsBucket,
@@ -247,6 +249,7 @@ __all__ = [
     "ERRAND_WAIT_MAX_SEC",
     "JOBS_REQUEUED_MAX",
     "LINK_TTL_MAX_SEC",
+    "SHARE_TTL_MAX_SEC",
     "UUID_PATTERN",
     "WORKER_ID_PATTERN",
     "AnalyzerSeen",
@@ -407,6 +410,12 @@ __all__ = [
     "SetUpLink",
     "Setting",
     "SettingList",
+    "Share",
+    "ShareAdded",
+    "ShareAsked",
+    "ShareKind",
+    "ShareList",
+    "ShownKind",
     "SignIn",
     "SignInList",
     "SignInSeen",

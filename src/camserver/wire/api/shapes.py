@@ -10,8 +10,10 @@ UUID_PATTERN = r"^[A-Za-z0-9-]{1,36}$"
 Language = Literal["ja", "en"]
 # infer: the small one that is analyzed, of every look that worked; full: as the camera gave it, of looks that passed.
 PictureKind = Literal["infer", "full"]
+# thumb: a small one, made of those on request.
+ShownKind = Literal["infer", "full", "thumb"]
 # `clip` of a frame is that of its event.
-MediaKind = Literal["infer", "full", "clip"]
+MediaKind = Literal["infer", "full", "thumb", "clip"]
 
 
 class Asked(BaseModel):

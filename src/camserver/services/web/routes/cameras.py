@@ -16,6 +16,7 @@ from camserver.services.web import camera_values, pictures
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.labels import shown_health
 from camserver.services.web.looks import note_media
+from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.services.web.sources import LOCAL_TYPES, Login, Source, one_login, parse_source, shown_url
 from camserver.store import camera_changes, cameras
@@ -44,7 +45,7 @@ async def list_cameras(
     )
 
 
-@routes.post("/api/cameras", Permission.MANAGE_CAMERAS, status_code=201)
+@routes.post("/api/cameras", Permission.MANAGE_CAMERAS, repeat=Repeat.ANSWER, status_code=201)
 async def add_camera(call: TheCall, asked: api.CameraAsked) -> api.Camera:
     """Adds a camera. Credentials are stored encrypted and never given out again."""
     source = permitted(call, asked.source)
@@ -119,7 +120,7 @@ async def latest_picture(call: TheCall, camera_id: CameraId) -> Response:
     """The newest picture of a camera."""
     place = await call.store.read(cameras.latest_picture, camera_id)
     await note_media(call, Kind.INFER.value, place.frame_uuid, place.in_case)
-    return await pictures.picture_response(call, place, Kind.INFER, {"Cache-Control": "private, no-cache"})
+    return await pictures.picture_response(call, place, Kind.INFER.value, pictures.ASKED_AGAIN)
 
 
 def permitted(call: Call, asked: api.SourceAsked) -> Source:

@@ -13,6 +13,7 @@ from camserver.domain.people import Permission
 from camserver.services.web.calls import TheCall
 from camserver.services.web.case_export import CaseExport
 from camserver.services.web.looks import note_case
+from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.store import case_items, cases
 from camserver.store.cases import CaseChange, CaseItem, CaseSummary
@@ -45,7 +46,7 @@ async def list_cases(
     )
 
 
-@routes.post("/api/cases", Permission.INVESTIGATE, status_code=201)
+@routes.post("/api/cases", Permission.INVESTIGATE, repeat=Repeat.ANSWER, status_code=201)
 async def create_case(call: TheCall, asked: api.CaseAsked) -> api.Case:
     """Opens a case, with a first note if there is one."""
     title = checked_title(asked.title)
@@ -102,7 +103,7 @@ async def list_case_items(
     )
 
 
-@routes.post("/api/cases/{case_uuid}/items", Permission.INVESTIGATE)
+@routes.post("/api/cases/{case_uuid}/items", Permission.INVESTIGATE, repeat=Repeat.ANSWER)
 async def add_case_item(call: TheCall, case_uuid: CaseUuid, asked: api.CaseItemAsked) -> api.CaseItemAdded:
     """Adds a frame, an event with all its frames and its clip, or a clip alone. It is not deleted from then on."""
     added = await call.store.write(
@@ -122,7 +123,7 @@ async def remove_case_item(
     )
 
 
-@routes.post("/api/cases/{case_uuid}/notes", Permission.INVESTIGATE, status_code=201)
+@routes.post("/api/cases/{case_uuid}/notes", Permission.INVESTIGATE, repeat=Repeat.ANSWER, status_code=201)
 async def add_case_note(call: TheCall, case_uuid: CaseUuid, asked: api.CaseNoteAsked) -> api.CaseNote:
     """Adds a note. Notes are never changed."""
     note = await call.store.write(cases.add_note, case_uuid, checked_note(asked.body), call.address, call.now_ms)

@@ -1,12 +1,12 @@
 """The change feed, asked for: what changed since a cursor, without its content. Pushed, it is `feed`."""
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import Query
 
 from camserver.domain.people import Permission
 from camserver.services.web.calls import TheCall
+from camserver.services.web.following import shown_change
 from camserver.services.web.routing import Routes
 from camserver.store import feed
 from camserver.store.changes import PAGE_MAX
@@ -28,7 +28,3 @@ async def changes_after(
         last_seq=page.last_seq,
         resync=page.resync,
     )
-
-
-def shown_change(item: feed.Item) -> api.Change:
-    return api.Change.model_validate(asdict(item))

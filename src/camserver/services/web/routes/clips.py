@@ -7,7 +7,7 @@ from fastapi import Path, Response
 
 from camserver.domain.clips import no_clip_phrase
 from camserver.domain.people import Permission
-from camserver.services.web import films
+from camserver.services.web import films, pictures
 from camserver.services.web.calls import TheCall
 from camserver.services.web.looks import note_media
 from camserver.services.web.routing import Routes
@@ -18,8 +18,6 @@ from camserver.wire import api
 routes = Routes()
 
 EventUuid = Annotated[str, Path(pattern=api.UUID_PATTERN)]
-# As pictures: kept by the browser for the one who is signed in there.
-_KEPT = {"Cache-Control": "private, max-age=300", "Vary": "Cookie"}
 
 
 @routes.get("/api/events/{event_uuid}/clip", Permission.READ, response_class=Response, responses=films.RESPONSES)
@@ -27,7 +25,7 @@ async def get_event_clip(call: TheCall, event_uuid: EventUuid) -> Response:
     """The clip of an event, whole or a part of it (`Range`)."""
     place = await call.store.read(clips.place, event_uuid)
     await note_media(call, "clip", event_uuid, place.in_case)
-    return await films.clip_response(call, place, _KEPT)
+    return await films.clip_response(call, place, pictures.KEPT)
 
 
 def shown_clip(clip: ClipDetail) -> api.Clip:

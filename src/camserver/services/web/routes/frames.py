@@ -7,7 +7,6 @@ from fastapi import Path, Query, Response
 
 from camserver.domain.people import Permission
 from camserver.domain.vocabulary import Vocabulary
-from camserver.objects.keys import Kind
 from camserver.services.web import pictures
 from camserver.services.web.calls import TheCall
 from camserver.services.web.labels import active_vocabulary, shown_tags
@@ -20,8 +19,6 @@ from camserver.wire import api
 routes = Routes()
 
 FrameUuid = Annotated[str, Path(pattern=api.UUID_PATTERN)]
-# Kept by the browser for the one who is signed in there: another sign-in has another cookie.
-_KEPT = {"Cache-Control": "private, max-age=300", "Vary": "Cookie"}
 
 
 @routes.get("/api/frames/{frame_uuid}", Permission.READ)
@@ -39,15 +36,15 @@ async def get_frame(call: TheCall, frame_uuid: FrameUuid) -> api.Frame:
 async def get_frame_picture(
     call: TheCall,
     frame_uuid: FrameUuid,
-    kind: Annotated[api.PictureKind, Query()] = "infer",
+    kind: Annotated[api.ShownKind, Query()] = "infer",
     boxes: Annotated[bool, Query(description="Draw what was found on it; the kept picture stays clean.")] = False,
 ) -> Response:
     """A picture of a frame, for somebody who is signed in."""
     place = await call.store.read(frame_pages.picture, frame_uuid, kind)
     await note_media(call, kind, frame_uuid, place.in_case)
     if boxes:
-        return await pictures.drawn_response(call, place, Kind(kind), _KEPT, with_words=True)
-    return await pictures.picture_response(call, place, Kind(kind), _KEPT)
+        return await pictures.drawn_response(call, place, kind, pictures.KEPT, with_words=True)
+    return await pictures.picture_response(call, place, kind, pictures.KEPT)
 
 
 @routes.get("/api/frames/{frame_uuid}/copies", Permission.READ)

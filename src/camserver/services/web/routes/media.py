@@ -16,6 +16,7 @@ from camserver.services.web.access import Gate
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.looks import note_link
 from camserver.services.web.routing import Routes
+from camserver.services.web.throttle import LINKS, wrong_links_of
 from camserver.store import archive_links, audit, clips, frame_pages
 from camserver.wire import api
 
@@ -24,7 +25,7 @@ routes = Routes()
 # A search engine that is given a link must not keep what it opens.
 _HEADERS = {"Cache-Control": "private, max-age=60", "X-Robots-Tag": "noindex"}
 CLIP = "clip"
-_OBJECTS = (*(kind.value for kind in Kind), CLIP)
+_OBJECTS = (*(kind.value for kind in Kind), frame_pages.THUMB, CLIP)
 
 _RESPONSES: dict[int | str, dict[str, object]] = {
     **films.RESPONSES,
@@ -41,6 +42,9 @@ async def make_link(call: TheCall, asked: api.MediaLinkAsked) -> api.MediaLink:
 
     It works until it expires. What belongs to a case has none.
     """
+    principal = call.principal
+    maker = f"{principal.tenant_id} {principal.user_id} {principal.token_id}"
+    call.web.links_made.count(maker, call.web.clock.boot_ms(), LINKS)
     if asked.archive_file_id is not None:
         await call.store.read(archive_links.linkable, asked.frame_uuid, asked.archive_file_id)
     elif asked.kind == CLIP:
@@ -75,6 +79,10 @@ async def open_link(
     try:
         kind = links.opened(_keys(call), frame_uuid, given, _OBJECTS, call.now_ms)
     except Forbidden as refused:
+        # What is wrong is counted before it is looked up any further; a right link to what is kept here is never held
+        # up by it, one to a copy at an archive, which only its row tells from a wrong one, may be.
+        wrong = wrong_links_of(call.address)
+        call.web.throttle.count_try(wrong, call.web.clock.boot_ms(), LINKS)
         if refused.details.get("reason") != "link_bad" or not links.is_of(_keys(call), given):
             raise
         return await _archived(call, frame_uuid, given)
@@ -87,8 +95,8 @@ async def open_link(
     picture = await call.web.store.read(frame_pages.linked_picture, frame_uuid, kind)
     await note_link(call, kind, frame_uuid)
     if boxes:
-        return await pictures.drawn_response(call, picture, Kind(kind), _HEADERS, with_words=False)
-    return await pictures.picture_response(call, picture, Kind(kind), _HEADERS)
+        return await pictures.drawn_response(call, picture, kind, _HEADERS, with_words=False)
+    return await pictures.picture_response(call, picture, kind, _HEADERS)
 
 
 async def _archived(call: Call, frame_uuid: str, given: Signature) -> Response:
@@ -97,6 +105,7 @@ async def _archived(call: Call, frame_uuid: str, given: Signature) -> Response:
     ids = [one.archive_file_id for one in copies]
     opened = links.opened(_keys(call), frame_uuid, given, ids, call.now_ms)
     await note_link(call, "copy", frame_uuid)
+    call.web.throttle.forgive(wrong_links_of(call.address))
     return await call.web.archive_files.response(copies[ids.index(opened)], _HEADERS)
 
 

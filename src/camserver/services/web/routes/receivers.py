@@ -17,6 +17,7 @@ from camserver.domain.deliveries import ReceiverKind
 from camserver.domain.people import Permission
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.field_problems import known_fields, problem_in_words
+from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.store import receivers
 from camserver.store.receivers import NewReceiver, ReceiverChange, StoredReceiver, secrets_of
@@ -35,7 +36,7 @@ async def list_receivers(call: TheCall) -> api.ReceiverList:
     return api.ReceiverList(receivers=[_shown(call, one) for one in found])
 
 
-@routes.post("/api/receivers", Permission.MANAGE_DELIVERIES, status_code=201)
+@routes.post("/api/receivers", Permission.MANAGE_DELIVERIES, repeat=Repeat.ANSWER, status_code=201)
 async def add_receiver(call: TheCall, asked: api.ReceiverAsked) -> api.Receiver:
     """Adds a receiver. Its secrets are stored encrypted and never given out again."""
     kind = _permitted(call, asked.kind)

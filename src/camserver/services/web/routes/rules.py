@@ -14,6 +14,7 @@ from camserver.domain.routing import VERDICTS, Route, Verdict, check_events, rou
 from camserver.domain.vocabulary import Vocabulary
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.labels import active_vocabulary
+from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.store import event_pages, notice_facts, notify_rules
 from camserver.store.notice_facts import EventRow, Listener
@@ -31,7 +32,7 @@ async def list_notify_rules(call: TheCall) -> api.NotifyRuleList:
     return _listed(await call.store.read(notify_rules.listed))
 
 
-@routes.post("/api/notify/rules", Permission.MANAGE_DELIVERIES, status_code=201)
+@routes.post("/api/notify/rules", Permission.MANAGE_DELIVERIES, repeat=Repeat.ANSWER, status_code=201)
 async def add_notify_rule(call: TheCall, asked: api.NotifyRuleAsked) -> api.NotifyRule:
     """Adds a rule behind the others."""
     return _shown(await call.store.write(notify_rules.add, await _values(call, asked), call.address, call.now_ms))

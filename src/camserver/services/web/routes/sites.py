@@ -8,6 +8,7 @@ from camserver.base.errors import BadInput
 from camserver.base.zones import is_zone
 from camserver.domain.people import Permission
 from camserver.services.web.calls import TheCall
+from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.store import sites
 from camserver.store.sites import SiteSummary
@@ -25,7 +26,7 @@ async def list_sites(call: TheCall) -> api.SiteList:
     return api.SiteList(sites=[_shown(one) for one in await call.store.read(sites.every)])
 
 
-@routes.post("/api/sites", Permission.MANAGE_PEOPLE, status_code=201)
+@routes.post("/api/sites", Permission.MANAGE_PEOPLE, repeat=Repeat.ANSWER, status_code=201)
 async def add_site(call: TheCall, asked: api.SiteAsked) -> api.Site:
     """Adds a site."""
     check_site(asked.name, asked.timezone)

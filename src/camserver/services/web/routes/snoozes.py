@@ -7,6 +7,7 @@ from fastapi import Path
 
 from camserver.domain.people import Permission
 from camserver.services.web.calls import TheCall
+from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.store import snoozes
 from camserver.store.snoozes import NewSnooze, SnoozeSummary
@@ -22,7 +23,7 @@ async def list_snoozes(call: TheCall) -> api.SnoozeList:
     return api.SnoozeList(snoozes=[_shown(one) for one in found])
 
 
-@routes.post("/api/snoozes", Permission.MANAGE_CAMERAS, status_code=201)
+@routes.post("/api/snoozes", Permission.MANAGE_CAMERAS, repeat=Repeat.ANSWER, status_code=201)
 async def add_snooze(call: TheCall, asked: api.SnoozeAsked) -> api.Snooze:
     """Silences notifications for a while. What is held back is counted, and the next message says how many."""
     new = NewSnooze(

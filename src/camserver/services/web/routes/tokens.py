@@ -10,6 +10,7 @@ from camserver.base.errors import BadInput
 from camserver.domain.people import Permission
 from camserver.services.web.access import TOKEN_PREFIX, Gate, token_hash
 from camserver.services.web.calls import TheCall
+from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.store import people, tokens
 from camserver.store.tokens import NewToken, TokenSummary
@@ -29,7 +30,7 @@ async def list_tokens(
     return api.TokenList(tokens=[_shown(one) for one in found])
 
 
-@routes.post("/api/tokens", Gate.SIGNED_IN, status_code=201)
+@routes.post("/api/tokens", Gate.SIGNED_IN, repeat=Repeat.SECRET, status_code=201)
 async def add_token(call: TheCall, asked: api.TokenAsked) -> api.TokenAdded:
     """A token for a program. Its secret is in this answer and nowhere else."""
     user = asked.user

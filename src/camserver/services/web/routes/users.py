@@ -10,6 +10,7 @@ from camserver.domain.oidc import is_subject
 from camserver.domain.people import PASSWORD_LINK_TTL_MS, Permission, Role, check_password, login_of
 from camserver.services.web.access import token_hash
 from camserver.services.web.calls import Call, TheCall
+from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.store import identities, password_links, people, users
 from camserver.store.grants import Granted
@@ -35,7 +36,7 @@ async def list_users(
     return api.UserPage(users=shown, next_after=shown[-1].login if len(found) > limit else None)
 
 
-@routes.post("/api/users", Permission.MANAGE_PEOPLE, status_code=201)
+@routes.post("/api/users", Permission.MANAGE_PEOPLE, repeat=Repeat.SECRET, status_code=201)
 async def add_user(call: TheCall, asked: api.UserAsked) -> api.UserAdded:
     """Adds somebody. With neither password nor subject the answer holds a link with which a password is chosen."""
     login = login_of(asked.login)

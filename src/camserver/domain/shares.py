@@ -1,0 +1,51 @@
+"""Shares: an address that opens one event or one frame to whoever has it, until it ends or is taken back.
+
+A share never opens more than its maker may see at that moment, and nothing of a case. Rules only.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+from camserver.base.errors import Forbidden, NotFound
+from camserver.domain.people import Permission, Principal
+
+# What a page shows: the best picture, and so many of the event's others.
+PICTURES_MAX: Final = 25
+TTL_MAX_SEC: Final = 366 * 86_400
+HOUR_MS: Final = 3_600_000
+
+
+class Sharing(StrEnum):
+    """Who may share (`media.shares`)."""
+
+    OFF = "off"  # nobody, and what was shared before is closed
+    MANAGERS = "managers"  # those who manage cameras
+    EVERYBODY = "everybody"  # whoever may see it
+
+
+def may_share(principal: Principal, sharing: Sharing) -> bool:
+    """Asked when a share is made and, of its maker, whenever it is opened."""
+    match sharing:
+        case Sharing.OFF:
+            return False
+        case Sharing.MANAGERS:
+            return principal.may(Permission.READ) and principal.may(Permission.MANAGE_CAMERAS)
+        case Sharing.EVERYBODY:
+            return principal.may(Permission.READ)
+
+
+def require_sharing(principal: Principal, sharing: Sharing) -> None:
+    if sharing is Sharing.OFF:
+        raise Forbidden("sharing is switched off here (media.shares); ask an administrator", reason="shares_off")
+    if not may_share(principal, sharing):
+        raise Forbidden(
+            "only those who manage cameras may share what they show; ask one of them", reason="shares_of_managers"
+        )
+
+
+def over() -> NotFound:
+    """The one answer to whatever opens nothing: nobody learns whether there was a share."""
+    return NotFound(
+        "this address opens nothing, or what it opened is no longer shared; ask whoever sent it to you",
+        reason="share_over",
+    )

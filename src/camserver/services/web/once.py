@@ -1,0 +1,131 @@
+"""Requests that are done once, however often they are sent: the header `Idempotency-Key`.
+
+The first write of the request carries its key in the same transaction, so what is made and the key are there together
+or not at all. A repeat with the same body gets the first answer again for a day; with another body it is refused. An
+answer with a secret in it is never kept: its repeat is told so. Errors are not kept either, because nothing was done.
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any, ParamSpec, TypeVar
+
+from fastapi import Request, Response
+
+from camserver.base.errors import BadInput, Conflict, Reject, Retry
+from camserver.base.log import get_logger
+from camserver.services.web.calls import Call
+from camserver.store import ScopedStore, request_keys
+from camserver.store.core import ScopedOperation
+from camserver.store.request_keys import BODY_MAX_BYTES, Claim, Kept, Repeated
+
+log = get_logger(__name__)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotent-Replayed"
+_KEY = re.compile(r"[\x21-\x7e]{1,128}")
+
+
+class Repeat(StrEnum):
+    """What a repeated request is answered with."""
+
+    ANSWER = "answer"  # what the first one was
+    SECRET = "secret"  # that it was done: the first answer held something that is kept nowhere
+
+
+class OtherRequest(Reject):
+    code = "other_request"
+    http_status = 422
+
+
+class OnceStore(ScopedStore):
+    """The store in the caller's name; the first write that succeeds carries the request's key."""
+
+    def __init__(self, inner: ScopedStore, claim: Claim) -> None:
+        super().__init__(inner.store, inner.principal)
+        self._claim = claim
+        self.is_claimed = False
+
+    async def write(self, operation: ScopedOperation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        if self.is_claimed:
+            return await super().write(operation, *args, **kwargs)
+        result: R = await self.store.write(request_keys.once, self.principal, self._claim, operation, args, kwargs)
+        self.is_claimed = True
+        return result
+
+
+async def answer_once(
+    call: Call, request: Request, repeat: Repeat, handler: Callable[[Request], Awaitable[Response]]
+) -> Response:
+    """The handler's answer, or that of the request before with the same key."""
+    key = request.headers.get(HEADER)
+    if key is None:
+        return await handler(request)
+    if not _KEY.fullmatch(key):
+        raise BadInput(
+            f"the header {HEADER} must be 1 to 128 visible ASCII characters, such as a UUID", reason="bad_request_key"
+        )
+    claim = _claim(call, request, key, await request.body())
+    kept = await call.store.read(request_keys.find, claim)
+    if kept is not None:
+        return _again(kept, claim, repeat)
+    store = OnceStore(call.store, claim)
+    request.state.call = replace(call, once=store)
+    try:
+        response = await handler(request)
+    except Repeated:
+        # Somebody sent the same at the same moment, and was first.
+        kept = await call.store.read(request_keys.find, claim)
+        if kept is None:
+            raise
+        return _again(kept, claim, repeat)
+    if store.is_claimed:
+        await _keep(call, claim, repeat, response)
+    return response
+
+
+def _claim(call: Call, request: Request, key: str, body: bytes) -> Claim:
+    principal = call.principal
+    # Keyed, because a body may hold a password, and a plain hash of it could be guessed from.
+    secret = call.web.secrets.session_key.reveal().encode()
+    said = f"{request.method} {request.url.path}?{request.url.query}\n".encode() + body
+    return Claim(
+        caller=f"{principal.user_id or 'local'}.{principal.token_id or ''}",
+        key_hash=hashlib.sha256(key.encode()).hexdigest(),
+        fingerprint=hmac.new(secret, b"request\n" + said, hashlib.sha256).hexdigest(),
+        now_ms=call.now_ms,
+    )
+
+
+async def _keep(call: Call, claim: Claim, repeat: Repeat, response: Response) -> None:
+    body: Any = response.body
+    kept = bytes(body).decode() if repeat is Repeat.ANSWER and len(body) <= BODY_MAX_BYTES else None
+    try:
+        await call.store.write(request_keys.keep, claim, response.status_code, kept)
+    except Retry as error:
+        # It was done, and the caller is told so; a repeat will be told that it was done.
+        log.warning("an answer could not be kept for a repeated request", cause=error.message)
+
+
+def _again(kept: Kept, claim: Claim, repeat: Repeat) -> Response:
+    if not hmac.compare_digest(kept.fingerprint, claim.fingerprint):
+        raise OtherRequest(
+            f"this {HEADER} was used for another request; use a new one for each", reason="request_key_reused"
+        )
+    if repeat is Repeat.SECRET:
+        raise Conflict(
+            "this was done already; its answer held a secret that is not kept, so if you don't have it, remove what "
+            "was made and make it anew with another key",
+            reason="repeat_secret",
+        )
+    if kept.status is None or kept.body is None:
+        raise Conflict(
+            "this was done already, or is being done; its answer is not known (yet), so look what is there",
+            reason="repeat_no_answer",
+        )
+    return Response(kept.body, status_code=kept.status, media_type="application/json", headers={REPLAYED: "true"})
