@@ -54,6 +54,10 @@ class AdmissionPolicy:
     swap_recover_mb: int = setting(50, "Growth of swap below which they are admitted again.", min=0, max=1_000_000)
     overload_hold_sec: int = setting(60, "How long after an overload nothing is admitted.", min=0, max=3600)
 
+    def of_units(self, total_units: int) -> "AdmissionPolicy":
+        """The same on a machine that carries so many."""
+        return replace(self, total_stream_units=total_units)
+
     def suggest_reserve(self) -> int:
         """Units kept for the suggested camera: one sub stream for every user at worst."""
         return self.max_ui_users * self.sub_stream_cost
