@@ -159,7 +159,7 @@ class TestRefused:
         [
             ("[web]\nprot = 1", "line 2, web.prot", "no such setting; did you mean port?"),
             ("[wep]\nport = 1", "line 1, [wep]", "no such section; did you mean web?"),
-            ("port = 1", "line 1, [port]", "did you mean web.port or control.port or analyzer.port or demo.port?"),
+            ("port = 1", "line 1, [port]", "did you mean web.port or control.port or streamer.port or analyzer.port"),
             ("web = 1", "line 1, [web]", "write [web] above its keys"),
             ("[web]\npolling_interval_sec = 1", "web.polling_interval_sec", "mean looks.polling_interval_sec?"),
             ("[events]\nevent_merge_gap_sec = 1", "events.event_merge_gap_sec", "that is events.merge_gap_sec"),

@@ -7,7 +7,7 @@ here talks to a network or a database, and loading writes nothing.
 
 from camserver.config.database_url import DatabaseUrl
 from camserver.config.loading import load
-from camserver.config.secret_files import Secrets, make_secrets, worker_ca, worker_token
+from camserver.config.secret_files import Secrets, make_secrets, media_keys, worker_ca, worker_token
 from camserver.config.sections import Settings
 from camserver.config.show import Shown, as_json, describe
 
@@ -20,6 +20,7 @@ __all__ = [
     "describe",
     "load",
     "make_secrets",
+    "media_keys",
     "worker_ca",
     "worker_token",
 ]
