@@ -69,6 +69,13 @@ class House:
             about: dict[str, Any] = await answer.json()
             return about
 
+    async def restart_worker(self) -> None:
+        """It ends as it does when its process is stopped, and another one of its name begins."""
+        old = self.running["worker"]
+        old.cancel()
+        await asyncio.gather(old, return_exceptions=True)
+        self.running["worker"] = asyncio.ensure_future(worker.run(StoreClock(), self.settings, Ready()))
+
     async def nothing_left(self) -> None:
         async def is_left() -> bool:
             about = await self.about()
