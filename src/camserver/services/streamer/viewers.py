@@ -43,6 +43,7 @@ class SocketViewer(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._needs_key = True
         self._written = 0
+        self._written_then = 0  # at the last tick
         self._taken = 0
         self._taken_boot_ms: int | None = None
         self.skipped = 0
@@ -123,8 +124,10 @@ class SocketViewer(asyncio.Protocol):
             log.info("a viewer reads no more and is let go", lease_id=self.lease_id, backlog_bytes=backlog)
             self.drop()
             return
-        if not backlog:
+        if not backlog and self._written == self._written_then:
+            # Nothing is shown: without this nobody would notice that it is gone.
             self.send(PING)
+        self._written_then = self._written
 
     # Its end --------------------------------------------------------------------------------------------------
 
