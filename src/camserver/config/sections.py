@@ -35,6 +35,7 @@ from camserver.domain.notices import LlmReviewPolicy, NotifyPolicy
 from camserver.domain.retention import RetentionPolicy
 from camserver.domain.sight import HealthPolicy
 from camserver.domain.stationary import StationaryPolicy
+from camserver.domain.suggest import SuggestPolicy
 from camserver.domain.summaries import SummaryPolicy
 
 
@@ -361,9 +362,8 @@ class Settings:
     llm: LlmSettings = section("The language model that is asked about unclear events; none by default.")
     llm_review: LlmReviewPolicy = section("When the language model is asked about an event, and for what.")
     summaries: SummaryPolicy = section("The daily summary of each site.")
-    admission: AdmissionPolicy = section(
-        "How many live views are admitted.", unused="live view is not part of this version"
-    )
+    admission: AdmissionPolicy = section("How many live views are admitted, and for how long.")
+    suggest: SuggestPolicy = section("Which camera is suggested for watching now.")
     media: MediaSettings = section("Signed links to pictures and clips.")
     archive: ArchivePolicy = section("Copies of pictures at archives: folders, buckets, Google Drive.")
     drive: DriveSettings = section("An archive on Google Drive that is made from these settings.")
