@@ -35,6 +35,7 @@ from camserver.domain.notices import LlmReviewPolicy, NotifyPolicy
 from camserver.domain.retention import RetentionPolicy
 from camserver.domain.sight import HealthPolicy
 from camserver.domain.stationary import StationaryPolicy
+from camserver.domain.suggest import SuggestPolicy
 from camserver.domain.summaries import SummaryPolicy
 
 

@@ -43,6 +43,8 @@ class Viewing:
     created_at: int
     expires_at: int
     valid_until: int
+    public_url: str  # of its streamer, as both are in its row
+    port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,16 @@ async def release(tx: Scoped, lease_id: str) -> bool:
         user_id=viewer_of(tx.principal),
     )
     return matched > 0
+
+
+async def count_modals(tx: Scoped, now_ms: int) -> int:
+    """Valid modal viewings of cameras within the principal's reach."""
+    row = await tx.one(
+        "SELECT COUNT(*) AS found FROM modal_leases v WHERE v.tenant_id = :tenant_id AND v.kind = 'modal' "
+        "AND v.valid_until >= :now_ms AND IN_REACH(v)",
+        now_ms=now_ms,
+    )
+    return 0 if row is None else int(row["found"])
 
 
 def viewing_over(lease_id: str) -> NotFound:
@@ -227,17 +239,23 @@ def _viewing(row: Row) -> Viewing:
         created_at=row["created_at"],
         expires_at=row["expires_at"],
         valid_until=row["valid_until"],
+        public_url=row["public_url"],
+        port=row["port"],
     )
 
 
-_VIEWING = "SELECT v.*, c.camera_id FROM modal_leases v JOIN cameras c ON c.camera_key = v.camera_key"
+_VIEWING = """
+SELECT v.*, c.camera_id, m.public_url, m.port FROM modal_leases v
+JOIN cameras c ON c.camera_key = v.camera_key
+JOIN streamers m ON m.streamer_id = v.streamer_id"""
 _VIEWING_LOGIN = """
-SELECT v.*, c.camera_id,
+SELECT v.*, c.camera_id, m.public_url, m.port,
   CASE WHEN c.deleted_at IS NULL AND c.enabled = 1 AND c.do_not_process = 0 THEN 1 ELSE 0 END AS camera_is_on,
   CASE WHEN (v.session_id IS NULL AND v.token_id IS NULL) OR (u.disabled = 0 AND (s.expires_at > :now_ms
     OR (t.expires_at > :now_ms AND t.revoked_at IS NULL))) THEN 1 ELSE 0 END AS login_works
 FROM modal_leases v
 JOIN cameras c ON c.camera_key = v.camera_key
+JOIN streamers m ON m.streamer_id = v.streamer_id
 LEFT JOIN sessions s ON s.session_id = v.session_id
 LEFT JOIN api_tokens t ON t.token_id = v.token_id
 LEFT JOIN users u ON u.user_id = COALESCE(s.user_id, t.user_id)"""
