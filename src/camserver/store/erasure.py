@@ -67,6 +67,8 @@ TABLES = (
     Table("camera_usage", "camera_key, retention_class"),
     Table("daily_summaries", "tenant_id, site_id, day"),
     Table("feature_flags", "tenant_id, site_id, name"),
+    Table("modal_leases", "lease_id"),
+    Table("suggestions", "tenant_id"),
     Table("camera_leases", "camera_key, generation"),
     Table("camera_sessions", "camera_key"),
     Table("camera_health", "camera_key"),

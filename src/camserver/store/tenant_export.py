@@ -15,7 +15,15 @@ from camserver.store.tx import Row, Scoped, Tx
 
 PAGE = 200
 # Without a meaning anywhere else, or made from notes and memos.
-LEFT_OUT = ("change_counters", "garbage", "request_keys", "search_texts", "search_tokens")
+LEFT_OUT = (
+    "change_counters",
+    "garbage",
+    "modal_leases",
+    "request_keys",
+    "search_texts",
+    "search_tokens",
+    "suggestions",
+)
 EXPORTED = {
     table.name: table for table in (Table("tenants", "tenant_id"), *reversed(TABLES)) if table.name not in LEFT_OUT
 }
