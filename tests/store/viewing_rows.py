@@ -62,7 +62,7 @@ async def sign_in(tx: Tx, tenant_id: int, login: str) -> Principal:
         user_id=user_id,
         token_hash=f"hash-{login}",
         now_ms=NOW_MS,
-        ends=NOW_MS + 3_600_000,
+        ends=NOW_MS + 30 * 86_400_000,
     )
     return Principal(tenant_id, user_id, Role.VIEWER, session_id=session_id)
 
