@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from camserver.domain.admission import AdmissionPolicy, Kind, Load, Quality
 from camserver.domain.people import Principal, Role
 from camserver.store import Store, Tx, admissions, streamers
-from camserver.store.admissions import Admitted, NotAdmitted, Wish
+from camserver.store.admissions import Admitted, NotAdmitted, Request, Wish
 from camserver.store.streamers import StreamerReport
 from tests.store.stage import NOW_MS, build
 
@@ -78,7 +78,9 @@ async def ask(
     tried: frozenset[str] = frozenset(),
 ) -> Admitted | NotAdmitted:
     wish = Wish(f"cam_{camera}", quality, kind, PLAYS)
-    return await store.write(admissions.admit, principal, wish, tried, policy, "192.0.2.1", now_ms)
+    request = Request(principal, wish, "192.0.2.1", now_ms, tried)
+    [answer] = await store.write(admissions.admit_all, (request,), policy)
+    return answer
 
 
 async def viewing_rows(tx: Tx) -> list[tuple[str, str, int]]:
