@@ -1,8 +1,8 @@
 """Admission decisions a second, and the slowest of a hundred, with 16 clients at once on each database.
 
 Every client asks to watch a camera and lets go again, as fast as it is answered; there is room for 12 of them, so
-some are refused. On PostgreSQL and MariaDB half of them ask through the connections of another process, as the desks of
-two such processes would. `bench/live.py` takes `admission_rows`; alone: `python -m bench._live_admission`.
+some are refused. On PostgreSQL and MariaDB they ask at the desks of two processes, each with connections of its own.
+`bench/live.py` takes `admission_rows`; alone: `python -m bench._live_admission`.
 """
 
 import asyncio
