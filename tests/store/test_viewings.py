@@ -351,18 +351,24 @@ async def test_a_transcode_that_proves_necessary_later_is_charged_or_refused(fre
     house = await furnish(fresh_store, units=19)  # four are left
     one = await ask(fresh_store, house.people[0], quality=Quality.MAIN)
     assert isinstance(one, Admitted)
-    charge = (viewings.charge_transcode, "streamer-1", house.cameras[0], Quality.MAIN, POLICY, NOW_MS)
-    assert await fresh_store.write(*charge)
-    assert await fresh_store.write(*charge), "once"
+
+    async def charge() -> bool:
+        camera_key = house.cameras[0]
+        return await fresh_store.write(
+            viewings.charge_transcode, "streamer-1", camera_key, Quality.MAIN, POLICY, NOW_MS
+        )
+
+    assert await charge()
+    assert await charge(), "once"
     assert (await valid(fresh_store)).viewings[0].transcode
     assert isinstance(await ask(fresh_store, house.people[1]), NotAdmitted)
     await fresh_store.as_(house.people[0]).write(viewings.release, one.lease_id)
-    assert not await fresh_store.write(*charge), "nobody watches it"
+    assert not await charge(), "nobody watches it"
     for person, camera, quality in zip(
         house.people, (0, 1, 2), (Quality.MAIN, Quality.SUB, Quality.SUB), strict=True
     ):
         assert isinstance(await ask(fresh_store, person, camera, quality), Admitted)
-    assert not await fresh_store.write(*charge), "two units more than there are"
+    assert not await charge(), "two units more than there are"
 
 
 # Logins ----------------------------------------------------------------------------------------------------------

@@ -180,6 +180,6 @@ async def _all_held(tx: Tx) -> list[tuple[str, str, Held]]:
 
 def test_whatever_happens_viewings_keep_their_budget_and_their_time(driven: Driven) -> None:
     ViewingMachine.driven = driven
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]  # hypothesis has no types for it
+    run_state_machine_as_test(
         ViewingMachine, settings=settings(max_examples=times(8, 100), stateful_step_count=25, deadline=None)
     )

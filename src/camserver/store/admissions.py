@@ -96,6 +96,7 @@ class _Place:
 
     row: Row
     held: tuple[Held, ...] | None  # None: to be read again
+    is_alone: bool  # there is no other that could be asked
     requests: int = 0
     rejections: int = 0
 
@@ -125,12 +126,11 @@ async def _admit(
     tx: Tx, places: dict[str, _Place], request: Request, policy: AdmissionPolicy
 ) -> Admitted | NotAdmitted:
     mine, wish, now_ms = Scoped(tx, request.principal), request.wish, request.now_ms
-    camera = await _camera(mine, wish.camera_id)
+    camera, own = await _camera(mine, wish, now_ms)
     if not camera.is_on:
         return NotAdmitted(Refusal.CAMERA_OFF)
     if wish.kind is Kind.SUGGEST and not await _is_suggested(mine, camera.camera_key, now_ms):
         return NotAdmitted(Refusal.NOT_SUGGESTED)
-    own = await _own_or_none(mine, wish.kind, now_ms)
     noted = await audit.is_noted(mine, _entry(request, camera))
     place = await _locked(tx, places, camera.camera_key, request)
     if place is None:
@@ -160,22 +160,26 @@ def _entry(request: Request, camera: _Camera) -> audit.Entry:
 
 async def _locked(tx: Tx, places: dict[str, _Place], camera_key: int, request: Request) -> _Place | None:
     """The streamer to ask, locked from now on. What a login has elsewhere is known by then, and held by its key."""
-    streamer_id = await streamers.choose(tx, camera_key, request.tried, request.now_ms)
+    only = next(iter(places.values())) if len(places) == 1 else None
+    if only is not None and only.is_alone and not request.tried:
+        return only
+    streamer_id, is_alone = await streamers.choose(tx, camera_key, request.tried, request.now_ms)
     if streamer_id is None:
         return None
     if streamer_id not in places:
         row = await streamers.lock(tx, streamer_id)
         if row is None:
             return None
-        places[streamer_id] = _Place(row, None)
+        places[streamer_id] = _Place(row, None, is_alone)
     return places[streamer_id]
 
 
-async def _camera(tx: Scoped, camera_id: str) -> _Camera:
-    row = await tx.one(_CAMERA, camera_id=camera_id)
+async def _camera(tx: Scoped, wish: Wish, now_ms: int) -> tuple[_Camera, Row | None]:
+    """The camera, and the login's viewing of this kind, whatever it shows; one that is over goes."""
+    row = await tx.one(_CAMERA, camera_id=wish.camera_id, user_id=viewer_of(tx.principal), kind=wish.kind.value)
     if row is None:
-        raise missing(camera_id)
-    return _Camera(
+        raise missing(wish.camera_id)
+    camera = _Camera(
         camera_key=row["camera_key"],
         site_id=row["site_id"],
         camera_id=row["camera_id"],
@@ -183,6 +187,20 @@ async def _camera(tx: Scoped, camera_id: str) -> _Camera:
         is_on=bool(row["enabled"]) and not row["do_not_process"],
         streams=streams_of(row),
     )
+    if row["own_lease_id"] is None or await _is_over(tx, row, now_ms):
+        return camera, None
+    return camera, row
+
+
+async def _is_over(tx: Scoped, row: Row, now_ms: int) -> bool:
+    if row["own_valid_until"] >= now_ms:
+        return False
+    gone = await tx.run(
+        "DELETE FROM modal_leases WHERE tenant_id = :tenant_id AND lease_id = :lease_id AND valid_until < :now_ms",
+        lease_id=row["own_lease_id"],
+        now_ms=now_ms,
+    )
+    return gone > 0
 
 
 def streams_of(row: Row) -> CameraStreams:
@@ -211,26 +229,6 @@ async def _is_suggested(tx: Scoped, camera_key: int, now_ms: int) -> bool:
         now_ms=now_ms,
     )
     return row is not None
-
-
-async def _own_or_none(tx: Scoped, kind: Kind, now_ms: int) -> Row | None:
-    """The login's viewing of this kind, wherever it is; one that is over goes."""
-    user_id = viewer_of(tx.principal)
-    row = await tx.one(
-        "SELECT v.lease_id, v.valid_until, c.camera_id, c.name FROM modal_leases v JOIN cameras c ON c.camera_key = "
-        "v.camera_key WHERE v.tenant_id = :tenant_id AND v.user_id = :user_id AND v.kind = :kind",
-        user_id=user_id,
-        kind=kind.value,
-    )
-    if row is not None and row["valid_until"] < now_ms:
-        gone = await tx.run(
-            "DELETE FROM modal_leases WHERE tenant_id = :tenant_id AND lease_id = :lease_id "
-            "AND valid_until < :now_ms",
-            lease_id=row["lease_id"],
-            now_ms=now_ms,
-        )
-        return None if gone else row
-    return row
 
 
 async def _held_now(tx: Tx, streamer_id: str, now_ms: int) -> tuple[Held, ...]:
@@ -299,7 +297,11 @@ def _details(
 ) -> dict[str, object]:
     match answer.refusal:
         case Refusal.USER_ALREADY_HAS_MODAL if own is not None:
-            return {"lease_id": own["lease_id"], "camera_id": own["camera_id"], "camera_name": own["name"]}
+            return {
+                "lease_id": own["own_lease_id"],
+                "camera_id": own["own_camera_id"],
+                "camera_name": own["own_name"],
+            }
         case Refusal.OVER_CAPACITY:
             figures: dict[str, object] = {"units_used": answer.units_used, "units_budget": answer.units_budget}
             return {**figures, "retry_after_sec": RETRY_AFTER_SEC}
@@ -311,11 +313,14 @@ def _details(
 
 _CAMERA = """
 SELECT c.camera_key, c.site_id, c.camera_id, c.name, c.enabled, c.do_not_process, c.caps, m.source_type AS main_type,
-  u.source_type AS sub_type, o.privacy_masks
+  u.source_type AS sub_type, o.privacy_masks, v.lease_id AS own_lease_id, v.valid_until AS own_valid_until,
+  w.camera_id AS own_camera_id, w.name AS own_name
 FROM cameras c
 LEFT JOIN camera_streams m ON m.camera_key = c.camera_key AND m.kind = 'main'
 LEFT JOIN camera_streams u ON u.camera_key = c.camera_key AND u.kind = 'sub'
 LEFT JOIN camera_overrides o ON o.camera_key = c.camera_key
+LEFT JOIN modal_leases v ON v.user_id = :user_id AND v.kind = :kind
+LEFT JOIN cameras w ON w.camera_key = v.camera_key
 WHERE c.tenant_id = :tenant_id AND c.camera_id = :camera_id AND c.deleted_at IS NULL AND IN_REACH(c)"""
 _INSERT = """
 INSERT INTO modal_leases (lease_id, tenant_id, site_id, camera_key, streamer_id, user_id, session_id, token_id, kind,
