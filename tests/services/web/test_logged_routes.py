@@ -47,7 +47,7 @@ NOT_IN_A_NAME = {
     "shares.sweep": "deletes shares that are over, which nobody asked for",
     "request_keys.once": "a scoped write with its request's key; what it does is logged by itself",
     "request_keys.sweep": "deletes keys that are over, which nobody asked for",
-    "admissions.admit": "the budget is the installation's; logs `live_opened`",
+    "admissions.admit_all": "the budget is the installation's; logs `live_opened`",
     "viewings.forget_over": "deletes viewings that are over, which nobody asked for",
     "viewings.forget": "deletes viewings that are not allowed any more; why is logged elsewhere",
     "streamers.prune": "deletes what was measured long ago, which nobody asked for",
