@@ -28,7 +28,7 @@ def go2rtc(
     streams: Mapping[str, str], folder: Path, host: str = LOOPBACK, user: str = "", password: str = ""
 ) -> Iterator[str]:
     """The address, without a path, of a server with a camera for each of `streams` (name: where it comes from)."""
-    program = _program(folder)
+    found = program(folder)
     port = free_port()
     chosen = {
         "rtsp": {"listen": f"{host}:{port}", "username": user, "password": password},
@@ -37,7 +37,7 @@ def go2rtc(
         **{module: {"listen": ""} for module in ("api", "webrtc", "srtp")},
     }
     with (folder / "go2rtc.log").open("w") as log:
-        server = subprocess.Popen([program, "-config", json.dumps(chosen)], stdout=log, stderr=log, cwd=folder)
+        server = subprocess.Popen([found, "-config", json.dumps(chosen)], stdout=log, stderr=log, cwd=folder)
         try:
             poll(lambda: server.poll() is not None or _answers(host, port), "go2rtc answers")
             if server.poll() is not None:
@@ -48,7 +48,7 @@ def go2rtc(
             server.wait()
 
 
-def _program(folder: Path) -> str:
+def program(folder: Path) -> str:
     if (installed := shutil.which(PROGRAM)) is not None:
         return installed
     fetched = assets.find(PROGRAM, Path("no data folder"))
@@ -56,11 +56,11 @@ def _program(folder: Path) -> str:
         how = "run `make setup-dev`" if platform.machine() == "x86_64" else "put it on the PATH"
         raise MissingGo2rtc(f"go2rtc is missing: {how}")
     # An asset is a file like any other; this one has to be run.
-    program = folder / PROGRAM
-    if not program.exists():
-        shutil.copyfile(fetched, program)
-        program.chmod(0o755)
-    return str(program)
+    placed = folder / PROGRAM
+    if not placed.exists():
+        shutil.copyfile(fetched, placed)
+        placed.chmod(0o755)
+    return str(placed)
 
 
 def _answers(host: str, port: int) -> bool:

@@ -17,19 +17,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-import aiohttp
-
 from camserver.base import asgi
 from camserver.base.clock import Clock
 from camserver.base.errors import BadSettings
 from camserver.base.hosts import in_address, reached_at
 from camserver.base.log import get_logger
 from camserver.base.machine_load import Meter
+from camserver.base.memory import keep_freed
 from camserver.base.ready import Ready
 from camserver.config import Settings, media_keys
 from camserver.domain.live_links import FEED_PATH, LiveKeys, live_keys
 from camserver.services.streamer.app import Routes
-from camserver.services.streamer.desk import ApiDesk, Desk
+from camserver.services.streamer.desk import Desk
 from camserver.services.streamer.snapshots import Snapshots
 from camserver.services.streamer.sockets import Sockets
 from camserver.services.streamer.streams import Streams
@@ -58,6 +57,8 @@ async def run(clock: Clock, settings: Settings, ready: Ready, socket: sockets.so
 
 async def serve(me: Me, keys: LiveKeys, desk: Desk, clock: Clock, ready: Ready, socket: sockets.socket) -> None:
     """Runs a streamer with what it needs, until cancelled."""
+    # Pictures come and go by the second, and pages given back and taken again cost more than all the rest.
+    keep_freed()
     streams = Streams(clock)
     meter = Meter()
 
@@ -111,6 +112,11 @@ async def _desk(clock: Clock, settings: Settings, keys: LiveKeys, store: "Store 
 
         yield StoreDesk(store, clock, settings.admission)
         return
+    # Only here: it takes a tenth of the memory of a streamer that does not need it.
+    import aiohttp
+
+    from camserver.services.streamer.api_desk import ApiDesk
+
     async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
         yield ApiDesk(session, settings.streamer.server_url, keys.streamer_token)
 
