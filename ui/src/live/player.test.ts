@@ -67,6 +67,7 @@ beforeEach(() => {
 
 afterEach(() => {
   player?.close();
+  document.body.replaceChildren();
   vi.useRealTimers();
 });
 

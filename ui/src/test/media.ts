@@ -173,7 +173,7 @@ export function mediaBrowser(): MediaBrowser {
   vi.spyOn(document, "hidden", "get").mockImplementation(() => hidden);
   const listeners = countedListeners();
   return {
-    video: () => document.createElement("video"),
+    video: () => document.body.appendChild(document.createElement("video")),
     shows: (video) => void frames.set(video, (frames.get(video) ?? 0) + 1),
     buffer: () => {
       const found = FakeMediaSource.made.at(-1)?.sourceBuffers.at(-1);
@@ -224,5 +224,7 @@ function countedListeners(): () => string[] {
     if (place >= 0) kept.splice(place, 1);
     removeEventListener.call(target, name, listener, options);
   });
-  return () => kept.map(([target, name]) => `${target.constructor.name} ${name}`);
+  // What is on an element that left the page goes with it.
+  const isThere = ([target]: [EventTarget, string, unknown]) => !(target instanceof Node) || target.isConnected;
+  return () => kept.filter(isThere).map(([target, name]) => `${target.constructor.name} ${name}`);
 }
