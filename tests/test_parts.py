@@ -63,6 +63,7 @@ def test_parts_with_a_port_have_it_in_their_section(settings: Settings) -> None:
     assert {name: getattr(settings, name).port for name in listening} == {
         "control": 8081,
         "web": 8080,
+        "streamer": 8082,
         "analyzer": 9000,
     }
 
@@ -97,7 +98,7 @@ def test_only_the_demo_lets_cameras_be_on_this_machine(tmp_path: Path) -> None:
 def test_up_runs_the_analyzer_when_there_is_a_model(a_model: Path, settings: Settings) -> None:
     assert processes.wanted_processes(settings) == list(PROCESSES)
     a_model.unlink()
-    assert processes.wanted_processes(settings) == ["server", "worker"]
+    assert processes.wanted_processes(settings) == ["server", "streamer", "worker"]
 
 
 @pytest.mark.parametrize(

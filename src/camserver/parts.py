@@ -4,6 +4,8 @@
     control      store, objects, its listening sockets     server
     dispatcher   store, objects                            server
     web          store, objects, its listening socket      server
+    streamer     its listening socket, and the store       streamer
+                 where several processes may open it
     worker       nothing more                              worker
     analyzer     its listening socket                      analyzer
 
@@ -92,6 +94,12 @@ async def _web(given: Resources) -> None:
     await service.run(given.store, given.objects, given.clock, given.settings, given.ready, sock)
 
 
+async def _streamer(given: Resources) -> None:
+    from camserver.services.streamer import service
+
+    await service.run(given.clock, given.settings, given.ready, given.sockets["streamer"], given._store)
+
+
 async def _worker(given: Resources) -> None:
     from camserver.services.worker import service
 
@@ -114,6 +122,11 @@ class Part:
     needs_store: bool
     # It listens on host and port of the settings' section of its name.
     listens: bool
+    # It opens the store where other processes may have it open as well; else it asks the server.
+    shares_store: bool = False
+
+    def opens_store(self, settings: "Settings") -> bool:
+        return self.needs_store or (self.shares_store and settings.store.url.dialect != "sqlite")
 
 
 PARTS: Mapping[str, Part] = {
@@ -122,6 +135,7 @@ PARTS: Mapping[str, Part] = {
         Part("control", "the workers' side: registration, leases, frames in", _control, True, True),
         Part("dispatcher", "jobs: claim, ask the analyzer, decide, apply", _dispatcher, True, False),
         Part("web", "API, pages, signed media and the change feed", _web, True, True),
+        Part("streamer", "shows live video to browsers", _streamer, False, True, shares_store=True),
         Part("worker", "holds cameras, looks at them and sends what it sees", _worker, False, False),
         Part("analyzer", "says what a picture shows", _analyzer, False, True),
     )
@@ -130,6 +144,7 @@ PARTS: Mapping[str, Part] = {
 # The processes of `camserver up`: each is a command of that name that runs these parts.
 PROCESSES: Mapping[str, Sequence[str]] = {
     "server": ("control", "dispatcher", "web"),
+    "streamer": ("streamer",),
     "worker": ("worker",),
     "analyzer": ("analyzer",),
 }
@@ -200,7 +215,7 @@ async def _resources(parts: Sequence[Part], settings: "Settings") -> AsyncIterat
                 sock = ports.listen(settings.control.tls_host, settings.control.tls_port, "control.tls_port")
                 stack.callback(sock.close)
                 given.sockets["control.tls"] = sock
-        if any(part.needs_store for part in parts):
+        if any(part.opens_store(settings) for part in parts):
             await add_store(given, stack)
         yield given
 

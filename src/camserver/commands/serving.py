@@ -76,6 +76,11 @@ _SERVICES = {
         "Run the API and the web pages alone.",
         "CAMSERVER_WEB_PORT=9090 camserver web",
     ),
+    "streamer": (
+        ("streamer",),
+        "Run a streamer: it shows live video to browsers.",
+        "CAMSERVER_STREAMER_PUBLIC_URL=https://cams.example.com camserver streamer",
+    ),
     "worker": (
         ("worker",),
         "Run a worker: it looks at cameras and sends what it sees.",

@@ -7,8 +7,8 @@ here talks to a network or a database, and loading writes nothing.
 
 from camserver.config.database_url import DatabaseUrl
 from camserver.config.loading import load
-from camserver.config.secret_files import Secrets, make_secrets, worker_ca, worker_token
-from camserver.config.sections import Settings
+from camserver.config.secret_files import Secrets, make_secrets, media_keys, worker_ca, worker_token
+from camserver.config.sections import Settings, StreamerSettings
 from camserver.config.show import Shown, as_json, describe
 
 __all__ = [
@@ -16,10 +16,12 @@ __all__ = [
     "Secrets",
     "Settings",
     "Shown",
+    "StreamerSettings",
     "as_json",
     "describe",
     "load",
     "make_secrets",
+    "media_keys",
     "worker_ca",
     "worker_token",
 ]

@@ -127,6 +127,12 @@ def worker_ca(settings: Settings) -> Authority:
     return load_authority(read_or_make(given).reveal(), str(given))
 
 
+def media_keys(settings: Settings) -> tuple[Secret, Secret | None]:
+    """What signs media links, and live streams; and what did before, while it is replaced."""
+    key = settings.media.hmac_secret or read_or_make(settings.server.secrets_dir / MEDIA_HMAC)
+    return key, settings.media.hmac_secret_previous
+
+
 def worker_token(settings: Settings) -> Secret:
     """What a worker signs in with. Made only beside its server: elsewhere a new one would never match."""
     if settings.control.worker_token:

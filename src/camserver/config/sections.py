@@ -35,6 +35,7 @@ from camserver.domain.notices import LlmReviewPolicy, NotifyPolicy
 from camserver.domain.retention import RetentionPolicy
 from camserver.domain.sight import HealthPolicy
 from camserver.domain.stationary import StationaryPolicy
+from camserver.domain.suggest import SuggestPolicy
 from camserver.domain.summaries import SummaryPolicy
 
 
@@ -179,6 +180,35 @@ class ControlSettings:
         None,
         "PEM file with key and certificate of the CA that signs the certificates of workers. Not set: the file "
         "worker_ca in secrets_dir, made when tls_port is set.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamerSettings:
+    host: str = setting("127.0.0.1", "Address live streams are offered on.", min_chars=1)
+    port: int = setting(8082, "Port of live streams; 0 takes any free one.", min=0, max=65535)
+    name: str = derived(
+        lambda _: socket.gethostname(),
+        "",
+        "Name of this streamer; each has its own. Default: the host name.",
+    )
+    public_url: str | None = setting(
+        None,
+        "Address under which browsers reach this streamer, such as https://cameras.example.com where a proxy passes "
+        "/stream, /hls and /snapshot on to it. Not set: the host name of the page, at this port.",
+        form="http_url",
+    )
+    feed_url: str | None = setting(
+        None,
+        "Address under which workers reach this streamer: ws://… on this machine, wss://… elsewhere. Not set: this "
+        "machine's own.",
+    )
+    server_url: str = derived(
+        address_of("control"),
+        "http://127.0.0.1:8081",
+        "Where this streamer reaches the server, on SQLite; on other databases it opens those itself. Default: made "
+        "from [control] host and port.",
+        form="http_url",
     )
 
 
@@ -341,6 +371,7 @@ class Settings:
     web: WebSettings = section("Web pages and API.")
     oidc: OidcSettings = section("Signing in with an OpenID Connect provider; none by default.")
     control: ControlSettings = section("The workers' side of the server.")
+    streamer: StreamerSettings = section("The process that shows live video to browsers.")
     worker: WorkerSettings = section("The process that talks to cameras.")
     analyzer: AnalyzerSettings = section("The service that says what a picture shows.")
     detections: DetectionPolicy = section("What the analyzer that comes with camserver makes of a picture.")
@@ -361,9 +392,7 @@ class Settings:
     llm: LlmSettings = section("The language model that is asked about unclear events; none by default.")
     llm_review: LlmReviewPolicy = section("When the language model is asked about an event, and for what.")
     summaries: SummaryPolicy = section("The daily summary of each site.")
-    admission: AdmissionPolicy = section(
-        "How many live views are admitted.", unused="live view is not part of this version"
-    )
+    admission: AdmissionPolicy = section("How many live views are admitted.")
     media: MediaSettings = section("Signed links to pictures and clips.")
     archive: ArchivePolicy = section("Copies of pictures at archives: folders, buckets, Google Drive.")
     drive: DriveSettings = section("An archive on Google Drive that is made from these settings.")

@@ -30,6 +30,7 @@ class Miss:
     timed_out: bool = False
     is_stalled: bool = False  # an open connection that fell silent: down at once (domain/health.py)
     is_crowded: bool = False  # the device says, or seems to say, that it bears no more streams
+    is_preempted: bool = False  # nothing is wrong with the camera: a live view came first
     certificate_sha256: str = ""  # what the camera showed, where it was not trusted
 
 

@@ -38,6 +38,7 @@ class RtspSource:
         self._boot_ms = boot_ms
         self._decoder = ForwardDecoder()
         self._companions: tuple[Consumer, ...] = ()
+        self._lives: tuple[Consumer, ...] = ()
         self._in_vain = 0  # looks in a row that got no picture of this connection in time
 
     @property
@@ -68,6 +69,23 @@ class RtspSource:
         self._companions = (*self._companions, consumer)
         if self.hold and self.is_open:
             self.hub.add(consumer)
+
+    def accompanies(self, consumer: Consumer) -> bool:
+        """Whether it is one of those that get the packets beside looks."""
+        return consumer in self._companions
+
+    def join_live(self, consumer: Consumer) -> None:
+        """Has `consumer` get the packets until `leave_live`, whatever looks do; companions get them as well."""
+        self._lives = (*self._lives, consumer)
+        for one in (consumer, *self._companions):
+            self.hub.add(one)
+
+    def leave_live(self, consumer: Consumer) -> None:
+        self._lives = tuple(one for one in self._lives if one is not consumer)
+        self.hub.remove(consumer)
+        if not self._lives and not (self.hold and self.is_open):
+            for companion in self._companions:
+                self.hub.remove(companion)
 
     def watch(self, is_watched: bool) -> None:
         """While somebody is watching, the newest picture can be had at any moment, at the cost of memory."""
@@ -125,7 +143,7 @@ class RtspSource:
 
     def let_go(self) -> None:
         """Stops consuming; the connection ends soon after."""
-        for consumer in (self._keyframes, *self._companions):
+        for consumer in (self._keyframes, *(() if self._lives else self._companions)):
             self.hub.remove(consumer)
         self._in_vain = 0
         self._keyframes.let_go()

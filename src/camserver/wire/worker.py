@@ -301,8 +301,10 @@ class LiveStart(Message):
     camera_id: CameraId
     generation: Generation  # the worker sends only as the holder of it
     streamer_url: Annotated[str, Field(pattern=r"^wss?://[^\s]{1,1000}$")]
-    ticket: SecretText  # good for one connection
+    # Good for one connection, for half a minute. No Secret: those are remembered for ever, to keep them out of logs.
+    ticket: Annotated[str, Field(min_length=1, max_length=1024, repr=False)]
     quality: Literal["main", "sub"] = "sub"
+    transcode: bool = False
 
 
 class LiveStop(Message):
@@ -313,6 +315,7 @@ class LiveStop(Message):
     camera_id: CameraId
     generation: Generation
     quality: Literal["main", "sub"] = "sub"
+    transcode: bool = False
     reason: Text = ""
 
 

@@ -56,8 +56,8 @@ from tests.store.stage import Camera, add_camera
 M = TypeVar("M", bound=Message)
 # Far above what any machine needs.
 TIMEOUT_SEC = 60
-# Rounds of control that sleep between two turns: assigning, upkeep, its epoch, errands, their tidying.
-SLEEPERS = 5
+# Rounds of control that sleep between two turns: assigning, upkeep, its epoch, errands, their tidying, live view.
+SLEEPERS = 6
 PICTURE = b"\xff\xd8 a picture \xff\xd9"
 
 

@@ -256,7 +256,8 @@ async def test_every_answer_has_the_security_headers(web: RunningWeb) -> None:
         policy = reply.headers["Content-Security-Policy"]
         assert "frame-ancestors 'none'" in policy
         assert "script-src 'self'" in policy
-        assert "media-src 'self'" in policy
+        assert "media-src 'self' blob: http://" in policy
+        assert "connect-src 'self' http://" in policy
         assert "unsafe" not in policy
         assert reply.headers["X-Content-Type-Options"] == "nosniff"
         assert reply.headers["Referrer-Policy"] == "same-origin"

@@ -34,7 +34,7 @@ DAY = "2026-01-01"
 OF_SITE = {"camera_id", "event_uuid", "frame_uuid", "incident_uuid", "errand_uuid", "delivery_uuid", "snooze_uuid"}
 OF_SITE |= {"site", "worker_id"}
 OF_TENANT = {"case_uuid", "receiver_uuid", "rule_uuid", "user", "token_uuid"}
-OF_ALL = {"schema_version", "address", "subscription_uuid", "kind", "object_uuid"}
+OF_ALL = {"schema_version", "address", "subscription_uuid", "kind", "object_uuid", "lease_id"}
 # Bodies without which a request is refused before anybody looks whose thing it is about.
 BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api/cameras/{camera_id}/move"): {"errand_uuid": "x1"},
@@ -59,6 +59,9 @@ NAMING: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api/media/link"): {"frame_uuid": "frame-{}", "kind": "infer"},
     ("POST", "/api/workers/enrolments"): {"site": "site-{}"},
     ("GET", "/api/notify/preview"): {"event": "event-{}"},
+    ("POST", "/api/modal/lease"): {"camera_id": "cam-{}"},
+    ("POST", "/v1/streams/start"): {"camera_id": "cam-{}"},
+    ("POST", "/api/suggest/manual"): {"camera_id": "cam-{}", "duration_sec": 60},
 }
 # Lists and things of the caller's own or of the whole tenant: what they hold is judged by the lists' own tests.
 WHOLE = {
@@ -77,6 +80,9 @@ WHOLE = {
     *(("GET", path) for path in ("/api/oidc", "/api/oidc/start", "/api/oidc/callback")),
     *(("POST", path) for path in ("/api/cases", "/api/credentials/rotate", "/api/deliveries/requeue", "/api/flags")),
     ("POST", "/api/imports"),
+    ("GET", "/api/suggest"),
+    ("DELETE", "/api/suggest"),
+    ("POST", "/v1/streams/stop"),
     *(("POST", path) for path in ("/api/jobs/requeue", "/api/notify/rules", "/api/notify/rules/order")),
     *(("POST", path) for path in ("/api/password-links/look", "/api/password-links/use", "/api/push/subscriptions")),
     *(("POST", path) for path in ("/api/quota", "/api/receivers", "/api/retention/run", "/api/session")),

@@ -10,7 +10,6 @@ from aiohttp import web
 
 from camserver.base.errors import BadSettings, DataOwned
 from camserver.base.ready import Ready
-from camserver.base.secrets import Secret
 from camserver.config import Settings, load
 from camserver.domain.certificates import WorkerName
 from camserver.domain.workers import WorkerState
@@ -301,16 +300,15 @@ async def test_reload_is_acknowledged(worker: Running) -> None:
     assert (await worker.ack("r")).status == "ok"
 
 
-async def test_live_view_is_refused_by_a_worker_that_has_none(worker: Running) -> None:
+async def test_live_view_of_a_camera_that_is_not_held_is_refused(worker: Running) -> None:
     worker.begin()
     await worker.registered()
     live: dict[str, Any] = {"camera_id": "cam_1", "generation": 1}
-    ticket = Secret("a-ticket")
     await worker.control.send(
-        LiveStart(intent_id="l", streamer_url="wss://server.example/ingest", ticket=ticket, **live)
+        LiveStart(intent_id="l", streamer_url="wss://server.example/v1/feed", ticket="a-ticket", **live)
     )
     answer = await worker.ack("l")
-    assert (answer.status, answer.details) == ("refused", "live view is not available in this version")
+    assert (answer.status, answer.details.partition(":")[0]) == ("refused", "moved")
     await worker.control.send(LiveStop(intent_id="s", **live))
     assert (await worker.ack("s")).status == "ok"
 

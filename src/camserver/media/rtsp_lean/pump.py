@@ -10,6 +10,7 @@ import selectors
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -62,11 +63,25 @@ class Pump:
         self._coming: list[_Entry] = []
         self._carried: set[_Entry] = set()
         self._gather_sec = GATHER_SEC
+        self._in_haste = 0
         self._wake, self._woken = socket.socketpair()
         for end in (self._wake, self._woken):
             end.setblocking(False)
         self._selector.register(self._woken, selectors.EVENT_READ)
         threading.Thread(target=self._run, name="camera-packets", daemon=True).start()
+
+    @contextlib.contextmanager
+    def hurried(self) -> Iterator[None]:
+        """While somebody watches, nothing waits for long."""
+        with self._lock:
+            self._in_haste += 1
+            self._settle_gathering()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._in_haste -= 1
+                self._settle_gathering()
 
     def carry(self, one: Carried) -> Miss | None:
         """Has `one` read until it ends; waits for that. Afterwards the pump knows nothing of it any more."""
@@ -125,7 +140,7 @@ class Pump:
         self._settle_gathering()
 
     def _settle_gathering(self) -> None:
-        all_can_wait = all(entry.one.can_wait for entry in self._carried)
+        all_can_wait = not self._in_haste and all(entry.one.can_wait for entry in tuple(self._carried))
         self._gather_sec = GATHER_SEC if all_can_wait else GATHER_HASTY_SEC
 
 

@@ -19,14 +19,14 @@ def require_worker_token(headers: Mapping[str, str], peer_host: str, token: Secr
         raise Unauthenticated(
             "the worker's token is missing or wrong; give the worker the server's secret file worker_token"
         )
-    if not _is_loopback(peer_host):
+    if not is_loopback(peer_host):
         raise Forbidden(
             f"a worker at {peer_host} can't sign in with a plain token over the network; run the worker on the "
             "server's machine"
         )
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

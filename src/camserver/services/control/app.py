@@ -18,11 +18,13 @@ from camserver.services.control.conversation import Conversations
 from camserver.services.control.enrolment import Enrolment
 from camserver.services.control.errands import ErrandAnswers
 from camserver.services.control.guard import Guard, Sender, is_tls, peer_host
+from camserver.services.control.live import StreamerDesk
 from camserver.services.control.requests import Requests
 from camserver.services.control.uploads import Uploads
 from camserver.wire import enrolment as enrolment_wire
 from camserver.wire import errands as errand_wire
 from camserver.wire import looks as look_wire
+from camserver.wire.live import SYNC_MAX_BYTES, SYNC_PATH, parse_sync
 from camserver.wire.looks import LOOKS_PATH, WORKER_HEADER, ErrorBody
 from camserver.wire.socketless import ASSIGN_PATH, MESSAGES_PATH, REGISTER_PATH, RENEW_PATH, parse_assign
 from camserver.wire.worker import MESSAGE_MAX_BYTES, SOCKET_PATH, FromWorker, Message, parse_from_worker
@@ -51,6 +53,7 @@ class Routes:
     uploads: Uploads
     errands: ErrandAnswers
     requests: Requests
+    streamers: StreamerDesk
     upload_max_bytes: int
     room: Room
 
@@ -70,6 +73,7 @@ class Routes:
             (MESSAGES_PATH, self.message),
         ):
             app.add_api_route(path, route, methods=["POST"], response_model=None)
+        app.add_api_route(SYNC_PATH, self.sync, methods=["POST"], response_model=None)
         app.add_api_websocket_route(SOCKET_PATH, self.worker)
         return app
 
@@ -143,6 +147,20 @@ class Routes:
         if self.enrolment is None or not is_tls(request):
             raise NotFound("certificates are given on the workers' TLS port only, which [control] tls_port opens")
         return self.enrolment
+
+    async def sync(self, request: Request) -> Response:
+        """What a streamer beside this server needs of the store."""
+        try:
+            if is_tls(request):
+                raise NotFound("ask for this on the plain port, from the server's own machine")
+            self.streamers.admit(request.headers, peer_host(request))
+            body = await _read(request, _announced_bytes(request, SYNC_MAX_BYTES))
+            return _json(await self.streamers.live.sync(parse_sync(bytes(body))))
+        except ClientDisconnect:
+            return _error(BadInput("the request was cut off"))
+        except CamError as error:
+            log.warning("a streamer was not answered", code=error.code, cause=error.message)
+            return _error(error)
 
     async def register(self, request: Request, worker_id: str) -> Response:
         """REGISTER of a worker without a socket."""

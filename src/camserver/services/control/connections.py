@@ -4,7 +4,7 @@ A connection writes through a bounded outbox, so that a worker which does not re
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from starlette.websockets import WebSocket
@@ -12,6 +12,7 @@ from starlette.websockets import WebSocket
 from camserver.base.log import get_logger
 from camserver.domain.workers import WorkerState
 from camserver.store.workers import Registered
+from camserver.wire.live import WantedFeed
 from camserver.wire.worker import FromServer, Refused, encode
 
 log = get_logger(__name__)
@@ -44,6 +45,14 @@ class Sent:
     at_boot_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class AskedLive:
+    """A LIVE_START that was sent."""
+
+    wanted: WantedFeed
+    at_boot_ms: int
+
+
 class Connection:
     def __init__(
         self,
@@ -68,6 +77,7 @@ class Connection:
         self.sent: dict[str, Sent] = {}
         self.under_way: set[asyncio.Task[None]] = set()  # what it said and is being written
         self.errands: dict[str, int] = {}  # not answered yet: errand_uuid → boot-time ms of sending
+        self.lives: dict[str, AskedLive] = {}  # LIVE_STARTs by intent, until they are done
         self.metrics_boot_ms: int | None = None  # when they were last written down
         self.verdicts_since = 0
         self.verdicts_told: dict[str, int] = {}  # camera_id → captured_at
@@ -127,6 +137,14 @@ class Connection:
         """Drops the marks of intents that are done, so that they do not pile up."""
         for intent_id in self.sent.keys() - still_pending:
             del self.sent[intent_id]
+
+    def forget_lives(self, wanted: Sequence[WantedFeed], since_boot_ms: int) -> None:
+        """Those that are not wanted any more, or were asked for so long ago that they are asked for again."""
+        self.lives = {
+            intent_id: asked
+            for intent_id, asked in self.lives.items()
+            if asked.at_boot_ms > since_boot_ms and asked.wanted in wanted
+        }
 
     def forget_errands(self, unanswered: set[str]) -> None:
         for errand_uuid in self.errands.keys() - unanswered:

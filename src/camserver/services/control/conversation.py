@@ -25,6 +25,7 @@ from camserver.services.control.connections import (
 from camserver.services.control.entries import Entries
 from camserver.services.control.epoch import Epoch
 from camserver.services.control.guard import Caller, CertificateExpired, Guard
+from camserver.services.control.live import LiveDesk
 from camserver.services.control.registrations import as_held, as_lost, pairs_of, registration
 from camserver.services.control.reports import Reports
 from camserver.store import Store
@@ -69,6 +70,7 @@ class Conversations:
     policy: LeasePolicy
     reports: Reports
     entries: Entries
+    live: LiveDesk
     message_max_bytes: int
     register_sec: float
 
@@ -262,6 +264,10 @@ class Conversations:
         return json.dumps(dict(metrics))
 
     async def _ack(self, connection: Connection, message: Ack) -> None:
+        asked = connection.lives.get(message.intent_id)
+        if asked is not None:
+            await self.live.heard(asked, message)
+            return
         sent = connection.sent.get(message.intent_id)
         is_known = True
         if message.status == "ok":

@@ -12,6 +12,7 @@ from camserver.base import asgi
 from camserver.base.clock import Clock
 from camserver.base.ready import Ready
 from camserver.config import Settings, make_secrets, worker_ca
+from camserver.domain.live_links import live_keys
 from camserver.objects.local import Objects
 from camserver.services.control.admission import Room
 from camserver.services.control.app import ROOM_BYTES, Routes
@@ -23,6 +24,7 @@ from camserver.services.control.entries import Entries
 from camserver.services.control.epoch import Epoch
 from camserver.services.control.errands import ErrandAnswers, ErrandRounds
 from camserver.services.control.guard import Guard
+from camserver.services.control.live import LiveDesk, LiveRounds, StreamerDesk
 from camserver.services.control.orders import Orders
 from camserver.services.control.recorder import Recorder
 from camserver.services.control.reports import Reports
@@ -55,6 +57,9 @@ async def run(
     entries = Entries(store, clock, connections, epoch, policy.ttl_sec * 1000)
     reports = Reports(store, clock, connections, entries, policy)
     guard = Guard(store, clock, secrets.worker_token, settings.certificates, connections)
+    live = LiveDesk(store, clock, settings.admission)
+    previous = secrets.media_hmac_previous
+    keys = live_keys(secrets.media_hmac.reveal().encode(), None if previous is None else previous.reveal().encode())
     conversations = Conversations(
         store,
         clock,
@@ -64,6 +69,7 @@ async def run(
         policy,
         reports,
         entries,
+        live,
         settings.control.max_message_bytes,
         settings.control.arrival_sec,
     )
@@ -92,6 +98,7 @@ async def run(
             orders,
             entries,
         ),
+        StreamerDesk(live, keys),
         settings.control.upload_max_bytes,
         Room(ROOM_BYTES),
     )
@@ -103,6 +110,7 @@ async def run(
             group.create_task(epoch.keep(ready, serving))
             group.create_task(rounds.run())
             group.create_task(ErrandRounds(store, clock, connections, orders).run())
+            group.create_task(LiveRounds(store, clock, connections, keys).run())
             if tls_socket is not None and tls_port is not None:
                 tls = asgi.Tls(tls_port.context, door_policy(settings.control))
                 group.create_task(asgi.serve(routes.app(), tls_socket, lambda: None, message_max_bytes, tls))

@@ -6,6 +6,7 @@ query, and a request id. It knows no routes and nobody's name.
 
 import asyncio
 import ipaddress
+import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,8 +16,9 @@ from uuid_utils import uuid7
 
 from camserver.base.clock import Clock
 from camserver.base.errors import Reject
+from camserver.base.hosts import in_address
 from camserver.base.log import bind_ids, get_logger
-from camserver.config import Settings
+from camserver.config import Settings, StreamerSettings
 from camserver.services.web.answers import error_response
 from camserver.services.web.messages import choose_language
 
@@ -28,16 +30,14 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+# What may stand in a header; whatever else a client calls us is not answered to anyway.
+_NAME = re.compile(r"[a-z0-9.:-]{1,255}")
 BODY_MAX_BYTES = 65_536
 # A file that is sent whole, by its path. Characters of it may take several bytes, and JSON escapes some.
 LONG_BODIES_MAX_BYTES = {"/api/imports": 2_000_000}
 BODY_TIMEOUT_SEC = 30
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-# Scripts, styles, pictures and clips come from here and nowhere else, nothing is inline, nobody frames us.
 _HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "media-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; "
-    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",
@@ -67,11 +67,12 @@ class Edge:
         self._app = app
         self._clock = clock
         self._hosts = allowed_hosts(settings)
+        self._streamer = settings.streamer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = uuid7().hex
         scope.setdefault("state", {})["request_id"] = request_id
-        answer = _Answer(send)
+        answer = _Answer(send, content_policy(self._streamer, _host_of(scope)))
         started_ms = self._clock.boot_ms()
         handle = self._handle_socket if scope["type"] == "websocket" else self._handle
         with bind_ids(request_id=request_id):
@@ -129,11 +130,41 @@ class Edge:
         )
 
 
+def content_policy(streamer: StreamerSettings, host: str) -> str:
+    """Scripts, styles, pictures and clips come from here and nowhere else, nothing is inline, nobody frames us.
+
+    Live video comes from the streamer: where it has an address of its own from there, else from its port at the host
+    that the page came from.
+    """
+    live = ""
+    if streamer.public_url is not None:
+        origin = _origin(streamer.public_url)
+        live = f" {origin} {origin.replace('http', 'ws', 1)}"
+    elif _NAME.fullmatch(name := host_name(host)):
+        place = f"{in_address(name)}:{streamer.port or '*'}"
+        live = f" http://{place} ws://{place}"
+    return (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        f"media-src 'self' blob:{live}; connect-src 'self'{live}; worker-src 'self'; manifest-src 'self'; "
+        "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    )
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _host_of(scope: Scope) -> str:
+    return Headers(scope=scope).get("host", "")
+
+
 class _Answer:
     """Sends, adds the headers every answer has, and remembers the status."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, content_policy: str) -> None:
         self._send = send
+        self._content_policy = content_policy
         self.status: int | None = None
 
     async def __call__(self, message: Message) -> None:
@@ -144,6 +175,7 @@ class _Answer:
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers[name] = value
+            headers["Content-Security-Policy"] = self._content_policy
             headers.setdefault("Cache-Control", "no-store")
         await self._send(message)
 

@@ -230,6 +230,10 @@ class Feeds:
         self._tails: dict[int, tuple[Tail, asyncio.Task[None]]] = {}
         self._by_session: Counter[int | None] = Counter()
 
+    def tenant_ids(self) -> tuple[int, ...]:
+        """Tenants somebody of whom follows the feed here."""
+        return tuple(sorted(self._tails))
+
     def require_room(self, principal: Principal) -> None:
         of_session = self._by_session[principal.session_id] if principal.session_id is not None else 0
         if self._by_session.total() >= READERS_MAX or of_session >= READERS_PER_SESSION_MAX:

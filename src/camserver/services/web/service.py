@@ -12,7 +12,7 @@ from camserver.base.log import get_logger
 from camserver.base.ready import Ready
 from camserver.config import Settings, make_secrets
 from camserver.objects.local import Objects
-from camserver.services.web import setup_link
+from camserver.services.web import live_rounds, setup_link
 from camserver.services.web.app import build_app
 from camserver.services.web.archive_files import ArchiveFiles
 from camserver.services.web.calls import Web
@@ -50,6 +50,7 @@ async def run(
             _tell_where(settings, web.public_url)
         async with asyncio.TaskGroup() as group:
             group.create_task(_sweep(store, clock))
+            group.create_task(live_rounds.run(store, clock, settings, web.feeds))
             group.create_task(asgi.serve(build_app(web, ui), sock, lambda: ready.set("web")))
     finally:
         await web.feeds.close()

@@ -25,7 +25,7 @@ from camserver.services.worker.darkroom import Darkroom, Full, Print
 from camserver.services.worker.gating import Gate
 from camserver.services.worker.hold import Hold
 from camserver.services.worker.look_headers import LookHeaders
-from camserver.services.worker.streams import Caught, StreamName, Streams, Wanted
+from camserver.services.worker.streams import Caught, Stream, StreamName, Streams, Wanted
 from camserver.services.worker.surroundings import LookCounts as LookCounts
 from camserver.services.worker.surroundings import Surroundings as Surroundings
 from camserver.wire.looks import LookUpload
@@ -73,7 +73,7 @@ class Camera:
         self._reported_ready = False
         self._looks_ok = 0
         self._asked: list[asyncio.Future[Looked]] = []
-        self._is_over = False
+        self.over = asyncio.Event()  # set when it is let go
         self._watched_until_boot_ms = 0
         self._check_boot_ms = 0
         self.ring = self._new_ring()
@@ -87,6 +87,25 @@ class Camera:
     def is_going(self) -> bool:
         """Whether its last look was good."""
         return self._reported_ready
+
+    @property
+    def hold(self) -> Hold:
+        return self._hold
+
+    @property
+    def is_locked_out(self) -> bool:
+        """Whether the camera refused user or password so lately that another try could do harm."""
+        return self._back_off.is_locked_out
+
+    def live_failed(self, miss: Miss) -> None:
+        """Somebody who watches got no connection. A refused password counts, whoever tried it."""
+        if miss.fault is Fault.UNAUTHORIZED:
+            self._back_off.failed(miss)
+            self._plan()
+
+    def stream(self, name: StreamName) -> Stream:
+        """The stream of that name; the main one where the camera has no other."""
+        return self._streams.sub if name == "sub" and self._streams.sub is not None else self._streams.main
 
     @property
     def video(self) -> RtspSource | None:
@@ -119,7 +138,7 @@ class Camera:
                     log.warning("lease ran out: no look until it is renewed")
                     await self._streams.rest()
         finally:
-            self._is_over = True
+            self.over.set()
             self._answer(self._take_asked(), Looked(LET_GO))
             await self._streams.close()
 
@@ -160,7 +179,7 @@ class Camera:
         """A look outside the grid, as soon as one under way is over. May be cancelled."""
         if self._params.do_not_process:
             return Looked("the camera is not to be processed, so it is not looked at")
-        if self._is_over:
+        if self.over.is_set():
             return Looked(LET_GO)
         if self._back_off.is_locked_out:
             return Looked("the camera refused user or password; it is not tried again so soon, lest it lock them out")
@@ -302,6 +321,8 @@ class Camera:
                 log.warning("look given up: the lease ran out while it was made")
                 return Looked("the worker lost the camera while it was looking; try again")
             if isinstance(caught, Miss):
+                if caught.is_preempted:
+                    return self._skip(caught)
                 return await self._fail(caught, now_boot_ms)
             boot_ms = now_boot_ms if caught.shot.boot_ms is None else caught.shot.boot_ms
             try:
@@ -358,6 +379,13 @@ class Camera:
         self._back_off.failed(miss)
         self._reported_ready = False
         return Looked(miss.message, captured_at=header.captured_at, seq=header.seq)
+
+    def _skip(self, miss: Miss) -> Looked:
+        """No look this time, through no fault of the camera; the server is told why."""
+        self._given.counts.given_up += 1
+        log.warning("look left out", cause=miss.message)
+        self._report_stream((self._streams.sub or self._streams.main).name, miss)
+        return Looked(miss.message)
 
     def _report_stream(self, name: StreamName, miss: Miss | None) -> None:
         """One of two streams failed, or is back; the camera itself goes on."""

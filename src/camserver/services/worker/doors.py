@@ -126,6 +126,14 @@ class Doors:
             self._learned[device] = _Learned(None, known.at_boot_ms)
             self._admit()
 
+    def is_taken_by_live(self, door: "Door") -> bool:
+        """Whether all that the device bears is watched live, so that waiting may take minutes."""
+        if not door.place.is_limited or door.is_inside:
+            return False
+        device = door.place.device
+        live = sum(other.is_inside and other.is_live for other in self._doors if other.place.device == device)
+        return live >= self._streams_max().get(device, self.policy.device_streams_max)
+
     def _admit(self) -> None:
         wishes = [waiting.wish for waiting in self._waiting]
         if not wishes:
@@ -144,7 +152,9 @@ class Doors:
         """Asks streams that are only kept open to close, where others wait for them."""
         wishes = [waiting.wish for waiting in self._waiting]
         for device, count in crowded(wishes, self._traffic(), limits, self.policy).items():
-            inside = [door for door in self._doors if door.place.device == device and door.is_inside]
+            inside = [
+                door for door in self._doors if door.place.device == device and door.is_inside and not door.is_live
+            ]
             leaving = sum(door.is_asked_to_leave for door in inside)
             for door in [door for door in inside if not door.is_asked_to_leave][: max(count - leaving, 0)]:
                 door.ask_to_leave()
@@ -180,6 +190,7 @@ class Door:
         self.is_inside = False
         self.is_opening = False
         self.is_asked_to_leave = False
+        self.is_live = False  # somebody watches it: it does not give way
         # Called when another stream of the device waits; it then closes as soon as it can, and leaves.
         self.on_asked: Callable[[], None] = lambda: None
         self._doors = doors
@@ -205,6 +216,10 @@ class Door:
     def ask_to_leave(self) -> None:
         self.is_asked_to_leave = True
         self.on_asked()
+
+    @property
+    def is_taken_by_live(self) -> bool:
+        return self._doors.is_taken_by_live(self)
 
     def suspect(self) -> bool:
         """After it could not be connected: whether it is worth another try, with another stream closed first."""

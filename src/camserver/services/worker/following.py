@@ -12,7 +12,7 @@ from camserver.base.errors import CamError
 from camserver.base.log import get_logger
 from camserver.services.worker.intents import Intent, Intents
 from camserver.services.worker.waiting import end
-from camserver.wire.worker import Ack, Start, Stop
+from camserver.wire.worker import Ack, LiveStart, LiveStop, Start, Stop
 
 log = get_logger(__name__)
 
@@ -34,7 +34,7 @@ class Following:
         """Returns at once, unless very many are on their way."""
         while len(self._running) >= FOLLOWED_MAX:
             await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
-        camera_id = intent.camera_id if isinstance(intent, Start | Stop) else None
+        camera_id = intent.camera_id if isinstance(intent, Start | Stop | LiveStart | LiveStop) else None
         earlier = set(self._running)
         if camera_id is not None:
             earlier &= {self._last.get(camera_id), self._barrier}

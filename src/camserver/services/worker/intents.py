@@ -7,6 +7,7 @@ from camserver.base.errors import BadInput
 from camserver.base.log import bind_ids, get_logger
 from camserver.domain.workers import WorkerState
 from camserver.services.worker.cameras import Cameras
+from camserver.services.worker.live import Lives
 from camserver.services.worker.spool import Spool
 from camserver.services.worker.states import States
 from camserver.services.worker.waiting import end, within
@@ -18,12 +19,12 @@ log = get_logger(__name__)
 DRAIN_FLUSH_SEC = 60.0
 
 Intent = Start | Stop | Reload | Drain | LiveStart | LiveStop
-NO_LIVE_VIEW = "live view is not available in this version"
 
 
 class Intents:
-    def __init__(self, cameras: Cameras, spool: Spool, states: States, clock: Clock) -> None:
+    def __init__(self, cameras: Cameras, spool: Spool, states: States, clock: Clock, lives: Lives) -> None:
         self._cameras = cameras
+        self._lives = lives
         self._spool = spool
         self._states = states
         self._clock = clock
@@ -39,9 +40,9 @@ class Intents:
         elif isinstance(intent, Drain):
             return self._drain(intent)
         elif isinstance(intent, LiveStart):
-            log.warning("live_refused", camera_id=intent.camera_id, generation=intent.generation, cause=NO_LIVE_VIEW)
-            return Ack(intent_id=intent.intent_id, status="refused", details=NO_LIVE_VIEW)
-        # LIVE_STOP: there is nothing to stop.
+            return self._lives.start(intent)
+        elif isinstance(intent, LiveStop):
+            return self._lives.stop(intent)
         # RELOAD: settings are read at start and cameras come with their own, so there is nothing to read again.
         return Ack(intent_id=intent.intent_id, status="ok")
 

@@ -5,6 +5,7 @@
     spool     every look on disk until the server has it
     uploader  sends looks from the spool
     errands   short tasks the server asks for beside that, each answered once
+    lives     cameras that somebody watches, pushed to a streamer
     renewing  a new certificate in time, for a worker that was enrolled
 
 It reaches the server by socket and HTTP only; it never touches a database.
@@ -12,6 +13,7 @@ It reaches the server by socket and HTTP only; it never touches a database.
 
 import asyncio
 import ipaddress
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -46,6 +48,7 @@ from camserver.services.worker.errands import Errands, Handler
 from camserver.services.worker.identity_file import Enrolled
 from camserver.services.worker.intents import Intents
 from camserver.services.worker.link import READY_NAME, Hooks, Identity, Link, ServerClock
+from camserver.services.worker.live import Lives
 from camserver.services.worker.own_addresses import OwnAddresses
 from camserver.services.worker.renewing import Renewing
 from camserver.services.worker.reports import Reports
@@ -76,7 +79,8 @@ async def run(clock: ServerClock, settings: Settings, ready: Ready) -> None:
         async with _parts(identity, enrolled, clock, settings, ready) as parts:
             try:
                 async with asyncio.TaskGroup() as group:
-                    tasks = [group.create_task(parts.link.run()), group.create_task(parts.upload())]
+                    works = (parts.link.run(), parts.upload(), parts.lives.run())
+                    tasks = [group.create_task(work) for work in works]
                     if parts.renewing is not None:
                         tasks.append(group.create_task(parts.renewing.run()))
                     try:
@@ -147,6 +151,7 @@ class Parts:
     errands: Errands
     registered: asyncio.Event
     renewing: Renewing | None
+    lives: Lives
 
     async def upload(self) -> None:
         """Sends looks once the server's time is known: a look's time is counted by it."""
@@ -204,7 +209,6 @@ async def _parts(
         rings=Rings(settings.worker.ring_max_bytes, settings.worker.ring_sec, clock.boot_ms),
     )
     cameras = Cameras(given, identity.slots)
-    intents = Intents(cameras, spool, states, clock)
     registered = asyncio.Event()
     finding = asyncio.ensure_future(asyncio.sleep(0))
     try:
@@ -241,6 +245,8 @@ async def _parts(
                     "reports_dropped": reports.dropped,
                     "errands_done": errands.done,
                     "errands_refused": errands.refused,
+                    "live_pushes": len(lives),
+                    "live_shed": lives.shed,
                     "lease_renew_rtt_ms": link.renew_rtt_ms,
                 }
 
@@ -257,17 +263,28 @@ async def _parts(
                 errands.take,
                 (lambda: None) if renewing is None else renewing.expired,
             )
+            lives = Lives(cameras, clock, lambda: (link.renew_rtt_ms, spool.looks), streamer_tls(enrolled))
+            intents = Intents(cameras, spool, states, clock, lives)
             link = Link(identity, session, clock, cameras, intents, states, reports, ready, hooks)
             try:
-                yield Parts(link, uploader, cameras, reports, states, errands, registered, renewing)
+                yield Parts(link, uploader, cameras, reports, states, errands, registered, renewing, lives)
             finally:
                 await end(finding)
+                await lives.close()
                 await errands.close()
                 await intents.close()
                 await cameras.close()
     finally:
         await spool.close()
         pictures.shutdown(wait=False, cancel_futures=True)
+
+
+def streamer_tls(enrolled: Enrolled | None) -> ssl.SSLContext:
+    """For streamers elsewhere: the certificate of an authority that everybody trusts, or of the server's own."""
+    context = ssl.create_default_context()
+    if enrolled is not None:
+        context.load_verify_locations(cadata=enrolled.ca_pem)
+    return context
 
 
 def errand_handlers(cameras: Cameras, clock: Clock, given: Surroundings) -> dict[str, Handler]:

@@ -15,7 +15,7 @@ from camserver.base.clock import Clock
 from camserver.base.log import get_logger
 from camserver.domain.leases import Fault, LeasePolicy, pause_after
 from camserver.domain.looks import keyframe_wait_ms
-from camserver.media.packets import Miss
+from camserver.media.packets import Consumer, Miss
 from camserver.media.rtsp_source import RtspSource
 from camserver.media.shots import Shot
 from camserver.media.sources import Source
@@ -32,6 +32,12 @@ MAIN_KEPT_MS = 30_000
 # So many pictures in a row that can't be decoded, and the connection is begun anew: the camera may have changed what
 # it sends without saying so, and says it when it is asked again. One alone may be a damaged packet.
 UNDECODABLE_MAX = 2
+
+PREEMPTED = Miss(
+    Fault.REFUSED,
+    "the device bears no more streams, and somebody watches live; looks wait until then",
+    is_preempted=True,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,8 @@ class Stream:
         self._clock = clock
         self._connect_timeout_sec = connect_timeout_sec
         self._is_busy = False
+        self._entering = asyncio.Lock()
+        self._lives: set[Consumer] = set()  # those for whom it is watched live
         self._closing: asyncio.Task[None] | None = None
         door.on_asked = self._give_way
         if self.video is not None:
@@ -91,9 +99,11 @@ class Stream:
         self._has_ended()
         if self._closing is not None:
             await asyncio.wait({self._closing})
+        if self._door.is_taken_by_live and not wanted.is_urgent:
+            return PREEMPTED
         self._is_busy = True
         try:
-            await self._door.enter(wanted.is_urgent)
+            await self._enter(wanted.is_urgent)
             if not wanted.is_covered():
                 return Miss(Fault.NO_VIDEO, "the lease ran out before the camera could be connected")
             return await self._grab_in_time(wanted)
@@ -101,6 +111,39 @@ class Stream:
             self._is_busy = False
             self._door.opened()
             if not self.is_open or self._door.is_asked_to_leave or not wanted.hold:
+                self._begin_closing()
+
+    async def _enter(self, is_urgent: bool) -> None:
+        """Through the door; a look and somebody who watches may come at the same time."""
+        async with self._entering:
+            await self._door.enter(is_urgent)
+
+    async def join_live(self, consumer: Consumer) -> None:
+        """Gives `consumer` the packets of this stream's one connection, which is opened if it is not.
+
+        It comes before looks that wait for the same device, and does not give way to them. `leave_live` must follow.
+        """
+        assert self.video is not None
+        while self._closing is not None:
+            await asyncio.wait({self._closing})
+        await self._enter(is_urgent=True)
+        self._lives.add(consumer)
+        self._door.is_live = True
+        self.video.join_live(consumer)
+
+    def opened_live(self) -> None:
+        """The first packet is there, or it failed: others may open theirs."""
+        self._door.opened()
+
+    def leave_live(self, consumer: Consumer) -> None:
+        """Nothing more for `consumer`; the connection ends unless it is kept for looks."""
+        self._lives.discard(consumer)
+        if self.video is not None:
+            self.video.leave_live(consumer)
+        if not self._lives:
+            self._door.is_live = False
+            self._door.opened()
+            if not self._is_busy and self._door.is_inside and (not self.is_open or self._door.is_asked_to_leave):
                 self._begin_closing()
 
     def silent_since_boot_ms(self) -> int | None:
@@ -151,8 +194,8 @@ class Stream:
         return await self.video.grab(wanted.newest)
 
     def _give_way(self) -> None:
-        """Another stream of the device waits. A look under way is finished first."""
-        if not self._is_busy:
+        """Another stream of the device waits. A look under way is finished first; who watches stays."""
+        if not self._is_busy and not self._lives:
             log.info("stream gives way to another one of its device", stream=self.name)
             self._begin_closing()
 
@@ -164,6 +207,8 @@ class Stream:
     def _begin_closing(self) -> None:
         if self.video is None:
             self._door.leave()
+        elif self._lives:
+            self.video.let_go()
         elif self._closing is None:
             self.video.let_go()
             self._closing = asyncio.ensure_future(self._leave_when_closed(self.video))

@@ -5,7 +5,7 @@ Conventions
 - Inside keys are BIGINT (`camera_key`, `frame_id`); public ids are strings: `camera_id` unique in its tenant,
   UUIDv7 elsewhere (`frame_uuid`).
 - `tenant_id` is on every table that holds a tenant's data: tenants are the shard key. Exceptions belong to the
-  installation: schema_versions, epochs, setup_links, duties, analyzers.
+  installation: schema_versions, epochs, setup_links, duties, analyzers, streamers, admission_metrics.
 - Booleans are SMALLINT 0/1: the same literal works on the three databases.
 - Strings compare byte by byte (MariaDB: utf8mb4_bin), as on the other two.
 - JSON columns are read and written as text.
@@ -40,6 +40,7 @@ from camserver.store.tables.deliveries import (
     snoozes,
 )
 from camserver.store.tables.events import clips, event_tags, events, incident_reviews, incidents
+from camserver.store.tables.live import admission_metrics, modal_leases, streamers, suggestions
 from camserver.store.tables.looks import frame_gaps, frame_tags, frames, inference_jobs
 from camserver.store.tables.people import (
     api_tokens,
@@ -71,6 +72,7 @@ from camserver.store.tables.workers import (
 )
 
 __all__ = [
+    "admission_metrics",
     "analyzers",
     "api_tokens",
     "archive_days",
@@ -113,6 +115,7 @@ __all__ = [
     "llm_days",
     "llm_reviews",
     "metadata",
+    "modal_leases",
     "notifications",
     "notify_rules",
     "password_links",
@@ -127,6 +130,8 @@ __all__ = [
     "setup_links",
     "sites",
     "snoozes",
+    "streamers",
+    "suggestions",
     "sweep_reports",
     "tenants",
     "user_identities",

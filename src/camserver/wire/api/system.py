@@ -15,6 +15,14 @@ class AnalyzerStatus(Answer):
 
 
 class SystemStatus(Answer):
+    # Live view: not overloaded; the load of the busiest streamer, null while none reports; units left for viewings.
+    healthy: bool
+    cpu_percent: float | None
+    memory_percent: float | None
+    load_warnings: list[Literal["cpu", "memory", "swap"]]
+    active_modals: int
+    modal_budget_remaining: int
+    suggest_active: bool
     now: int
     version: str
     store: Literal["sqlite", "postgres", "mariadb"]

@@ -10,9 +10,10 @@ from camserver.domain.people import Permission
 from camserver.domain.progress import analysis_standing
 from camserver.services.web.access import Gate
 from camserver.services.web.calls import TheCall
+from camserver.services.web.live_standing import live_standing
 from camserver.services.web.openapi import described
 from camserver.services.web.routing import Routes
-from camserver.store import counts
+from camserver.store import counts, streamers, suggestions, viewings
 from camserver.wire import api
 
 routes = Routes()
@@ -20,11 +21,15 @@ routes = Routes()
 
 @routes.get("/api/system/status", Permission.READ)
 async def status(call: TheCall) -> api.SystemStatus:
-    """Counts of cameras, sessions and jobs, how analysis gets on, and whether this process is ready."""
+    """Load and budget of live view, counts of cameras, sessions and jobs, how analysis gets on, and readiness."""
     found = await call.store.read(counts.count)
+    states = await call.web.store.read(streamers.states, call.now_ms)
     return api.SystemStatus.model_validate(
         {
             **asdict(found),
+            **asdict(live_standing(states, call.web.settings.admission)),
+            "active_modals": await call.store.read(viewings.count_modals, call.now_ms),
+            "suggest_active": await call.store.read(suggestions.is_active, call.now_ms),
             "analyzer": {
                 "standing": analysis_standing(found.last_done_at, found.oldest_waiting_at, call.now_ms).value,
                 "last_done_at": found.last_done_at,

@@ -1,0 +1,76 @@
+"""A worker's socket that brings one camera's packets."""
+
+import asyncio
+from collections.abc import Callable
+
+from camserver.base import websocket
+from camserver.base.errors import BadInput
+from camserver.base.log import get_logger
+from camserver.domain.live_links import Ticket
+from camserver.wire.live import FEED_MESSAGE_MAX_BYTES, FeedKey, FeedMessage, unpack_feed
+
+log = get_logger(__name__)
+
+BAD_MESSAGE = 1002
+
+
+class FeedSocket(asyncio.Protocol):
+    """A `Feed`. Its socket is open already and its ticket was good."""
+
+    def __init__(
+        self,
+        ticket: Ticket,
+        boot_ms: Callable[[], int],
+        take: "Callable[[FeedSocket, FeedMessage], None]",
+        on_gone: "Callable[[FeedSocket], None]",
+    ) -> None:
+        self.ticket = ticket
+        self._boot_ms = boot_ms
+        self._take = take
+        self._on_gone = on_gone
+        self._frames = websocket.Frames(FEED_MESSAGE_MAX_BYTES)
+        self._transport: asyncio.Transport | None = None
+        self.heard_boot_ms = boot_ms()
+        self.begun_boot_ms = self.heard_boot_ms
+
+    @property
+    def key(self) -> FeedKey:
+        ticket = self.ticket
+        return ticket.tenant_id, ticket.camera_id, ticket.quality, ticket.transcode
+
+    @property
+    def generation(self) -> int:
+        return self.ticket.generation
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.heard_boot_ms = self._boot_ms()
+        try:
+            for opcode, payload in self._frames.feed(data):
+                if opcode == websocket.BINARY:
+                    self._take(self, unpack_feed(payload))
+                elif opcode == websocket.CLOSE:
+                    self.close(websocket.close_code(payload), "")
+                elif opcode == websocket.PING:
+                    self._write(websocket.frame(websocket.PONG, payload[:125]))
+        except BadInput as error:
+            log.warning("a feed is not understood", camera_id=self.ticket.camera_id, cause=error.message)
+            self.close(BAD_MESSAGE, error.message)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._on_gone(self)
+
+    def close(self, code: int, reason: str) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            # 1005 stands for no code and is never sent.
+            payload = b"" if code == 1005 else websocket.close_payload(code, reason)
+            self._write(websocket.frame(websocket.CLOSE, payload))
+            self._transport.close()
+
+    def _write(self, frame: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(frame)

@@ -1,0 +1,151 @@
+"""One browser's socket: gets frames that were made once for all, skips when it is slow, and is let go when it hangs.
+
+No task and no queue a viewer: what the network does not take waits in the transport, up to a bound.
+"""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable
+
+from camserver.base import websocket
+from camserver.base.errors import BadInput
+from camserver.base.log import get_logger
+from camserver.services.streamer.fragments import Fragment
+from camserver.wire.live import CLOSE_SLOW, ViewerEnd
+from camserver.wire.worker import Message
+
+log = get_logger(__name__)
+
+# More than this not taken by the viewer, and it skips to the next keyframe.
+BACKLOG_MAX_BYTES = 2_000_000
+# It goes on with a keyframe when no more than this is left of the backlog.
+BACKLOG_LOW_BYTES = 200_000
+# Without anything taken for so long, it is let go.
+STUCK_MS = 10_000
+# What the kernel keeps for a viewer: more would only be older.
+SEND_BUFFER_BYTES = 262_144
+MESSAGE_MAX_BYTES = 4_096
+PING = websocket.frame(websocket.PING, b"")
+
+
+def text_frame(message: Message) -> bytes:
+    return websocket.frame(websocket.TEXT, message.model_dump_json().encode())
+
+
+class SocketViewer(asyncio.Protocol):
+    """Its socket is open already; what it is shown is its stream's affair."""
+
+    def __init__(self, lease_id: str, on_gone: "Callable[[SocketViewer], None]") -> None:
+        self.lease_id = lease_id
+        self._on_gone = on_gone
+        self._frames = websocket.Frames(MESSAGE_MAX_BYTES)
+        self._transport: asyncio.Transport | None = None
+        self._needs_key = True
+        self._written = 0
+        self._written_then = 0  # at the last tick
+        self._taken = 0
+        self._taken_boot_ms: int | None = None
+        self.skipped = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self._transport is None or self._transport.is_closing()
+
+    # The network ----------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        sock = transport.get_extra_info("socket")
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+                # A peer that is gone without a word, or reads no more.
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STUCK_MS)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            messages = self._frames.feed(data)
+        except BadInput as error:
+            log.info("a viewer does not speak WebSocket", lease_id=self.lease_id, cause=error.message)
+            self.drop()
+            return
+        for opcode, payload in messages:
+            if opcode == websocket.CLOSE:
+                self._close(websocket.frame(websocket.CLOSE, payload[:2]))
+            elif opcode == websocket.PING:
+                self.send(websocket.frame(websocket.PONG, payload[:125]))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._on_gone(self)
+
+    # What it is shown -----------------------------------------------------------------------------------------
+
+    def send(self, frame: bytes) -> None:
+        """Something that is not a picture; small, and never left out."""
+        if self._transport is not None:
+            self._written += len(frame)
+            self._transport.write(frame)
+
+    def begin(self, frames: "tuple[bytes, ...]") -> None:
+        """What a picture builds on: the init segment. The next picture is a keyframe."""
+        for frame in frames:
+            self.send(frame)
+        self._needs_key = True
+
+    def offer(self, fragment: Fragment) -> None:
+        transport = self._transport
+        if transport is None:
+            return
+        if self._needs_key:
+            if not fragment.is_key or transport.get_write_buffer_size() > BACKLOG_LOW_BYTES:
+                self.skipped += 1
+                return
+            self._needs_key = False
+        elif transport.get_write_buffer_size() > BACKLOG_MAX_BYTES:
+            self._needs_key = True
+            self.skipped += 1
+            return
+        self._written += len(fragment.frame)
+        transport.write(fragment.frame)
+
+    def tick(self, boot_ms: int) -> None:
+        """Now and then: whether it still takes anything."""
+        if self._transport is None:
+            return
+        backlog = self._transport.get_write_buffer_size()
+        taken = self._written - backlog
+        if not backlog or taken != self._taken or self._taken_boot_ms is None:
+            self._taken, self._taken_boot_ms = taken, boot_ms
+        elif boot_ms - self._taken_boot_ms >= STUCK_MS:
+            log.info("a viewer reads no more and is let go", lease_id=self.lease_id, backlog_bytes=backlog)
+            self.drop()
+            return
+        if not backlog and self._written == self._written_then:
+            # Nothing is shown: without this nobody would notice that it is gone.
+            self.send(PING)
+        self._written_then = self._written
+
+    # Its end --------------------------------------------------------------------------------------------------
+
+    def end(self, code: int, reason: str) -> None:
+        """Says why, and closes; one that does not read is cut off."""
+        if self._transport is None:
+            return
+        if self._transport.get_write_buffer_size() > BACKLOG_LOW_BYTES or code == CLOSE_SLOW:
+            self.drop()
+            return
+        self.send(text_frame(ViewerEnd(reason=reason)))
+        self._close(websocket.frame(websocket.CLOSE, websocket.close_payload(code, reason)))
+
+    def drop(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _close(self, frame: bytes) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(frame)
+            self._transport.close()

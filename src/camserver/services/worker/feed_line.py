@@ -1,0 +1,129 @@
+"""The socket to a streamer: a WebSocket that is written to from the loop, with a bound on what waits."""
+
+import asyncio
+import ipaddress
+import ssl
+from urllib.parse import urlsplit
+
+from camserver.base import websocket
+from camserver.base.errors import BadInput, Unavailable
+from camserver.wire.live import FeedStatus, pack_status
+
+CONNECT_SEC = 10.0
+ANSWER_MAX_BYTES = 16_384
+MESSAGE_MAX_BYTES = 4_096
+BACKLOG_MAX_BYTES = 4_000_000
+
+
+class FeedLine(asyncio.Protocol):
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._answer = bytearray()
+        self._key = websocket.new_key()
+        self._frames = websocket.Frames(MESSAGE_MAX_BYTES)
+        self.answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.closed = asyncio.Event()
+        self.close_code: int | None = None  # that the streamer gave
+
+    @property
+    def backlog_bytes(self) -> int:
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def ask(self, host: str, target: str, ticket: str) -> None:
+        assert self._transport is not None
+        self._transport.write(websocket.request(host, target, self._key, {"Authorization": f"Bearer {ticket}"}))
+
+    def send(self, *pieces: bytes) -> None:
+        """One binary message, in pieces."""
+        if self._transport is not None and not self._transport.is_closing():
+            size = sum(map(len, pieces))
+            self._transport.write(b"".join((websocket.client_head(websocket.BINARY, size), *pieces)))
+
+    def send_status(self, status: FeedStatus) -> None:
+        self.send(pack_status(status))
+
+    def close(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(websocket.client_head(websocket.CLOSE, 2) + websocket.close_payload(1000))
+            self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    # The network ----------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        if not self.answered.done():
+            data = self._read_answer(data)
+        if not data:
+            return
+        try:
+            for opcode, payload in self._frames.feed(data):
+                if opcode == websocket.CLOSE:
+                    self.close_code = websocket.close_code(payload)
+                    self.close()
+                elif opcode == websocket.PING and self._transport is not None:
+                    self._transport.write(websocket.client_head(websocket.PONG, len(payload)) + payload)
+        except BadInput:
+            self.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self.closed.set()
+        if not self.answered.done():
+            self.answered.set_exception(Unavailable("the streamer closed the connection"))
+
+    def _read_answer(self, data: bytes) -> bytes:
+        """What follows the answer to the request, once that is all there."""
+        self._answer += data
+        head, found, rest = bytes(self._answer).partition(b"\r\n\r\n")
+        if not found:
+            if len(self._answer) > ANSWER_MAX_BYTES:
+                self.abort()
+            return b""
+        first, *lines = head.decode("latin-1").split("\r\n")
+        fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        status = first.split(" ")[1:2]
+        if status != ["101"] or fields.get("sec-websocket-accept") != websocket.accept_key(self._key):
+            self.answered.set_exception(Unavailable(f"the streamer answered {' '.join(status) or 'nonsense'}"))
+            self.abort()
+            return b""
+        self.answered.set_result(None)
+        return rest
+
+
+async def connect(url: str, ticket: str, tls: ssl.SSLContext | None) -> FeedLine:
+    """Opens the socket to a streamer. Unavailable when that fails, BadInput when it must not be tried."""
+    parts = urlsplit(url)
+    host, is_tls = parts.hostname or "", parts.scheme == "wss"
+    if not is_tls and not _is_loopback(host):
+        raise BadInput(f"the streamer at {host} would get the camera's video in the clear; it needs a wss:// address")
+    port = parts.port or (443 if is_tls else 80)
+    line: FeedLine | None = None
+    try:
+        async with asyncio.timeout(CONNECT_SEC):
+            context = (tls or ssl.create_default_context()) if is_tls else None
+            _, line = await asyncio.get_running_loop().create_connection(FeedLine, host, port, ssl=context)
+            line.ask(parts.netloc, parts.path or "/", ticket)
+            await line.answered
+            return line
+    except (OSError, TimeoutError) as error:
+        if line is not None:
+            line.abort()
+        raise Unavailable(f"the streamer at {host}:{port} can't be reached ({type(error).__name__})") from None
+    except BaseException:
+        if line is not None:
+            line.abort()
+        raise
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,276 @@
+"""Admission of viewings (decisions 30-33): the facts are read and the row is added under the streamer's lock.
+
+What viewings may use together is decided in domain/admission.py. The rows of a streamer are counted and added under
+its lock, so that requests at the same time, of however many processes, never use more than there is.
+"""
+
+import json
+from dataclasses import dataclass, field
+
+import uuid_utils
+
+from camserver.domain.admission import (
+    RETRY_AFTER_SEC,
+    AdmissionPolicy,
+    Asked,
+    CameraStreams,
+    Guard,
+    Held,
+    Kind,
+    Note,
+    Offer,
+    Quality,
+    Refusal,
+    Refused,
+    decide,
+    expires_at,
+    offers,
+    valid_until,
+    viewer_of,
+)
+from camserver.domain.people import Principal
+from camserver.store import audit, streamers
+from camserver.store.cameras import missing
+from camserver.store.tx import Row, Scoped, Tx
+
+# Sources that are no video as browsers play it, whatever a probe would say.
+_CODEC_OF_SOURCE = {"http": "mjpeg", "webcam": "rawvideo", "test": "rawvideo"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody wants to watch."""
+
+    camera_id: str
+    quality: Quality
+    kind: Kind = Kind.MODAL
+    plays: frozenset[str] = frozenset()  # codecs, as FFmpeg names them
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    lease_id: str
+    camera_id: str
+    streamer_id: str
+    public_url: str
+    port: int
+    quality: Quality
+    kind: Kind
+    units: int  # what it costs by itself; a transcode is paid once for all who watch it
+    transcode: bool
+    note: Note
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotAdmitted:
+    refusal: Refusal
+    streamer_id: str | None = None  # that refused; None: it would be refused on any
+    details: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Camera:
+    camera_key: int
+    site_id: int
+    camera_id: str
+    name: str
+    is_on: bool
+    streams: CameraStreams
+
+
+async def admit(
+    tx: Tx,
+    principal: Principal,
+    wish: Wish,
+    tried: frozenset[str],
+    policy: AdmissionPolicy,
+    address: str,
+    now_ms: int,
+) -> Admitted | NotAdmitted:
+    """Admits a viewing on a streamer that is not among those `tried`, or says why not.
+
+    NotFound when the camera is not in the principal's reach. The same login asking twice at once on two streamers is
+    a Conflict for one of them: asked again, it learns of the other.
+    """
+    mine = Scoped(tx, principal)
+    camera = await _camera(mine, wish.camera_id)
+    if not camera.is_on:
+        return NotAdmitted(Refusal.CAMERA_OFF)
+    if wish.kind is Kind.SUGGEST and not await _is_suggested(mine, camera.camera_key, now_ms):
+        return NotAdmitted(Refusal.NOT_SUGGESTED)
+    streamer_id = await streamers.choose(tx, camera.camera_key, tried, now_ms)
+    streamer = None if streamer_id is None else await streamers.lock(tx, streamer_id)
+    if streamer is None or streamer_id is None:
+        return NotAdmitted(Refusal.NO_STREAMER)
+    own = await _own_or_none(mine, wish.kind, now_ms)
+    terms = policy.of_units(streamer["total_units"])
+    held = await _held_now(tx, streamer_id, now_ms)
+    ways = offers(camera.streams, wish.quality, wish.plays, terms)
+    asked = Asked(camera.camera_key, wish.kind, ways, own is not None)
+    answer = decide(asked, streamers.guard_of(streamer), held, terms)
+    await tx.run(
+        "UPDATE streamers SET requests_total = requests_total + 1, rejections_total = rejections_total + :rejected "
+        "WHERE streamer_id = :streamer_id",
+        streamer_id=streamer_id,
+        rejected=int(isinstance(answer, Refused)),
+    )
+    if isinstance(answer, Refused):
+        details = _details(answer, own, streamers.guard_of(streamer), policy, now_ms)
+        return NotAdmitted(answer.refusal, streamer_id, details)
+    admitted = await _add(mine, camera, wish.kind, answer, streamer, policy, now_ms)
+    await audit.look(mine, audit.Entry("live_opened", now_ms, address, "camera", camera.camera_id))
+    return admitted
+
+
+async def _camera(tx: Scoped, camera_id: str) -> _Camera:
+    row = await tx.one(_CAMERA, camera_id=camera_id)
+    if row is None:
+        raise missing(camera_id)
+    return _Camera(
+        camera_key=row["camera_key"],
+        site_id=row["site_id"],
+        camera_id=row["camera_id"],
+        name=row["name"],
+        is_on=bool(row["enabled"]) and not row["do_not_process"],
+        streams=streams_of(row),
+    )
+
+
+def streams_of(row: Row) -> CameraStreams:
+    caps = json.loads(row["caps"]) if row["caps"] is not None else {}
+    return CameraStreams(
+        has_main=row["main_type"] is not None,
+        has_sub=row["sub_type"] is not None,
+        main_codec=_CODEC_OF_SOURCE.get(row["main_type"] or "") or _codec(caps, "main"),
+        sub_codec=_CODEC_OF_SOURCE.get(row["sub_type"] or "") or _codec(caps, "sub"),
+        is_masked=row["privacy_masks"] is not None and bool(json.loads(row["privacy_masks"])),
+    )
+
+
+def _codec(caps: object, stream: str) -> str | None:
+    """What the last probe of the stream found."""
+    found = caps.get(stream) if isinstance(caps, dict) else None
+    codec = found.get("codec") if isinstance(found, dict) else None
+    return codec if isinstance(codec, str) and codec else None
+
+
+async def _is_suggested(tx: Scoped, camera_key: int, now_ms: int) -> bool:
+    row = await tx.one(
+        "SELECT camera_key FROM suggestions WHERE tenant_id = :tenant_id AND camera_key = :camera_key "
+        "AND until > :now_ms",
+        camera_key=camera_key,
+        now_ms=now_ms,
+    )
+    return row is not None
+
+
+async def _own_or_none(tx: Scoped, kind: Kind, now_ms: int) -> Row | None:
+    """The login's viewing of this kind, wherever it is; one that is over goes."""
+    user_id = viewer_of(tx.principal)
+    row = await tx.one(
+        "SELECT v.lease_id, v.valid_until, c.camera_id, c.name FROM modal_leases v JOIN cameras c ON c.camera_key = "
+        "v.camera_key WHERE v.tenant_id = :tenant_id AND v.user_id = :user_id AND v.kind = :kind",
+        user_id=user_id,
+        kind=kind.value,
+    )
+    if row is not None and row["valid_until"] < now_ms:
+        gone = await tx.run(
+            "DELETE FROM modal_leases WHERE tenant_id = :tenant_id AND lease_id = :lease_id "
+            "AND valid_until < :now_ms",
+            lease_id=row["lease_id"],
+            now_ms=now_ms,
+        )
+        return None if gone else row
+    return row
+
+
+async def _held_now(tx: Tx, streamer_id: str, now_ms: int) -> tuple[Held, ...]:
+    """What the streamer's viewings use, after those went that are over. Its row is locked."""
+    held, first_ends = await streamers.held_on(tx, streamer_id)
+    if first_ends is None or first_ends >= now_ms:
+        return held
+    await tx.run(
+        "DELETE FROM modal_leases WHERE streamer_id = :streamer_id AND valid_until < :now_ms",
+        streamer_id=streamer_id,
+        now_ms=now_ms,
+    )
+    # By the rows that are left, not by their times: a heartbeat may have come between.
+    held, _ = await streamers.held_on(tx, streamer_id)
+    return held
+
+
+async def _add(
+    tx: Scoped, camera: _Camera, kind: Kind, offer: Offer, streamer: Row, policy: AdmissionPolicy, now_ms: int
+) -> Admitted:
+    lease_id = str(uuid_utils.uuid7())
+    ends = expires_at(now_ms, policy)
+    if kind is Kind.SUGGEST:
+        # Somebody watches now, so the stream is kept by them.
+        await tx.run(
+            "DELETE FROM modal_leases WHERE tenant_id = :tenant_id AND kind = 'prewarm' AND camera_key = :camera_key "
+            "AND streamer_id = :streamer_id",
+            camera_key=camera.camera_key,
+            streamer_id=streamer["streamer_id"],
+        )
+    await tx.run(
+        _INSERT,
+        lease_id=lease_id,
+        site_id=camera.site_id,
+        camera_key=camera.camera_key,
+        streamer_id=streamer["streamer_id"],
+        user_id=viewer_of(tx.principal),
+        session_id=tx.principal.session_id,
+        token_id=tx.principal.token_id,
+        kind=kind.value,
+        quality=offer.quality.value,
+        units=offer.units,
+        transcode=int(offer.transcode),
+        transcode_units=offer.transcode_units,
+        expires_at=ends,
+        valid_until=valid_until(ends, now_ms, policy),
+        now_ms=now_ms,
+    )
+    return Admitted(
+        lease_id=lease_id,
+        camera_id=camera.camera_id,
+        streamer_id=streamer["streamer_id"],
+        public_url=streamer["public_url"],
+        port=streamer["port"],
+        quality=offer.quality,
+        kind=kind,
+        units=offer.units,
+        transcode=offer.transcode,
+        note=offer.note,
+        expires_at=ends,
+    )
+
+
+def _details(
+    answer: Refused, own: Row | None, guard: Guard, policy: AdmissionPolicy, now_ms: int
+) -> dict[str, object]:
+    match answer.refusal:
+        case Refusal.USER_ALREADY_HAS_MODAL if own is not None:
+            return {"lease_id": own["lease_id"], "camera_id": own["camera_id"], "camera_name": own["name"]}
+        case Refusal.OVER_CAPACITY:
+            figures: dict[str, object] = {"units_used": answer.units_used, "units_budget": answer.units_budget}
+            return {**figures, "retry_after_sec": RETRY_AFTER_SEC}
+        case Refusal.SYSTEM_OVERLOAD:
+            ends = (guard.overload_at or now_ms) + policy.overload_hold_sec * 1000
+            return {"retry_after_sec": max(RETRY_AFTER_SEC, -(-(ends - now_ms) // 1000))}
+    return {}
+
+
+_CAMERA = """
+SELECT c.camera_key, c.site_id, c.camera_id, c.name, c.enabled, c.do_not_process, c.caps, m.source_type AS main_type,
+  u.source_type AS sub_type, o.privacy_masks
+FROM cameras c
+LEFT JOIN camera_streams m ON m.camera_key = c.camera_key AND m.kind = 'main'
+LEFT JOIN camera_streams u ON u.camera_key = c.camera_key AND u.kind = 'sub'
+LEFT JOIN camera_overrides o ON o.camera_key = c.camera_key
+WHERE c.tenant_id = :tenant_id AND c.camera_id = :camera_id AND c.deleted_at IS NULL AND IN_REACH(c)"""
+_INSERT = """
+INSERT INTO modal_leases (lease_id, tenant_id, site_id, camera_key, streamer_id, user_id, session_id, token_id, kind,
+  quality, units, transcode, transcode_units, created_at, expires_at, last_heartbeat, valid_until)
+VALUES (:lease_id, :tenant_id, :site_id, :camera_key, :streamer_id, :user_id, :session_id, :token_id, :kind, :quality,
+  :units, :transcode, :transcode_units, :now_ms, :expires_at, :now_ms, :valid_until)"""

@@ -1,0 +1,154 @@
+"""From a simulated camera over its worker and the streamer to a viewer, and back to nothing."""
+
+import asyncio
+import io
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+import pytest
+from PIL import Image
+
+from camserver.services.simulator.cameras import CameraAsked, Shows
+from camserver.store import Store, open_store
+from tests.rig.polling import until
+from tests.rig.simulated import simulated
+from tests.rig.templates import SqliteTemplate
+from tests.rig.video_files import video_file
+from tests.services.streamer.house import House, house
+
+
+@pytest.fixture
+async def sqlite_store(sqlite_template: SqliteTemplate) -> AsyncIterator[Store]:
+    url = sqlite_template.fresh()
+    store = await open_store(url)
+    yield store
+    await store.close()
+    sqlite_template.discard(url)
+
+
+@pytest.fixture
+async def home(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[House]:
+    async with house(sqlite_store, tmp_path / "data") as made:
+        yield made
+
+
+async def test_a_camera_is_watched_over_one_connection(home: House, tmp_path: Path) -> None:
+    film = video_file(tmp_path / "film.mp4", size=(320, 180), fps=10, seconds=4, keyframes_apart=10, bf="0")
+    async with simulated(tmp_path / "cache", CameraAsked("street", str(film)), with_login=False) as simulator:
+        street = simulator.camera("street")
+        await home.hang_camera("street", simulator.url("street", "main"))
+        await home.held("street")
+        lease_id = await home.admit("street")
+        watcher = await home.watch("street", lease_id)
+        await watcher.until_state("live")
+        others = [await home.admit("street") for _ in range(3)]
+        more = [await home.watch("street", one) for one in others]
+        for one in (watcher, *more):
+            await one.until_media(12)
+            frames = one.frames()
+            assert (frames[0].width, frames[0].height, frames[0].key_frame) == (320, 180, True)
+            assert len(frames) >= 11
+        # A new camera is probed once beside that.
+        await until(lambda: len(street.clients) == 1, "one connection to the camera")
+        status, jpeg = await home.snapshot(lease_id)
+        assert (status, Image.open(io.BytesIO(jpeg)).size) == (200, (320, 180))
+        for one in (watcher, *more):
+            await one.socket.close()
+        await home.nothing_left()
+        await until(lambda: not street.clients, "the camera is let go")
+        # The same again, warm or cold.
+        again = await home.watch("street", lease_id)
+        await again.until_media(3)
+        await home.end(lease_id)
+        await again.until_closed()
+        await until(lambda: not street.clients, "the camera is let go")
+
+
+async def test_a_viewer_is_told_what_is_wrong_and_goes_on_when_it_is_not(home: House, tmp_path: Path) -> None:
+    film = video_file(tmp_path / "film.mp4", size=(320, 180), fps=10, seconds=4, keyframes_apart=10, bf="0")
+    async with simulated(tmp_path / "cache", CameraAsked("street", str(film)), with_login=False) as simulator:
+        street = simulator.camera("street")
+        await home.hang_camera("street", simulator.url("street", "main"))
+        await home.held("street")
+        watcher = await home.watch("street", await home.admit("street"))
+        await watcher.until_state("live")
+        # Away for a while.
+        street.faults.is_offline = True
+        street.cut_all()
+        await watcher.until_state("refused")
+        street.faults.is_offline = False
+        await watcher.until_state("live")
+        # There, but silent.
+        street.faults.is_stalled = True
+        await watcher.until_state("stalled")
+        street.faults.is_stalled = False
+        await watcher.until_state("live")
+        # Another size on the same connection: another init segment, on the same socket.
+        assert [init["width"] for init in watcher.inits] == [320]
+        await street.show(Shows.SMALL)
+        while len(watcher.inits) < 2:
+            assert await watcher.next()
+        assert [init["width"] for init in watcher.inits] == [320, 160]
+        count = len(watcher.media)
+        await watcher.until_media(count + 5)
+        # Its worker dies and comes back.
+        await home.restart_worker()
+        await watcher.until_state("moving")
+        await watcher.until_state("live")
+        await watcher.socket.close()
+        await home.nothing_left()
+
+
+async def test_nothing_is_left_after_many_have_come_and_gone(home: House, tmp_path: Path) -> None:
+    film = video_file(tmp_path / "film.mp4", size=(320, 180), fps=10, seconds=4, keyframes_apart=5, bf="0")
+    cameras = [CameraAsked(f"cam_{number}", str(film)) for number in range(3)]
+    async with simulated(tmp_path / "cache", *cameras, with_login=False) as simulator:
+        for camera in cameras:
+            await home.hang_camera(camera.name, simulator.url(camera.name, "main"))
+        for camera in cameras:
+            await home.held(camera.name)
+        connected = [simulator.camera(camera.name).clients for camera in cameras]
+        await until(lambda: not any(connected), "the first probes are over")
+        await round_of_viewers(home, [camera.name for camera in cameras])
+        await until(lambda: not any(connected), "the cameras are let go")
+        before = left_over()
+        for _ in range(4):
+            await round_of_viewers(home, [camera.name for camera in cameras])
+        await until(lambda: not any(connected), "the cameras are let go")
+        await until(lambda: left_over() <= before, f"no more than before: {before}")
+
+
+async def round_of_viewers(home: House, cameras: list[str]) -> None:
+    """Two viewers of each camera: one goes, of the other the viewing ends; and one that reads by segments."""
+    leaving, ended = [], []
+    for camera_id in cameras:
+        leaving.append(await home.watch(camera_id, await home.admit(camera_id)))
+        lease_id = await home.admit(camera_id)
+        ended.append((lease_id, await home.watch(camera_id, lease_id)))
+    for watcher in (*leaving, *(watcher for _, watcher in ended)):
+        await watcher.until_media(3)
+    for watcher in leaving:
+        await watcher.socket.close()
+    for lease_id, watcher in ended:
+        await home.end(lease_id)
+        assert await watcher.until_closed() == 4404
+    await home.nothing_left()
+
+
+class Left(NamedTuple):
+    tasks: int
+    threads: int
+    children: int
+    descriptors: int
+
+    def __le__(self, other: tuple[object, ...]) -> bool:
+        return all(mine <= theirs for mine, theirs in zip(self, other, strict=True))  # type: ignore[operator]
+
+
+def left_over() -> Left:
+    """What this process has of what could be forgotten."""
+    process = psutil.Process()
+    return Left(len(asyncio.all_tasks()), threading.active_count(), len(process.children()), process.num_fds())
