@@ -3,10 +3,9 @@
 // A session has one viewing at a time, so requests and releases of a page go out one after the other: a camera that is
 // opened right after another was closed must not be refused because of it.
 
-import { answered } from "@/api/client";
+import { answered, api } from "@/api/client";
 import { asProblem, Problem } from "@/api/problem";
 import { playableCodecs } from "./media-sink";
-import { liveApi } from "./routes";
 import type { Lease, Quality, Refusal } from "./viewing";
 
 export type Purpose = "modal" | "suggest";
@@ -59,9 +58,7 @@ export class ServerDesk implements Desk {
 
   async beat(leaseId: string, signal: AbortSignal): Promise<number> {
     const params = { path: { lease_id: leaseId } };
-    const { remaining_sec } = await answered(
-      liveApi.POST("/api/modal/lease/{lease_id}/heartbeat", { params, signal }),
-    );
+    const { remaining_sec } = await answered(api.POST("/api/modal/lease/{lease_id}/heartbeat", { params, signal }));
     return remaining_sec;
   }
 
@@ -73,7 +70,7 @@ export class ServerDesk implements Desk {
   }
 
   async isHealthy(): Promise<boolean> {
-    return (await answered(liveApi.GET("/api/system/status"))).healthy;
+    return (await answered(api.GET("/api/system/status"))).healthy;
   }
 
   private queued<T>(work: () => Promise<T>): Promise<T> {
@@ -89,7 +86,7 @@ export class ServerDesk implements Desk {
       signal: AbortSignal.timeout(ASK_TIMEOUT_MS),
     };
     try {
-      await answered(liveApi.DELETE("/api/modal/lease/{lease_id}", options));
+      await answered(api.DELETE("/api/modal/lease/{lease_id}", options));
     } catch {
       // The server lets go of it by itself when heartbeats stop.
     }
@@ -99,7 +96,7 @@ export class ServerDesk implements Desk {
 async function requested({ cameraId, quality, purpose }: Asked): Promise<GrantedLease> {
   const body = { camera_id: cameraId, quality, purpose, plays: playableCodecs() };
   const signal = AbortSignal.timeout(ASK_TIMEOUT_MS);
-  const given = await answered(liveApi.POST("/api/modal/lease", { body, signal }));
+  const given = await answered(api.POST("/api/modal/lease", { body, signal }));
   return {
     leaseId: given.lease_id,
     quality: given.allowed_quality,

@@ -119,12 +119,12 @@ describe("live view", () => {
     await renderAt("/?live=entrance", FakeSocket);
     const modal = await dialog();
     await plays();
-    act(() => FakeSocket.last.says({ type: "status", state: "refused", reason: "unauthorized" }));
-    expect((await within(modal).findAllByText("The camera refuses user name or password")).length).toBeGreaterThan(0);
-    await act(() => i18next.changeLanguage("ja"));
-    expect(within(modal).getAllByText("カメラのユーザー名またはパスワードが違います").length).toBeGreaterThan(0);
+    act(() => FakeSocket.last.says({ type: "status", state: "stalled", reason: "" }));
+    expect((await within(modal).findAllByText("No video arrives from the camera")).length).toBeGreaterThan(0);
     const label = { label_ja: "新しい理由", label_en: "a new reason" };
     act(() => FakeSocket.last.says({ type: "status", state: "waiting", reason: "something_new", ...label }));
+    expect(within(modal).getAllByText("a new reason").length).toBeGreaterThan(0);
+    await act(() => i18next.changeLanguage("ja"));
     expect(within(modal).getAllByText("新しい理由").length).toBeGreaterThan(0);
     await plays();
     await waitFor(() => expect(within(modal).queryByText("新しい理由")).toBeNull());

@@ -10,9 +10,12 @@ import { OVER_CAPACITY, type Refusal, SYSTEM_OVERLOAD, type Trouble, type Viewin
 export function useTroubleText(): (trouble: Trouble) => string {
   const { t, i18n } = useTranslation();
   return ({ code, label }) => {
-    if (i18n.exists(`live.trouble.${code}`)) return t(`live.trouble.${code}` as "live.trouble.stalled");
     if (label) return i18n.language === "en" ? label.label_en : label.label_ja;
-    return t("live.trouble.stalled");
+    return t(
+      i18n.exists(`live.trouble.${code}`)
+        ? (`live.trouble.${code}` as "live.trouble.stalled")
+        : "live.trouble.stalled",
+    );
   };
 }
 

@@ -3,8 +3,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { answered, api } from "@/api/client";
 import { keys } from "@/api/queries";
-import type { Camera } from "@/api/types";
-import { liveApi, type Suggested } from "./routes";
+import type { Camera, SuggestionShown } from "@/api/types";
 
 /** A still is a few seconds old at most while it is all that is shown. */
 const STILL_EVERY_MS = 5000;
@@ -34,7 +33,7 @@ export function useCamera(cameraId: string, isStillSeen: boolean) {
 export function useSuggestion() {
   return useQuery({
     queryKey: keys.suggestion,
-    queryFn: () => answered(liveApi.GET("/api/suggest")),
+    queryFn: () => answered(api.GET("/api/suggest")),
     refetchInterval: SUGGESTION_EVERY_MS,
   });
 }
@@ -43,15 +42,15 @@ export function usePinSuggestion() {
   const client = useQueryClient();
   return useMutation({
     mutationFn: ({ cameraId, minutes }: { cameraId: string; minutes: number }) =>
-      answered(liveApi.POST("/api/suggest/manual", { body: { camera_id: cameraId, duration_sec: minutes * 60 } })),
-    onSuccess: (suggested: Suggested) => client.setQueryData(keys.suggestion, suggested),
+      answered(api.POST("/api/suggest/manual", { body: { camera_id: cameraId, duration_sec: minutes * 60 } })),
+    onSuccess: (shown: SuggestionShown) => client.setQueryData(keys.suggestion, shown),
   });
 }
 
 export function useClearSuggestion() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: () => answered(liveApi.DELETE("/api/suggest")),
+    mutationFn: () => answered(api.DELETE("/api/suggest")),
     onSuccess: () => client.invalidateQueries({ queryKey: keys.suggestion }),
   });
 }

@@ -4,7 +4,7 @@ import { useTranslation } from "react-i18next";
 import { Link, useLocation, useSearchParams } from "react-router";
 import { framePicture } from "@/api/addresses";
 import { useCameras, useSession } from "@/api/queries";
-import type { Camera } from "@/api/types";
+import type { Camera, Suggestion } from "@/api/types";
 import { useProblemText } from "@/components/problem-notice";
 import { Still } from "@/components/still";
 import { Badge } from "@/components/ui/badge";
@@ -15,7 +15,6 @@ import { shortMoment } from "@/display/times";
 import { useNow } from "@/hooks/use-now";
 import { liveCameraOf, liveTarget } from "./addresses";
 import { useCamera, useClearSuggestion, usePinSuggestion, useSuggestion } from "./queries";
-import type { Suggestion } from "./routes";
 
 const SuggestPlayer = lazy(() => import("./suggest-player"));
 
