@@ -76,7 +76,7 @@ class Demo:
 
 def demo_in(folder: Path) -> Demo:
     settings: dict[str, dict[str, object]] = {
-        name: {"port": free_port()} for name in ("web", "control", "analyzer", "demo")
+        name: {"port": free_port()} for name in ("web", "control", "streamer", "analyzer", "demo")
     }
     return Demo(Launcher(folder), {"server": {"data_dir": str(folder / "data")}, **settings})
 

@@ -58,7 +58,8 @@ ALL = dict(commands())
 
 def test_the_commands_are_these() -> None:
     assert {" ".join(path) for path in ALL} == {
-        *("up", "server", "worker", "control", "dispatcher", "web", "analyzer", "version", "setup-link", "simulate"),
+        *("up", "server", "worker", "control", "dispatcher", "web", "streamer", "analyzer"),
+        *("version", "setup-link", "simulate"),
         *("config", "config show", "config check", "db", "db upgrade", "db check", "db status"),
         *("camera", "camera add", "camera list", "camera remove", "camera probe", "camera test"),
         *("camera change", "camera show", "camera picture", "camera discover", "camera rediscover"),
@@ -403,7 +404,12 @@ async def test_up_with_a_port_in_use_ends_with_its_code(launcher: Launcher, tmp_
     # `up` may ask it whether it is ready before its own server has failed.
     holder = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", port)
     async with holder:
-        settings = {"web": {"port": port}, "control": {"port": 0}, "analyzer": {"port": free_port()}}
+        settings = {
+            "web": {"port": port},
+            "control": {"port": 0},
+            "streamer": {"port": 0},
+            "analyzer": {"port": free_port()},
+        }
         settings["server"] = {"data_dir": str(tmp_path / "data")}
         running = launcher.camserver("up", settings=settings)
         assert await running.wait() == Exit.PORT_UNUSABLE
@@ -412,7 +418,12 @@ async def test_up_with_a_port_in_use_ends_with_its_code(launcher: Launcher, tmp_
 
 
 async def test_up_stops_when_told(launcher: Launcher, tmp_path: Path) -> None:
-    settings = {"web": {"port": 0}, "control": {"port": 0}, "analyzer": {"port": free_port()}}
+    settings = {
+        "web": {"port": 0},
+        "control": {"port": 0},
+        "streamer": {"port": 0},
+        "analyzer": {"port": free_port()},
+    }
     settings["server"] = {"data_dir": str(tmp_path / "data")}
     running = launcher.camserver("up", settings=settings)
     await running.until_logged("child started", child="worker")

@@ -14,7 +14,7 @@ async def test_a_demo_whose_port_is_taken_ends_and_says_how_to_choose_another(
         port = port_of(taken)
         settings: dict[str, dict[str, object]] = {
             "server": {"data_dir": str(tmp_path / "data")},
-            **{name: {"port": free_port()} for name in ("web", "control", "analyzer")},
+            **{name: {"port": free_port()} for name in ("web", "control", "streamer", "analyzer")},
             "demo": {"port": port},
         }
         up = launcher.camserver("up", "--demo", settings=settings)

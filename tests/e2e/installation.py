@@ -60,6 +60,7 @@ def installation(launcher: Launcher, data: Path, **more: dict[str, object]) -> I
         "server": {"data_dir": str(data)},
         "web": {"port": free_port()},
         "control": {"port": free_port()},
+        "streamer": {"port": 0},
         "analyzer": {"port": free_port()},
         "worker": {"allow_loopback": True},
         "looks": {"polling_interval_sec": 1},

@@ -32,10 +32,11 @@ Settings = Mapping[str, Mapping[str, object]]  # section -> key -> value
 
 # What listens where, by command.
 LISTENING = {
-    "up": ("web", "control", "analyzer"),
+    "up": ("web", "control", "streamer", "analyzer"),
     "server": ("web", "control"),
     "web": ("web",),
     "control": ("control",),
+    "streamer": ("streamer",),
     "analyzer": ("analyzer",),
 }
 

@@ -22,6 +22,8 @@ KEPT_MS = 3_600_000
 BATCH = 200
 # Everybody may ask for a picture, as often as they like: the log has it once in some minutes.
 LOOK = "look"
+# In the request of a film that somebody asked for, and no event.
+RECENT = "recent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,7 @@ async def get(tx: Scoped, errand_uuid: str, now_ms: int) -> ErrandState:
 async def picture(tx: Scoped, errand_uuid: str) -> ErrandObject:
     """The picture that an errand brought."""
     row = await _found(tx, errand_uuid)
-    if row["object_key"] is None or not row["object_type"].startswith("image/"):
+    if not _has_picture(row):
         raise NotFound(f"errand {errand_uuid} brought no picture", reason="no_errand_picture")
     return ErrandObject(row["kind"], row["object_key"], row["object_type"])
 
@@ -196,11 +198,22 @@ def _state(row: Row, now_ms: int) -> ErrandState:
         state=state,
         message=message,
         result=row["result"],
-        has_picture=row["object_key"] is not None and row["object_type"].startswith("image/"),
+        has_picture=_has_picture(row),
         created_at=row["created_at"],
         expires_at=row["expires_at"],
         done_at=row["done_at"],
     )
+
+
+def _has_picture(row: Row) -> bool:
+    """Whether there is something for whoever asked: a picture, or a film that was asked for by itself.
+
+    The film of an event is the event's, and opened there.
+    """
+    if row["object_key"] is None:
+        return False
+    is_asked_for = row["kind"] == "clip" and bool(json.loads(row["request"]).get(RECENT))
+    return is_asked_for or row["object_type"].startswith("image/")
 
 
 def why_expired(state: str, has_camera: bool) -> str:

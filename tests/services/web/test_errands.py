@@ -1,6 +1,7 @@
 """Errands through the API: who may ask for what, waiting for the answer, and the picture it brought."""
 
 import asyncio
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -77,6 +78,26 @@ async def test_a_viewer_asks_for_a_look_and_gets_the_picture(web: RunningWeb) ->
     picture = await viewer.get(address + "/picture")
     assert (picture.status, picture.content, picture.headers["Content-Type"]) == (200, JPEG, "image/jpeg")
     assert picture.headers["Cache-Control"] == "private, no-store"
+
+
+async def test_a_viewer_asks_for_the_last_seconds(web: RunningWeb) -> None:
+    viewer = await owner_with_camera(web)
+    await web.store.write(set_role, Role.VIEWER.value)
+    asked = await viewer.post("/api/cameras/cam_1/recent-clip?sec=20", None)
+    assert (asked.status, asked.body["kind"], asked.body["state"]) == (202, "clip", "waiting")
+    now_ms = web.clock.now_ms()
+    request = json.loads(await web.store.read(request_of, asked.body["errand_uuid"]))
+    assert request == {"from_ms": now_ms - 20_000, "to_ms": now_ms, "recent": True}
+    await answer(web, asked.body["errand_uuid"], object_type="video/mp4")
+    film = await viewer.get(f"/api/errands/{asked.body['errand_uuid']}/picture")
+    assert (film.status, film.headers["Content-Type"]) == (200, "video/mp4")
+    assert (await viewer.post("/api/cameras/cam_1/recent-clip?sec=61", None)).status == 400
+
+
+async def request_of(tx: Tx, errand_uuid: str) -> str:
+    row = await tx.one("SELECT request FROM errands WHERE errand_uuid = :errand_uuid", errand_uuid=errand_uuid)
+    assert row is not None
+    return str(row["request"])
 
 
 async def test_who_waits_is_answered_when_it_is_over(web: RunningWeb) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import cast
 
 from camserver.base import websocket
 from camserver.base.errors import BadInput
@@ -43,8 +44,8 @@ class FeedSocket(asyncio.Protocol):
         return self.ticket.generation
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # Of whichever loop: not all of them derive theirs from this class.
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         self.heard_boot_ms = self._boot_ms()

@@ -51,6 +51,7 @@ class Sockets:
         task = asyncio.ensure_future(self._let_in(upgrade, lease_id))
         self._waiting.add(task)
         task.add_done_callback(self._waiting.discard)
+        task.add_done_callback(_log_crash)
 
     async def _let_in(self, upgrade: Upgrade, lease_id: str) -> None:
         try:
@@ -82,3 +83,8 @@ class Sockets:
         feed = self._streams.feed(ticket)
         if not upgrade.accept(feed):
             feed.connection_lost(None)
+
+
+def _log_crash(task: "asyncio.Task[None]") -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("a viewer could not be let in", exc_info=error)

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable
+from typing import cast
 
 from camserver.base import websocket
 from camserver.base.errors import BadInput
@@ -55,9 +56,9 @@ class SocketViewer(asyncio.Protocol):
     # The network ----------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        sock = transport.get_extra_info("socket")
+        # Of whichever loop: not all of them derive theirs from this class.
+        self._transport = cast(asyncio.Transport, transport)
+        sock = self._transport.get_extra_info("socket")
         if sock is not None:
             with contextlib.suppress(OSError):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

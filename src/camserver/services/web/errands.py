@@ -60,8 +60,8 @@ async def settled(call: Call, errand_uuid: str, wait_sec: float) -> api.Errand:
 
 
 def require_reader(call: Call, kind: str) -> None:
-    """Everybody may look. What the other kinds find out is for those who may ask for them."""
-    call.principal.require(Permission.READ if kind == "look" else Permission.MANAGE_CAMERAS)
+    """Everybody may look, and see again. What the other kinds find out is for those who may ask for them."""
+    call.principal.require(Permission.READ if kind in ("look", "clip") else Permission.MANAGE_CAMERAS)
 
 
 def shown(call: Call, errand: ErrandState) -> api.Errand:

@@ -3,6 +3,7 @@
 import asyncio
 import ipaddress
 import ssl
+from typing import cast
 from urllib.parse import urlsplit
 
 from camserver.base import websocket
@@ -54,8 +55,8 @@ class FeedLine(asyncio.Protocol):
     # The network ----------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # Of whichever loop: not all of them derive theirs from this class.
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         if not self.answered.done():

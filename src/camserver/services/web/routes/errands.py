@@ -18,12 +18,27 @@ ErrandUuid = Annotated[str, Path(pattern=api.UUID_PATTERN)]
 # A camera that has to be opened first, with the longest wait for a keyframe, is done by then.
 LOOK_TTL_SEC = 45
 EXPLAIN_TTL_SEC = 30
+# As long as cameras' video is kept in memory at most; usually half of it.
+RECENT_MAX_SEC, RECENT_SEC = 60, 30
+RECENT_TTL_SEC = 60
 
 
 @routes.post("/api/cameras/{camera_id}/look", Permission.READ, status_code=202)
 async def look_now(call: TheCall, camera_id: CameraId) -> api.Errand:
     """Asks for a look at the camera now, whatever its interval is."""
     return await errands.ask_camera(call, camera_id, "look", {}, LOOK_TTL_SEC)
+
+
+@routes.post("/api/cameras/{camera_id}/recent-clip", Permission.READ, status_code=202)
+async def recent_clip(
+    call: TheCall, camera_id: CameraId, sec: Annotated[int, Query(ge=1, le=RECENT_MAX_SEC)] = RECENT_SEC
+) -> api.Errand:
+    """Asks for the last seconds of a camera that is connected, such as one that is watched live, as a film.
+
+    The errand's picture is that film, an MP4 file; its result says why when there is none.
+    """
+    span = {"from_ms": call.now_ms - sec * 1000, "to_ms": call.now_ms, stored.RECENT: True}
+    return await errands.ask_camera(call, camera_id, "clip", span, RECENT_TTL_SEC)
 
 
 @routes.post("/api/cameras/{camera_id}/explain", Permission.MANAGE_CAMERAS, status_code=202)
