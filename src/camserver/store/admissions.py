@@ -48,6 +48,17 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
+class Request:
+    """A wish in somebody's name. Streamers that were `tried` already are not asked again."""
+
+    principal: Principal
+    wish: Wish
+    address: str
+    now_ms: int
+    tried: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Admitted:
     lease_id: str
     camera_id: str
@@ -79,48 +90,85 @@ class _Camera:
     streams: CameraStreams
 
 
-async def admit(
-    tx: Tx,
-    principal: Principal,
-    wish: Wish,
-    tried: frozenset[str],
-    policy: AdmissionPolicy,
-    address: str,
-    now_ms: int,
-) -> Admitted | NotAdmitted:
-    """Admits a viewing on a streamer that is not among those `tried`, or says why not.
+@dataclass(slots=True)
+class _Place:
+    """A streamer whose row is locked, and what its viewings use."""
 
-    NotFound when the camera is not in the principal's reach. The same login asking twice at once on two streamers is
-    a Conflict for one of them: asked again, it learns of the other.
+    row: Row
+    held: tuple[Held, ...] | None  # None: to be read again
+    requests: int = 0
+    rejections: int = 0
+
+
+async def admit_all(
+    tx: Tx, requests: tuple[Request, ...], policy: AdmissionPolicy
+) -> tuple[Admitted | NotAdmitted, ...]:
+    """Decides about several viewings one after the other, under one lock of each streamer that is asked.
+
+    NotFound when a camera is not in its principal's reach. The same login asking twice at once on two streamers is a
+    Conflict for one of them: asked again, it learns of the other.
     """
-    mine = Scoped(tx, principal)
+    places: dict[str, _Place] = {}
+    answers = [await _admit(tx, places, one, policy) for one in requests]
+    for streamer_id, place in places.items():
+        await tx.run(
+            "UPDATE streamers SET requests_total = requests_total + :requests, "
+            "rejections_total = rejections_total + :rejections WHERE streamer_id = :streamer_id",
+            streamer_id=streamer_id,
+            requests=place.requests,
+            rejections=place.rejections,
+        )
+    return tuple(answers)
+
+
+async def _admit(
+    tx: Tx, places: dict[str, _Place], request: Request, policy: AdmissionPolicy
+) -> Admitted | NotAdmitted:
+    mine, wish, now_ms = Scoped(tx, request.principal), request.wish, request.now_ms
     camera = await _camera(mine, wish.camera_id)
     if not camera.is_on:
         return NotAdmitted(Refusal.CAMERA_OFF)
     if wish.kind is Kind.SUGGEST and not await _is_suggested(mine, camera.camera_key, now_ms):
         return NotAdmitted(Refusal.NOT_SUGGESTED)
-    streamer_id = await streamers.choose(tx, camera.camera_key, tried, now_ms)
-    streamer = None if streamer_id is None else await streamers.lock(tx, streamer_id)
-    if streamer is None or streamer_id is None:
-        return NotAdmitted(Refusal.NO_STREAMER)
     own = await _own_or_none(mine, wish.kind, now_ms)
-    terms = policy.of_units(streamer["total_units"])
-    held = await _held_now(tx, streamer_id, now_ms)
+    noted = await audit.is_noted(mine, _entry(request, camera))
+    place = await _locked(tx, places, camera.camera_key, request)
+    if place is None:
+        return NotAdmitted(Refusal.NO_STREAMER)
+    terms, guard = policy.of_units(place.row["total_units"]), streamers.guard_of(place.row)
+    held = place.held if place.held is not None else await _held_now(tx, place.row["streamer_id"], now_ms)
     ways = offers(camera.streams, wish.quality, wish.plays, terms)
-    asked = Asked(camera.camera_key, wish.kind, ways, own is not None)
-    answer = decide(asked, streamers.guard_of(streamer), held, terms)
-    await tx.run(
-        "UPDATE streamers SET requests_total = requests_total + 1, rejections_total = rejections_total + :rejected "
-        "WHERE streamer_id = :streamer_id",
-        streamer_id=streamer_id,
-        rejected=int(isinstance(answer, Refused)),
-    )
+    answer = decide(Asked(camera.camera_key, wish.kind, ways, own is not None), guard, held, terms)
+    place.requests += 1
     if isinstance(answer, Refused):
-        details = _details(answer, own, streamers.guard_of(streamer), policy, now_ms)
-        return NotAdmitted(answer.refusal, streamer_id, details)
-    admitted = await _add(mine, camera, wish.kind, answer, streamer, policy, now_ms)
-    await audit.look(mine, audit.Entry("live_opened", now_ms, address, "camera", camera.camera_id))
+        place.held = held
+        place.rejections += 1
+        details = _details(answer, own, guard, policy, now_ms)
+        return NotAdmitted(answer.refusal, place.row["streamer_id"], details)
+    admitted = await _add(mine, camera, wish.kind, answer, place.row, policy, now_ms)
+    one_more = Held(wish.kind, camera.camera_key, answer.quality, answer.units, answer.transcode_units)
+    # A suggested camera's viewing takes the place of its prewarmed one.
+    place.held = None if wish.kind is Kind.SUGGEST else (*held, one_more)
+    if not noted:
+        await audit.add_own(mine, _entry(request, camera))
     return admitted
+
+
+def _entry(request: Request, camera: _Camera) -> audit.Entry:
+    return audit.Entry("live_opened", request.now_ms, request.address, "camera", camera.camera_id)
+
+
+async def _locked(tx: Tx, places: dict[str, _Place], camera_key: int, request: Request) -> _Place | None:
+    """The streamer to ask, locked from now on. What a login has elsewhere is known by then, and held by its key."""
+    streamer_id = await streamers.choose(tx, camera_key, request.tried, request.now_ms)
+    if streamer_id is None:
+        return None
+    if streamer_id not in places:
+        row = await streamers.lock(tx, streamer_id)
+        if row is None:
+            return None
+        places[streamer_id] = _Place(row, None)
+    return places[streamer_id]
 
 
 async def _camera(tx: Scoped, camera_id: str) -> _Camera:

@@ -31,7 +31,7 @@ async def remote_control(simulator: Simulator, camera: str) -> AsyncIterator[str
     """An address by which the browser's test stalls a camera (POST …/stalled/yes) and lets it go on (…/no)."""
 
     async def stall(request: web.Request) -> web.Response:
-        simulator.cameras[camera].faults.is_stalled = request.match_info["is_stalled"] == "yes"
+        simulator.camera(camera).faults.is_stalled = request.match_info["is_stalled"] == "yes"
         return web.Response()
 
     app = web.Application()

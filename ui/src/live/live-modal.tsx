@@ -92,7 +92,7 @@ export default function LiveModal({ cameraId, onClose }: Props) {
           last={last}
           hasLast={hasLast}
           isMuted={isMuted}
-          className={full.isFull ? "h-dvh w-dvw" : "max-h-[74dvh] w-full"}
+          className={full.isFull ? "h-dvh w-dvw" : "max-h-[68dvh] w-full"}
         >
           {hasFigures && player && view && <FiguresPanel player={player} view={view} />}
           {view && <StandingBar view={view} />}
@@ -198,12 +198,12 @@ function TimeLeft({ view }: { view: PlayerView }) {
       >
         {t("live.left", { time: durationText(secondsLeft * 1000) })}
       </span>
-      <progress
-        aria-label={t("live.leftLabel")}
-        value={secondsLeft}
-        max={viewing.lease.lengthMs / 1000}
-        className={cn("hidden h-1.5 w-20 sm:block", isShort ? "accent-severity-2" : "accent-accent")}
-      />
+      <span aria-hidden="true" className="hidden h-1.5 w-20 overflow-hidden rounded-full bg-raised sm:block">
+        <span
+          className={cn("block h-full", isShort ? "bg-severity-2" : "bg-accent")}
+          style={{ width: `${Math.min(100, (secondsLeft * 100_000) / viewing.lease.lengthMs)}%` }}
+        />
+      </span>
     </div>
   );
 }

@@ -30,19 +30,29 @@ function shownPicture(video: HTMLVideoElement | null): Promise<Blob> {
   });
 }
 
-/** The route is newer than the types that are made of the server's description. */
-interface RecentClipRoute {
-  POST(
-    path: "/api/cameras/{camera_id}/recent-clip",
-    options: { params: { path: { camera_id: string } }; body: { sec: number }; signal: AbortSignal; parseAs: "blob" },
-  ): Promise<{ data?: Blob; error?: unknown; response: Response }>;
+/** There is no film of the last seconds; the server's words for why. */
+export class NoFilm extends Error {}
+
+const WAIT_SEC = 20;
+
+/** The last seconds of a camera. A worker has them; it is asked, and then they are fetched. */
+export async function fetchRecent(cameraId: string, signal: AbortSignal): Promise<Blob> {
+  const asked = { params: { path: { camera_id: cameraId }, query: { sec: RECENT_SEC } }, signal };
+  let errand = await answered(api.POST("/api/cameras/{camera_id}/recent-clip", asked));
+  const path = { errand_uuid: errand.errand_uuid };
+  while (errand.state === "waiting" || errand.state === "sent") {
+    const params = { path, query: { wait_sec: WAIT_SEC } };
+    errand = await answered(api.GET("/api/errands/{errand_uuid}", { params, signal }));
+  }
+  if (!errand.has_picture) throw new NoFilm(errand.message);
+  const film = { params: { path }, signal, parseAs: "blob" as const };
+  return answered(api.GET("/api/errands/{errand_uuid}/picture", film) as Promise<FilmAnswered>);
 }
 
-export function fetchRecent(cameraId: string, signal: AbortSignal): Promise<Blob> {
-  const params = { path: { camera_id: cameraId } };
-  const body = { sec: RECENT_SEC };
-  const { POST } = api as unknown as RecentClipRoute;
-  return answered(POST("/api/cameras/{camera_id}/recent-clip", { params, body, signal, parseAs: "blob" }));
+interface FilmAnswered {
+  data?: Blob;
+  error?: unknown;
+  response: Response;
 }
 
 /** A name that sorts by time and is fine for every file system. */

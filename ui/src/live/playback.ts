@@ -7,8 +7,10 @@ import type { StreamFigures } from "./stream";
 const LOOK_EVERY_MS = 250;
 /** Figures are averages over about this long. */
 const FIGURES_EVERY_MS = 1000;
-/** A stall is forgotten after this long without another. */
-const STALL_FORGOTTEN_MS = 30_000;
+/** At the live edge a browser waits between any two pictures; longer than this somebody sees it. */
+const STALL_MIN_MS = 400;
+/** One stall is forgotten each time this has passed without another. */
+const STALL_FORGOTTEN_MS = 5000;
 
 export interface PlaybackListener {
   verdict(verdict: Verdict): void;
@@ -35,6 +37,7 @@ export class Playback {
   private recentStalls = 0;
   private stalls = 0;
   private stalledAtMs = 0;
+  private waitingSinceMs: number | null = null;
   private bytes = 0;
   private lagSec = 0;
   private sample: Sample | null = null;
@@ -154,14 +157,21 @@ export class Playback {
   }
 
   private readonly loaded = () => this.follow();
-  private readonly playing = () => this.setNeedsPlay(false);
+
+  private readonly playing = () => {
+    this.setNeedsPlay(false);
+    const nowMs = this.clockMs();
+    if (this.waitingSinceMs !== null && nowMs - this.waitingSinceMs >= STALL_MIN_MS) {
+      this.stalledAtMs = nowMs;
+      this.recentStalls += 1;
+      this.stalls += 1;
+    }
+    this.waitingSinceMs = null;
+  };
 
   private readonly waited = () => {
     // Before the first picture waiting is no stall, and neither is what follows a jump.
-    if (!this.hasShown || this.video.seeking) return;
-    this.stalledAtMs = this.clockMs();
-    this.recentStalls += 1;
-    this.stalls += 1;
+    if (this.hasShown && !this.video.seeking) this.waitingSinceMs ??= this.clockMs();
   };
 
   private readonly look = () => {
@@ -177,7 +187,10 @@ export class Playback {
       if (!this.policy) this.dataAtMs = nowMs;
     }
     this.frames = frames;
-    if (this.recentStalls > 0 && nowMs - this.stalledAtMs > STALL_FORGOTTEN_MS) this.recentStalls = 0;
+    if (this.recentStalls > 0 && nowMs - this.stalledAtMs > STALL_FORGOTTEN_MS) {
+      this.recentStalls -= 1;
+      this.stalledAtMs = nowMs;
+    }
     this.decide(nowMs);
   };
 

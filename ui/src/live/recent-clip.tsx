@@ -1,9 +1,8 @@
 import { Download, X } from "lucide-react";
 import { useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { asProblem } from "@/api/problem";
 import { Button } from "@/components/ui/button";
-import { fetchRecent, fileName, save } from "./pictures";
+import { fetchRecent, fileName, NoFilm, save } from "./pictures";
 
 interface Props {
   cameraId: string;
@@ -14,7 +13,7 @@ interface Props {
 export function RecentClip({ cameraId, onBack }: Props) {
   const { t } = useTranslation();
   const [film, setFilm] = useState<{ blob: Blob; address: string } | null>(null);
-  const [problem, setProblem] = useState<"failed" | "none" | null>(null);
+  const [problem, setProblem] = useState<{ text: string } | null>(null);
   useEffect(() => {
     const aborter = new AbortController();
     let address = "";
@@ -25,7 +24,7 @@ export function RecentClip({ cameraId, onBack }: Props) {
         setFilm({ blob, address });
       },
       (error: unknown) => {
-        if (!aborter.signal.aborted) setProblem(asProblem(error).passes ? "failed" : "none");
+        if (!aborter.signal.aborted) setProblem({ text: error instanceof NoFilm ? error.message : "" });
       },
     );
     return () => {
@@ -62,9 +61,8 @@ export function RecentClip({ cameraId, onBack }: Props) {
           />
         ) : (
           <p role={problem ? "alert" : "status"} className="px-4 text-sm">
-            {problem === null && t("live.recentAsked")}
-            {problem === "failed" && t("live.recentFailed")}
-            {problem === "none" && t("live.recentNone")}
+            {t(problem ? "live.recentFailed" : "live.recentAsked")}
+            {problem?.text && <span className="mt-1 block">{problem.text}</span>}
           </p>
         )}
       </div>
