@@ -10,6 +10,7 @@ import { AppShell } from "./components/app-shell";
 import { CrashGuard } from "./components/crash-notice";
 import { ProblemNotice } from "./components/problem-notice";
 import { followAccount } from "./i18n";
+import { LiveHost } from "./live/live-host";
 import { EventPage } from "./pages/event";
 import { EventsPage } from "./pages/events";
 import { NotFoundPage } from "./pages/not-found";
@@ -80,6 +81,7 @@ function SignedIn() {
     return (
       <LiveUpdates>
         <AppShell session={session} />
+        <LiveHost />
       </LiveUpdates>
     );
   }

@@ -26,6 +26,8 @@ export function keysOf(change: Change): (readonly string[])[] {
       return [keys.cameras];
     case "event":
       return [keys.cameras, keys.events, ...(change.object ? [keys.event(change.object)] : [])];
+    case "suggestion":
+      return [keys.suggestion];
     default:
       return [];
   }

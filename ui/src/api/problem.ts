@@ -5,6 +5,7 @@ export class Problem extends Error {
     readonly status: number, // 0: no answer at all
     readonly code: string,
     message: string,
+    readonly details: Readonly<Record<string, unknown>> = {},
   ) {
     super(message);
     this.name = "Problem";
@@ -20,8 +21,11 @@ export class Problem extends Error {
 export const UNREACHABLE = "unreachable";
 
 export function problemOf(status: number, body: unknown): Problem {
-  const { error_code, message } = (body ?? {}) as { error_code?: unknown; message?: unknown };
-  if (typeof error_code === "string" && typeof message === "string") return new Problem(status, error_code, message);
+  const { error_code, message, details } = (body ?? {}) as Record<string, unknown>;
+  if (typeof error_code === "string" && typeof message === "string") {
+    const known = typeof details === "object" && details !== null ? (details as Record<string, unknown>) : {};
+    return new Problem(status, error_code, message, known);
+  }
   // A proxy's page, or a connection cut in the middle.
   return new Problem(status, `http_${status}`, "");
 }

@@ -26,6 +26,7 @@ export const keys = {
   session: ["session"],
   oidc: ["oidc"],
   cameras: ["cameras"],
+  suggestion: ["suggestion"],
   events: ["events"],
   event: (uuid: string) => ["event", uuid],
   vocabulary: ["vocabulary"],

@@ -1,25 +1,29 @@
-import { CirclePause, Hourglass, TriangleAlert, Unplug, VideoOff } from "lucide-react";
+import { Bell, CirclePause, Hourglass, TriangleAlert, Unplug, VideoOff } from "lucide-react";
 import { useTranslation } from "react-i18next";
-import { Link } from "react-router";
+import { Link, useLocation } from "react-router";
 import { framePicture } from "@/api/addresses";
 import type { Camera } from "@/api/types";
 import { isSeen, type Standing, standingOf } from "@/display/camera-standing";
 import { shortMoment } from "@/display/times";
 import { useNow } from "@/hooks/use-now";
 import { usePhrases } from "@/hooks/use-phrases";
+import { liveTarget } from "@/live/addresses";
 import { Age } from "./age";
 import { OngoingBadge } from "./ongoing-badge";
 import { SeverityBadge, severityEdge } from "./severity-badge";
 import { Still } from "./still";
 import { cn } from "./ui/class-names";
 
+/** A camera on the wall: it opens live view; what goes on leads to its event, the bell to all of them. */
 export function CameraTile({ camera }: { camera: Camera }) {
   const { t } = useTranslation();
+  const { search } = useLocation();
   const standing = standingOf(camera, useNow());
   const picture = camera.latest_picture;
   const { open_event } = camera;
   const eventUuid = open_event?.event_uuid ?? camera.health.issues[0]?.event_uuid;
-  const target = eventUuid ? `/events/${eventUuid}` : `/events?camera=${camera.camera_id}`;
+  const events = eventUuid ? `/events/${eventUuid}` : `/events?camera=${camera.camera_id}`;
+  const isWatchable = camera.enabled && !camera.do_not_process;
   return (
     <article
       aria-label={camera.name}
@@ -41,7 +45,11 @@ export function CameraTile({ camera }: { camera: Camera }) {
       <div className="flex min-h-16 items-center gap-3 px-3 py-2">
         <div className="min-w-0 flex-1">
           <h2 className="truncate font-medium text-sm">
-            <Link to={target} className="after:absolute after:inset-0 focus-visible:outline-none">
+            <Link
+              to={isWatchable ? liveTarget(search, camera.camera_id) : events}
+              aria-label={isWatchable ? t("live.open", { name: camera.name }) : undefined}
+              className="after:absolute after:inset-0 focus-visible:outline-none"
+            >
               {camera.name}
             </Link>
           </h2>
@@ -49,7 +57,14 @@ export function CameraTile({ camera }: { camera: Camera }) {
             {picture ? <Age at={picture.captured_at} /> : t("camera.noPicture")}
           </p>
         </div>
-        {open_event && <Ongoing event={open_event} />}
+        {/* Above the link that covers the tile. */}
+        <Link to={events} className="relative rounded-md p-1 text-quiet hover:text-text">
+          {open_event ? (
+            <Ongoing event={open_event} />
+          ) : (
+            <Bell aria-label={t("live.events")} role="img" className="size-4" />
+          )}
+        </Link>
       </div>
       <span
         aria-hidden="true"

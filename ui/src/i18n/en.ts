@@ -1,3 +1,4 @@
+import { liveEn } from "./live-en";
 import type { Words } from "./words";
 
 export const en: Words = {
@@ -200,5 +201,6 @@ export const en: Words = {
     suitcase: "suitcase",
     smoke: "smoke",
   },
+  ...liveEn,
   notFound: { title: "There is no such page", lead: "The address is wrong, or it moved.", home: "To the wall" },
 };

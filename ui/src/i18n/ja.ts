@@ -1,3 +1,5 @@
+import { liveJa } from "./live-ja";
+
 export const ja = {
   app: { skip: "本文へ移動", language: "言語" },
   nav: { label: "ページ", wall: "ウォール", events: "イベント" },
@@ -188,5 +190,6 @@ export const ja = {
     suitcase: "スーツケース",
     smoke: "煙",
   },
+  ...liveJa,
   notFound: { title: "ページがありません", lead: "アドレスが違うか、移動しました。", home: "ウォールへ" },
 };

@@ -1,4 +1,4 @@
-import { ArrowLeft, ChevronLeft, ChevronRight, SearchX } from "lucide-react";
+import { ArrowLeft, ChevronLeft, ChevronRight, Play, SearchX } from "lucide-react";
 import { type ReactNode, useCallback, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useParams, useSearchParams } from "react-router";
@@ -24,6 +24,7 @@ import { keep, readKept } from "@/display/kept";
 import { clockTime, dateAndTime, durationText } from "@/display/times";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { usePhrases } from "@/hooks/use-phrases";
+import { liveTarget } from "@/live/addresses";
 
 export function EventPage() {
   const { uuid = "" } = useParams();
@@ -64,6 +65,12 @@ function EventView({ event }: { event: EventDetail }) {
         <h1 className="mr-1 font-semibold text-xl">{eventTitle(event)}</h1>
         <SeverityBadge severity={event.severity_max} />
         {event.state === "open" && <OngoingBadge />}
+        <Button asChild variant="outline" size="small" className="ml-auto">
+          <Link to={liveTarget(address.toString(), event.camera_id)}>
+            <Play aria-hidden="true" />
+            {t("live.watch")}
+          </Link>
+        </Button>
       </div>
       <div className="grid gap-5 lg:grid-cols-[minmax(0,1fr)_20rem]">
         <div className="grid min-w-0 content-start gap-3">

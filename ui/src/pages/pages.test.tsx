@@ -198,7 +198,8 @@ describe("the wall", () => {
     expect(gate).toHaveTextContent("no picture so far");
     const yard = screen.getByRole("article", { name: "Yard" });
     expect(yard).toHaveTextContent("Camera covered, or completely dark");
-    expect(within(yard).getByRole("link")).toHaveAttribute("href", "/events/e9");
+    expect(within(yard).getByRole("link", { name: "Events of this camera" })).toHaveAttribute("href", "/events/e9");
+    expect(within(yard).getByRole("link", { name: "Watch Yard live" })).toHaveAttribute("href", "/?live=yard");
   });
 
   it("says what failed, and tries again when asked", async () => {

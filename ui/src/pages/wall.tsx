@@ -13,6 +13,7 @@ import { isWell, standingOf } from "@/display/camera-standing";
 import { useNow } from "@/hooks/use-now";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { useSeen } from "@/hooks/use-seen";
+import { SuggestPane } from "@/live/suggest-pane";
 
 const SKELETONS = ["a", "b", "c", "d"];
 const LATEST_SHOWN = 8;
@@ -40,7 +41,10 @@ export function WallPage() {
         {cameras && cameras.length > 0 && <Tiles cameras={cameras} />}
         <MoreCameras wanted={query.hasNextPage && !query.isFetching} onSeen={query.fetchNextPage} />
       </section>
-      <LatestEvents />
+      <div className="grid content-start gap-6">
+        <SuggestPane />
+        <LatestEvents />
+      </div>
     </div>
   );
 }

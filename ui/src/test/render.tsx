@@ -19,8 +19,8 @@ class NeverSeen {
 }
 
 /** The whole UI at an address, in English. Pictures count as loaded. */
-export async function renderAt(path: string) {
-  vi.stubGlobal("WebSocket", QuietSocket);
+export async function renderAt(path: string, Socket: unknown = QuietSocket) {
+  vi.stubGlobal("WebSocket", Socket);
   vi.stubGlobal("IntersectionObserver", NeverSeen);
   vi.stubGlobal(
     "Image",
