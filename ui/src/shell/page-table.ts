@@ -1,0 +1,57 @@
+// Every page that the navigation, the palette and the router know: where it is, what it is called, who may open it.
+
+import { Bell, LayoutGrid, ListChecks, type LucideIcon, Search } from "lucide-react";
+import { type ComponentType, lazy } from "react";
+import type { Session } from "@/api/types";
+import { EventPage } from "@/pages/event";
+import { EventsPage } from "@/pages/events";
+import { WallPage } from "@/pages/wall";
+
+export type NavName =
+  | "wall"
+  | "incidents"
+  | "events"
+  | "search"
+  | "cases"
+  | "cameras"
+  | "workers"
+  | "queue"
+  | "deliveries"
+  | "system"
+  | "audit"
+  | "settings";
+
+export type NavGroup = "watch" | "find" | "operate" | "manage";
+export const NAV_GROUPS: readonly NavGroup[] = ["watch", "find", "operate", "manage"];
+
+export interface NavEntry {
+  name: NavName;
+  to: string;
+  Icon: LucideIcon;
+  group: NavGroup;
+  /** The permission without which the server would answer nothing. */
+  needs: string;
+  /** Among the few at the bottom of a telephone. */
+  tab?: boolean;
+}
+
+export const NAV: readonly NavEntry[] = [
+  { name: "wall", to: "/", Icon: LayoutGrid, group: "watch", needs: "read", tab: true },
+  { name: "incidents", to: "/incidents", Icon: ListChecks, group: "watch", needs: "read", tab: true },
+  { name: "events", to: "/events", Icon: Bell, group: "find", needs: "read", tab: true },
+  { name: "search", to: "/search", Icon: Search, group: "find", needs: "read", tab: true },
+];
+
+export const mayOpen = (session: Session, entry: NavEntry) => session.permissions.includes(entry.needs);
+
+/** Pages come when they are opened, except for those that most people see first. */
+const later = <Name extends string>(load: () => Promise<Record<Name, ComponentType>>, name: Name) =>
+  lazy(async () => ({ default: (await load())[name] }));
+
+export const ROUTES: readonly { path: string; Page: ComponentType }[] = [
+  { path: "/", Page: WallPage },
+  { path: "/events", Page: EventsPage },
+  { path: "/events/:uuid", Page: EventPage },
+  { path: "/incidents", Page: later(() => import("@/pages/incidents"), "IncidentsPage") },
+  { path: "/search", Page: later(() => import("@/pages/search"), "SearchPage") },
+];
