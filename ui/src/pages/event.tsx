@@ -3,8 +3,9 @@ import { type ReactNode, useCallback, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useParams, useSearchParams } from "react-router";
 import { asProblem } from "@/api/problem";
-import { useEvent, useEventFrames } from "@/api/queries";
+import { useEvent, useEventFrames, useSession } from "@/api/queries";
 import type { EventDetail, Frame, Tag } from "@/api/types";
+import { AddToCase } from "@/components/add-to-case";
 import { Age } from "@/components/age";
 import { BoxedPicture } from "@/components/boxed-picture";
 import { EmptyState } from "@/components/empty-state";
@@ -52,6 +53,7 @@ function EventView({ event }: { event: EventDetail }) {
   const { t } = useTranslation();
   const { eventTitle } = usePhrases();
   const [address, setAddress] = useSearchParams();
+  const { data: session } = useSession();
   const query = useEventFrames(event.event_uuid);
   const frames = query.data?.pages.flatMap((page) => page.frames) ?? [];
   const wanted = address.get("frame");
@@ -64,6 +66,11 @@ function EventView({ event }: { event: EventDetail }) {
         <h1 className="mr-1 font-semibold text-xl">{eventTitle(event)}</h1>
         <SeverityBadge severity={event.severity_max} />
         {event.state === "open" && <OngoingBadge />}
+        {session?.permissions.includes("investigate") && (
+          <div className="ml-auto">
+            <AddToCase item={{ kind: "event", uuid: event.event_uuid }} />
+          </div>
+        )}
       </div>
       <div className="grid gap-5 lg:grid-cols-[minmax(0,1fr)_20rem]">
         <div className="grid min-w-0 content-start gap-3">

@@ -10,6 +10,8 @@ export interface Notice {
   text: string;
   failed?: boolean;
   undo?: () => void;
+  /** Something else to do now. */
+  action?: { text: string; run: () => void };
 }
 
 const SHOWN_MS = 8000;
@@ -56,6 +58,7 @@ export function Notices() {
 function Shown({ notice }: { notice: Notice & { id: number } }) {
   const { t } = useTranslation();
   const { id, failed = false, text, undo } = notice;
+  const action = notice.action ?? (undo && { text: t("action.undo"), run: undo });
   useEffect(() => {
     const timer = setTimeout(() => dismiss(id), SHOWN_MS);
     return () => clearTimeout(timer);
@@ -68,16 +71,16 @@ function Shown({ notice }: { notice: Notice & { id: number } }) {
     >
       <Icon aria-hidden="true" className={cn("size-5 shrink-0", failed ? "text-severity-3" : "text-live")} />
       <p className="min-w-0 flex-1">{text}</p>
-      {undo && (
+      {action && (
         <Button
           variant="outline"
           size="small"
           onClick={() => {
             dismiss(id);
-            undo();
+            action.run();
           }}
         >
-          {t("action.undo")}
+          {action.text}
         </Button>
       )}
       <Button

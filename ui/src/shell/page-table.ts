@@ -1,6 +1,6 @@
 // Every page that the navigation, the palette and the router know: where it is, what it is called, who may open it.
 
-import { Bell, LayoutGrid, ListChecks, type LucideIcon, Search } from "lucide-react";
+import { Bell, BriefcaseBusiness, LayoutGrid, ListChecks, type LucideIcon, Search } from "lucide-react";
 import { type ComponentType, lazy } from "react";
 import type { Session } from "@/api/types";
 import { EventPage } from "@/pages/event";
@@ -40,6 +40,7 @@ export const NAV: readonly NavEntry[] = [
   { name: "incidents", to: "/incidents", Icon: ListChecks, group: "watch", needs: "read", tab: true },
   { name: "events", to: "/events", Icon: Bell, group: "find", needs: "read", tab: true },
   { name: "search", to: "/search", Icon: Search, group: "find", needs: "read", tab: true },
+  { name: "cases", to: "/cases", Icon: BriefcaseBusiness, group: "find", needs: "investigate" },
 ];
 
 export const mayOpen = (session: Session, entry: NavEntry) => session.permissions.includes(entry.needs);
@@ -54,4 +55,6 @@ export const ROUTES: readonly { path: string; Page: ComponentType }[] = [
   { path: "/events/:uuid", Page: EventPage },
   { path: "/incidents", Page: later(() => import("@/pages/incidents"), "IncidentsPage") },
   { path: "/search", Page: later(() => import("@/pages/search"), "SearchPage") },
+  { path: "/cases", Page: later(() => import("@/pages/cases"), "CasesPage") },
+  { path: "/cases/:uuid", Page: later(() => import("@/pages/case"), "CasePage") },
 ];
