@@ -1,6 +1,6 @@
 // Every page that the navigation, the palette and the router know: where it is, what it is called, who may open it.
 
-import { Bell, BriefcaseBusiness, LayoutGrid, ListChecks, type LucideIcon, Search } from "lucide-react";
+import { Bell, BriefcaseBusiness, Cctv, LayoutGrid, ListChecks, type LucideIcon, Search } from "lucide-react";
 import { type ComponentType, lazy } from "react";
 import type { Session } from "@/api/types";
 import { EventPage } from "@/pages/event";
@@ -41,6 +41,7 @@ export const NAV: readonly NavEntry[] = [
   { name: "events", to: "/events", Icon: Bell, group: "find", needs: "read", tab: true },
   { name: "search", to: "/search", Icon: Search, group: "find", needs: "read", tab: true },
   { name: "cases", to: "/cases", Icon: BriefcaseBusiness, group: "find", needs: "investigate" },
+  { name: "cameras", to: "/cameras", Icon: Cctv, group: "operate", needs: "read" },
 ];
 
 export const mayOpen = (session: Session, entry: NavEntry) => session.permissions.includes(entry.needs);
@@ -57,4 +58,8 @@ export const ROUTES: readonly { path: string; Page: ComponentType }[] = [
   { path: "/search", Page: later(() => import("@/pages/search"), "SearchPage") },
   { path: "/cases", Page: later(() => import("@/pages/cases"), "CasesPage") },
   { path: "/cases/:uuid", Page: later(() => import("@/pages/case"), "CasePage") },
+  { path: "/cameras", Page: later(() => import("@/pages/cameras"), "CamerasPage") },
+  { path: "/cameras/add", Page: later(() => import("@/pages/camera-add"), "CameraAddPage") },
+  { path: "/cameras/:id", Page: later(() => import("@/pages/camera"), "CameraPage") },
+  { path: "/cameras/:id/:part", Page: later(() => import("@/pages/camera"), "CameraPage") },
 ];

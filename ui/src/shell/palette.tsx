@@ -124,7 +124,7 @@ function useChoices(session: Session): Choice[] {
       words: camera_id,
       group: t("palette.cameras"),
       Icon: Camera,
-      run: () => void navigate(`/events?camera=${encodeURIComponent(camera_id)}`),
+      run: () => void navigate(`/cameras/${encodeURIComponent(camera_id)}`),
     })),
     {
       id: "theme",

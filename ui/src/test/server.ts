@@ -21,7 +21,7 @@ export function serve(answers: Record<string, Answer>) {
   vi.stubGlobal("fetch", async (request: Request) => {
     asked.push(request);
     const answer = answers[`${request.method} ${new URL(request.url).pathname}`];
-    const given = typeof answer === "function" ? answer(request) : answer;
+    const given = typeof answer === "function" ? await answer(request) : answer;
     if (given === undefined) throw new TypeError("nobody answers");
     if (given === null) return new Response(null, { status: 204 });
     if (isFailure(given)) return Response.json(given.body ?? null, { status: given.status });
