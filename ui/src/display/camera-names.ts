@@ -1,4 +1,4 @@
-/** As the server takes it. */
+/** As the server takes it. Forms read it too, where a plain `-` in a class is an error. */
 export const CAMERA_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 /** An id for a camera by its name, or by its host where the name has no letters that may be in one. */

@@ -14,6 +14,7 @@ import { CameraRegions } from "@/components/camera-regions";
 import { CameraSettings } from "@/components/camera-settings";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { EmptyState } from "@/components/empty-state";
+import { HourBars } from "@/components/hour-bars";
 import { Loaded } from "@/components/loaded";
 import { PageHead } from "@/components/page-head";
 import { useProblemText } from "@/components/problem-notice";
@@ -265,18 +266,29 @@ function Hours({ camera }: { camera: Camera }) {
     <Card className="p-4">
       <h2 className="mb-2 font-semibold text-sm">{t("day")}</h2>
       <Loaded query={query} waiting={<Skeleton className="h-32 w-full" />}>
-        {(looks) => <HourBars looks={looks} />}
+        {(looks) => <LookHours looks={looks} />}
       </Loaded>
     </Card>
   );
 }
 
-function HourBars({ looks }: { looks: CameraLooks }) {
+function LookHours({ looks }: { looks: CameraLooks }) {
   const { t, i18n } = useWords();
   const { hours } = looks;
-  const most = Math.max(1, ...hours.map((hour) => hour.looks));
   const total = (name: "looks" | "looks_failed" | "events") => hours.reduce((sum, hour) => sum + hour[name], 0);
   if (hours.length === 0) return <p className="text-quiet text-sm">{t("noFigures")}</p>;
+  const bars = hours.map((hour) => ({
+    at: hour.hour_at,
+    looks: hour.looks,
+    failed: hour.looks_failed,
+    events: hour.events,
+    label: t("bar", {
+      time: hourAndMinute(hour.hour_at, i18n.language),
+      looks: numberText(hour.looks, i18n.language),
+      failed: numberText(hour.looks_failed, i18n.language),
+      events: numberText(hour.events, i18n.language),
+    }),
+  }));
   return (
     <>
       <p className="mb-2 text-quiet text-sm tabular-nums">
@@ -286,34 +298,7 @@ function HourBars({ looks }: { looks: CameraLooks }) {
           t("eventsTotal", { count: total("events") }),
         ].join(" · ")}
       </p>
-      <ul aria-label={t("chart")} className="flex h-28 items-end gap-px">
-        {hours.map((hour) => {
-          const label = t("bar", {
-            time: hourAndMinute(hour.hour_at, i18n.language),
-            looks: numberText(hour.looks, i18n.language),
-            failed: numberText(hour.looks_failed, i18n.language),
-            events: numberText(hour.events, i18n.language),
-          });
-          return (
-            <li key={hour.hour_at} title={label} className="relative flex h-full flex-1 flex-col justify-end">
-              <span className="sr-only">{label}</span>
-              {hour.events > 0 && (
-                <span aria-hidden="true" className="mx-auto mb-0.5 size-1.5 rounded-full bg-severity-2" />
-              )}
-              <span
-                aria-hidden="true"
-                className="flex flex-col justify-start rounded-t-sm bg-accent/70"
-                style={{ height: `${(hour.looks / most) * 80}%` }}
-              >
-                <span
-                  className="block rounded-t-sm bg-severity-3"
-                  style={{ height: hour.looks ? `${(hour.looks_failed / hour.looks) * 100}%` : 0 }}
-                />
-              </span>
-            </li>
-          );
-        })}
-      </ul>
+      <HourBars hours={bars} label={t("chart")} />
       <div aria-hidden="true" className="mt-1 flex justify-between text-quiet text-xs tabular-nums">
         <span>{hourAndMinute(looks.from_at, i18n.language)}</span>
         <span>{hourAndMinute(looks.to_at, i18n.language)}</span>

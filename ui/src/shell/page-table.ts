@@ -1,6 +1,20 @@
 // Every page that the navigation, the palette and the router know: where it is, what it is called, who may open it.
 
-import { Bell, BriefcaseBusiness, Cctv, LayoutGrid, ListChecks, type LucideIcon, Search } from "lucide-react";
+import {
+  Activity,
+  Bell,
+  BriefcaseBusiness,
+  Cctv,
+  LayoutGrid,
+  ListChecks,
+  ListTodo,
+  type LucideIcon,
+  ScrollText,
+  Search,
+  Send,
+  Server,
+  Settings,
+} from "lucide-react";
 import { type ComponentType, lazy } from "react";
 import type { Session } from "@/api/types";
 import { EventPage } from "@/pages/event";
@@ -42,6 +56,12 @@ export const NAV: readonly NavEntry[] = [
   { name: "search", to: "/search", Icon: Search, group: "find", needs: "read", tab: true },
   { name: "cases", to: "/cases", Icon: BriefcaseBusiness, group: "find", needs: "investigate" },
   { name: "cameras", to: "/cameras", Icon: Cctv, group: "operate", needs: "read" },
+  { name: "workers", to: "/workers", Icon: Server, group: "operate", needs: "manage_workers" },
+  { name: "queue", to: "/queue", Icon: ListTodo, group: "operate", needs: "manage_cameras" },
+  { name: "deliveries", to: "/deliveries", Icon: Send, group: "operate", needs: "manage_deliveries" },
+  { name: "system", to: "/system", Icon: Activity, group: "operate", needs: "read" },
+  { name: "audit", to: "/audit", Icon: ScrollText, group: "manage", needs: "read_audit" },
+  { name: "settings", to: "/settings", Icon: Settings, group: "manage", needs: "read" },
 ];
 
 export const mayOpen = (session: Session, entry: NavEntry) => session.permissions.includes(entry.needs);
@@ -61,5 +81,13 @@ export const ROUTES: readonly { path: string; Page: ComponentType }[] = [
   { path: "/cameras", Page: later(() => import("@/pages/cameras"), "CamerasPage") },
   { path: "/cameras/add", Page: later(() => import("@/pages/camera-add"), "CameraAddPage") },
   { path: "/cameras/:id", Page: later(() => import("@/pages/camera"), "CameraPage") },
+  { path: "/workers", Page: later(() => import("@/pages/workers"), "WorkersPage") },
+  { path: "/queue", Page: later(() => import("@/pages/queue"), "QueuePage") },
+  { path: "/deliveries", Page: later(() => import("@/pages/deliveries"), "DeliveriesPage") },
+  { path: "/deliveries/:part", Page: later(() => import("@/pages/deliveries"), "DeliveriesPage") },
+  { path: "/audit", Page: later(() => import("@/pages/audit"), "AuditPage") },
+  { path: "/settings", Page: later(() => import("@/pages/settings"), "SettingsPage") },
+  { path: "/settings/:part", Page: later(() => import("@/pages/settings"), "SettingsPage") },
+  { path: "/system", Page: later(() => import("@/pages/system"), "SystemPage") },
   { path: "/cameras/:id/:part", Page: later(() => import("@/pages/camera"), "CameraPage") },
 ];

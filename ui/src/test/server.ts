@@ -14,7 +14,7 @@ export const failing = (status: number, error_code: string, message = ""): Failu
 });
 
 const isFailure = (value: unknown): value is Failure =>
-  typeof value === "object" && value !== null && "status" in value;
+  typeof value === "object" && value !== null && "status" in value && typeof value.status === "number";
 
 export function serve(answers: Record<string, Answer>) {
   const asked: Request[] = [];
