@@ -62,6 +62,17 @@ async def test_filters_narrow(store: Store) -> None:
         assert [incident.incident_uuid for incident in found] == expected, wanted
 
 
+async def test_they_are_counted_by_severity(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = store.as_(await with_incidents(store, 7))
+    everything = await mine.read(incident_pages.count, ANY)
+    assert (everything.by_severity, everything.is_complete) == ((2, 2, 2, 1), True)
+    assert (await mine.read(incident_pages.count, IncidentFilter(("cam_1",)))).by_severity == (2, 0, 2, 0)
+    assert (await mine.read(incident_pages.count, IncidentFilter(reviewed=True))).by_severity == (0, 0, 0, 0)
+    monkeypatch.setattr(incident_pages, "COUNTED_MAX", 3)
+    newest = await mine.read(incident_pages.count, ANY)
+    assert (newest.by_severity, newest.is_complete) == ((1, 1, 1, 0), False)
+
+
 async def test_an_incident_shows_its_last_event(store: Store) -> None:
     admin = await with_incidents(store, 1)
     frame_id = await store.write(add_frame, FrameRow(admin.tenant_id, "cam_1", NOW_MS, "best"))

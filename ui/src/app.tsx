@@ -11,13 +11,11 @@ import { CrashGuard } from "./components/crash-notice";
 import { ProblemNotice } from "./components/problem-notice";
 import { followAccount } from "./i18n";
 import { LiveHost } from "./live/live-host";
-import { EventPage } from "./pages/event";
-import { EventsPage } from "./pages/events";
 import { NotFoundPage } from "./pages/not-found";
 import { PasswordPage } from "./pages/password";
 import { SetUpPage } from "./pages/setup";
 import { SignInPage } from "./pages/sign-in";
-import { WallPage } from "./pages/wall";
+import { ROUTES } from "./shell/page-table";
 
 const RETRIES_MAX = 2;
 
@@ -60,9 +58,9 @@ export function AppRoutes() {
       <Route path="/password" element={<PasswordPage />} />
       <Route path="/sign-in" element={<SignInPage />} />
       <Route element={<SignedIn />}>
-        <Route path="/" element={<WallPage />} />
-        <Route path="/events" element={<EventsPage />} />
-        <Route path="/events/:uuid" element={<EventPage />} />
+        {ROUTES.map(({ path, Page }) => (
+          <Route key={path} path={path} element={<Page />} />
+        ))}
         <Route path="*" element={<NotFoundPage />} />
       </Route>
     </Routes>

@@ -17,3 +17,13 @@ afterEach(() => {
 
 // How long a page may take to show what a test looks for; the usual second is too short on a busy machine.
 configure({ asyncUtilTimeout: 30_000 });
+
+// jsdom knows the element but does not open it. The rest of the page is not made inert here.
+HTMLDialogElement.prototype.showModal = function showModal() {
+  this.open = true;
+};
+HTMLDialogElement.prototype.close = function close() {
+  if (!this.open) return;
+  this.open = false;
+  this.dispatchEvent(new Event("close"));
+};

@@ -8,6 +8,8 @@ from camserver.store.paging import BEYOND, make_cursor, parse_cursor
 from camserver.store.tx import Row, Scoped
 
 PAGE_MAX = 200
+# So many of the newest are counted, so that a count costs the same in every house.
+COUNTED_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +37,19 @@ class IncidentSummary:
     last_event_uuid: str | None
     best_frame_uuid: str | None  # of its last event
     primary_event: str | None  # of its last event
+    subject: str | None  # of its last event, where that is about the camera itself
+    is_ongoing: bool  # its last event is not over
     reviewed_at: int | None  # when the reader reviewed it; None when they did not, or more came since
     reviewers: int  # how many people's reviews hold
     cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentCounts:
+    """How many incidents of each severity, 0 to 3."""
+
+    by_severity: tuple[int, ...]
+    is_complete: bool  # all were counted, not only the newest
 
 
 # A review holds while nothing was added to what was seen. Events come to an incident in the order of their keys.
@@ -47,7 +59,8 @@ _MINE = f"""EXISTS (
 _ANYBODYS = f"EXISTS (SELECT 1 FROM incident_reviews r WHERE r.incident_id = i.incident_id AND {REVIEW_HOLDS})"
 _INCIDENTS = f"""
 SELECT i.incident_id, i.incident_uuid, i.start_at, i.last_seen_at, i.severity_max, i.event_count, c.camera_id,
-  c.name AS camera_name, s.name AS site, e.event_uuid, e.primary_event, f.frame_uuid,
+  c.name AS camera_name, s.name AS site, e.event_uuid, e.primary_event, e.subject, e.state,
+  f.frame_uuid,
   (SELECT COUNT(*) FROM incident_reviews r WHERE r.incident_id = i.incident_id AND {REVIEW_HOLDS}) AS reviewers,
   (SELECT r.reviewed_at FROM incident_reviews r
    WHERE r.incident_id = i.incident_id AND r.user_id = :user_id AND {REVIEW_HOLDS}) AS reviewed_at
@@ -92,6 +105,25 @@ def _narrowed(tx: Scoped, wanted: IncidentFilter) -> tuple[str, dict[str, object
     return clauses, {name: value for _, name, value in used}
 
 
+async def count(tx: Scoped, wanted: IncidentFilter) -> IncidentCounts:
+    """How many of the newest are of each severity."""
+    clauses, params = _narrowed(tx, wanted)
+    rows = await tx.all(
+        f"""SELECT n.severity_max, COUNT(*) AS incidents FROM (
+          SELECT i.severity_max FROM incidents i
+          JOIN cameras c ON c.camera_key = i.camera_key
+          JOIN sites s ON s.site_id = i.site_id
+          WHERE i.tenant_id = :tenant_id AND IN_REACH(i){clauses}
+          ORDER BY i.start_at DESC, i.incident_id DESC LIMIT :most) n
+        GROUP BY n.severity_max""",
+        most=COUNTED_MAX,
+        **({} if wanted.reviewed is None or tx.principal.user_id is None else {"user_id": _reader(tx)}),
+        **params,
+    )
+    found = {row["severity_max"]: row["incidents"] for row in rows}
+    return IncidentCounts(tuple(found.get(step, 0) for step in range(4)), sum(found.values()) < COUNTED_MAX)
+
+
 async def find(tx: Scoped, incident_uuid: str | None) -> IncidentSummary | None:
     if incident_uuid is None:
         return None
@@ -132,6 +164,8 @@ def _summary(row: Row) -> IncidentSummary:
         last_event_uuid=row["event_uuid"],
         best_frame_uuid=row["frame_uuid"],
         primary_event=row["primary_event"],
+        subject=row["subject"] or None,
+        is_ongoing=row["state"] == "open",
         reviewed_at=row["reviewed_at"],
         reviewers=row["reviewers"],
         cursor=make_cursor(row["start_at"], row["incident_id"]),

@@ -20,6 +20,8 @@ async def test_the_first_event_appears_in_both_languages(launcher: Launcher, tmp
         "CAMSERVER_ENTRANCE": two_pictures(tmp_path / "pictures", (640, 360)),
     }
     await play("first-event.spec.ts", address)
+    # With the same person, cameras and events: another server would only take its time.
+    await play("pages.spec.ts", address)
     assert await up.stop() == Exit.OK
     assert analyzer.process is not None
     await analyzer.process.stop()

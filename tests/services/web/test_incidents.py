@@ -40,6 +40,26 @@ async def test_an_incident_is_reviewed_and_the_review_taken_back(web: RunningWeb
     assert (back.status, back.body) == (200, before)
 
 
+async def test_incidents_are_counted_by_severity(web: RunningWeb) -> None:
+    owner = await furnish(web)
+    for reviewed, counts in (("false", [0, 1, 0, 0]), ("true", [0, 0, 0, 0])):
+        counted = (await owner.get(f"/api/incidents/counts?reviewed={reviewed}")).body
+        assert counted == {"by_severity": counts, "is_complete": True}
+    await owner.post("/api/incidents/i1/review", {})
+    assert (await owner.get("/api/incidents/counts?reviewed=false")).body["by_severity"] == [0, 0, 0, 0]
+    assert (await owner.get("/api/incidents/counts?camera_id=cam_1")).body["by_severity"] == [0, 1, 0, 0]
+    assert (await owner.get("/api/incidents/counts?site=moon")).status == 404
+
+
+async def test_an_incident_goes_on_while_its_last_event_does(web: RunningWeb) -> None:
+    owner = await furnish(web)
+    over = (await owner.get("/api/incidents/i1")).body
+    assert (over["is_ongoing"], over["issue"]) == (False, None)
+    await web.store.write(execute, "UPDATE events SET state = 'open', subject = 'offline'", {})
+    shown = (await owner.get("/api/incidents/i1")).body
+    assert (shown["is_ongoing"], shown["issue"]["id"]) == (True, "offline")
+
+
 async def test_events_and_incidents_of_one_site(web: RunningWeb) -> None:
     owner = await furnish(web)
     for what in ("events", "incidents"):

@@ -73,7 +73,7 @@ NAMING: Mapping[tuple[str, str], dict[str, Any]] = {
 WHOLE = {
     *(("GET", path) for path in ("/api/cameras", "/api/cases", "/api/changes", "/api/deliveries", "/api/flags")),
     *(("GET", path) for path in ("/api/events", "/api/incidents", "/api/search", "/api/search/facets")),
-    ("GET", "/api/timeline"),
+    *(("GET", path) for path in ("/api/timeline", "/api/incidents/counts")),
     *(("GET", path) for path in ("/api/audit", "/api/audit/seals", "/api/audit/chains", "/api/audit/export")),
     ("POST", "/api/audit/verify"),
     *(("GET", path) for path in ("/api/jobs", "/api/jobs/counts", "/api/jobs/status", "/api/leases")),

@@ -17,9 +17,11 @@ afterEach(() => vi.useRealTimers());
 
 describe("what a change makes old", () => {
   it.each([
-    [change("camera"), [["cameras"]]],
+    [change("camera"), [["cameras"], ["camera"]]],
     [change("look"), [["cameras"]]],
-    [change("event", "e1"), [["cameras"], ["events"], ["event", "e1"]]],
+    [change("event", "e1"), [["cameras"], ["events"], ["search"], ["event", "e1"]]],
+    [change("incident", "i1"), [["incidents"]]],
+    [change("case"), [["cases"], ["case"]]],
     [change("something new"), []],
   ])("%j", (given, keys) => {
     expect(keysOf(given)).toEqual(keys);
@@ -36,11 +38,12 @@ describe("what a change makes old", () => {
     expect(invalidate.mock.calls.map(([filter]) => filter?.queryKey)).toEqual([
       ["cameras"],
       ["events"],
+      ["search"],
       ["event", "e1"],
       ["event", "e2"],
     ]);
-    gatherer.add([change("incident")]);
+    gatherer.add([change("summary")]);
     vi.runAllTimers();
-    expect(invalidate).toHaveBeenCalledTimes(4);
+    expect(invalidate).toHaveBeenCalledTimes(5);
   });
 });

@@ -16,21 +16,26 @@ const ASK_MS = 15_000;
 const FeedContext = createContext<FeedState>("connecting");
 export const useFeedState = () => useContext(FeedContext);
 
+/** The nouns that a kind of change makes old; their keys begin with them. */
+const NOUNS: Record<string, readonly string[]> = {
+  camera: ["cameras", "camera"],
+  session: ["cameras", "camera", "leases", "workers"],
+  look: ["cameras"],
+  frame: ["cameras"],
+  event: ["cameras", "events", "search"],
+  incident: ["incidents"],
+  case: ["cases", "case"],
+  delivery: ["deliveries"],
+  receiver: ["receivers"],
+  site: ["sites"],
+  retention: ["retention"],
+  suggestion: ["suggestion"],
+};
+
 /** The keys of what a change makes old. */
 export function keysOf(change: Change): (readonly string[])[] {
-  switch (change.kind) {
-    case "camera":
-    case "session":
-    case "look":
-    case "frame":
-      return [keys.cameras];
-    case "event":
-      return [keys.cameras, keys.events, ...(change.object ? [keys.event(change.object)] : [])];
-    case "suggestion":
-      return [keys.suggestion];
-    default:
-      return [];
-  }
+  const nouns = (NOUNS[change.kind] ?? []).map((noun) => [noun]);
+  return change.kind === "event" && change.object ? [...nouns, keys.event(change.object)] : nouns;
 }
 
 /** Collects keys for a moment, then has each asked for again once. */

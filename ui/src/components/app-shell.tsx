@@ -1,15 +1,22 @@
-import { Bell, LayoutGrid, LogOut, UserRound } from "lucide-react";
+import { Ellipsis, Keyboard, LogOut, Search, UserRound } from "lucide-react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { Link, NavLink, Outlet } from "react-router";
+import { Link, NavLink, Outlet, useLocation, useNavigate } from "react-router";
 import { useFeedState } from "@/api/live";
 import { useSignOut } from "@/api/queries";
 import type { Session } from "@/api/types";
+import { commandKeys, Help } from "@/shell/help";
+import { useKeyboard, useShortcuts } from "@/shell/keyboard";
+import { Notices } from "@/shell/notices";
+import { mayOpen, NAV, NAV_GROUPS, type NavEntry } from "@/shell/page-table";
+import { CrashGuard } from "./crash-notice";
 import { LanguageSwitch } from "./language-switch";
 import { Logo } from "./logo";
 import { PushSwitch, usePushState } from "./push-switch";
 import { ThemeSwitch } from "./theme-switch";
 import { Button } from "./ui/button";
 import { cn } from "./ui/class-names";
+import { Dialog } from "./ui/dialog";
 import {
   DropdownMenu,
   DropdownMenuContent,
@@ -17,17 +24,28 @@ import {
   DropdownMenuLabel,
   DropdownMenuTrigger,
 } from "./ui/dropdown-menu";
+import { Skeleton } from "./ui/skeleton";
 
-const PAGES = [
-  { to: "/", name: "nav.wall", Icon: LayoutGrid, end: true },
-  { to: "/events", name: "nav.events", Icon: Bell, end: false },
-] as const;
+const Palette = lazy(async () => ({ default: (await import("@/shell/palette")).Palette }));
 
-/** What is around every page of somebody who is signed in: a bar above, on telephones with tabs below. */
+type Overlay = "palette" | "help" | "more" | null;
+
+/** What is around every page of somebody who is signed in: navigation at the side, on telephones with tabs below. */
 export function AppShell({ session }: { session: Session }) {
   const { t } = useTranslation();
+  const navigate = useNavigate();
+  const { pathname } = useLocation();
+  const [overlay, setOverlay] = useState<Overlay>(null);
+  const close = () => setOverlay(null);
+  const entries = NAV.filter((entry) => mayOpen(session, entry));
+  useKeyboard();
+  usePaletteKey(() => setOverlay("palette"));
+  useShortcuts([
+    { key: "?", name: t("help.title"), run: () => setOverlay("help") },
+    { key: "/", name: t("nav.search"), run: () => void navigate("/search") },
+  ]);
   return (
-    <div className="flex min-h-dvh flex-col pb-16 sm:pb-0">
+    <div className="flex min-h-dvh flex-col pb-[calc(4rem+env(safe-area-inset-bottom))] sm:pb-0">
       <a
         href="#content"
         className="-translate-y-20 fixed top-2 left-2 z-50 rounded-md bg-accent px-4 py-2 text-accent-text focus:translate-y-0"
@@ -35,59 +53,179 @@ export function AppShell({ session }: { session: Session }) {
         {t("app.skip")}
       </a>
       <header className="sticky top-0 z-40 border-b bg-surface">
-        <div className="mx-auto flex h-14 max-w-[120rem] items-center gap-2 px-3 sm:px-5">
+        <div className="flex h-14 items-center gap-2 px-3 sm:px-4">
           <Link to="/" aria-label="camserver" className="mr-2 rounded-md">
             <Logo />
           </Link>
-          <Tabs className="hidden sm:block" item="h-9 flex-row px-3 text-sm" />
+          <PaletteButton onOpen={() => setOverlay("palette")} />
           <div className="ml-auto flex items-center gap-1 sm:gap-2">
             <FeedMark />
             <LanguageSwitch />
             <ThemeSwitch />
-            <AccountMenu session={session} />
+            <AccountMenu session={session} onHelp={() => setOverlay("help")} />
           </div>
         </div>
       </header>
-      <main
-        id="content"
-        tabIndex={-1}
-        className="mx-auto w-full max-w-[120rem] flex-1 px-3 py-4 outline-none sm:px-5 sm:py-6"
-      >
-        <Outlet />
-      </main>
-      <Tabs
-        className="fixed inset-x-0 bottom-0 z-40 border-t bg-surface pb-[env(safe-area-inset-bottom)] sm:hidden"
-        item="h-16 flex-1 flex-col text-xs"
-      />
+      <div className="flex flex-1">
+        <SideNav entries={entries} />
+        <main
+          id="content"
+          tabIndex={-1}
+          className="mx-auto w-full min-w-0 max-w-[112rem] flex-1 px-3 py-4 outline-none sm:px-5 sm:py-5"
+        >
+          <CrashGuard key={pathname}>
+            <Suspense fallback={<PageSkeleton />}>
+              <Outlet />
+            </Suspense>
+          </CrashGuard>
+        </main>
+      </div>
+      <BottomTabs entries={entries} onMore={() => setOverlay("more")} />
+      <Notices />
+      <Help open={overlay === "help"} onClose={close} />
+      <MoreSheet open={overlay === "more"} entries={entries} onClose={close} />
+      {overlay === "palette" && (
+        <Suspense fallback={null}>
+          <Palette session={session} onClose={close} />
+        </Suspense>
+      )}
     </div>
   );
 }
 
-function Tabs({ className, item }: { className: string; item: string }) {
+/** ⌘K or Ctrl+K works everywhere, also while something is written. */
+function usePaletteKey(open: () => void): void {
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it only sets a state
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (event.isComposing || event.key.toLowerCase() !== "k" || !(event.metaKey || event.ctrlKey)) return;
+      event.preventDefault();
+      open();
+    };
+    window.addEventListener("keydown", press);
+    return () => window.removeEventListener("keydown", press);
+  }, []);
+}
+
+function PaletteButton({ onOpen }: { onOpen: () => void }) {
   const { t } = useTranslation();
   return (
-    <nav aria-label={t("nav.label")} className={className}>
-      <ul className="flex gap-1">
-        {PAGES.map(({ to, name, Icon, end }) => (
-          <li key={to} className="flex flex-1">
+    <Button
+      variant="outline"
+      className="h-9 gap-2 px-2.5 text-quiet md:w-56 md:justify-start"
+      aria-label={t("palette.title")}
+      onClick={onOpen}
+    >
+      <Search aria-hidden="true" />
+      <span className="hidden truncate font-normal md:inline">{t("palette.short")}</span>
+      <kbd className="ml-auto hidden rounded border bg-raised px-1.5 font-mono text-xs md:inline">
+        {commandKeys()}
+      </kbd>
+    </Button>
+  );
+}
+
+const link = (isActive: boolean) =>
+  isActive ? "bg-accent-soft text-text" : "text-quiet hover:bg-raised hover:text-text";
+
+/** Words and icons where there is room, icons alone where there is little. */
+function SideNav({ entries }: { entries: readonly NavEntry[] }) {
+  const { t } = useTranslation();
+  return (
+    <nav
+      aria-label={t("nav.label")}
+      className="sticky top-14 hidden h-[calc(100dvh-3.5rem)] w-14 shrink-0 overflow-y-auto border-r bg-surface p-2 sm:block lg:w-52"
+    >
+      {NAV_GROUPS.map((group) => {
+        const inside = entries.filter((entry) => entry.group === group);
+        if (inside.length === 0) return null;
+        return (
+          <div key={group} className="mb-3 border-b pb-3 last:border-b-0 lg:mb-4 lg:border-b-0 lg:pb-0">
+            <h2 className="sr-only px-3 pb-1 text-quiet text-xs lg:not-sr-only lg:px-3">{t(`nav.group.${group}`)}</h2>
+            <ul className="grid gap-0.5">
+              {inside.map(({ name, to, Icon }) => (
+                <li key={to}>
+                  <NavLink
+                    to={to}
+                    end={to === "/"}
+                    title={t(`nav.${name}`)}
+                    className={({ isActive }) =>
+                      cn(
+                        "flex h-10 items-center gap-3 rounded-md font-medium text-sm max-lg:justify-center lg:h-9 lg:px-3 [&_svg]:size-5 lg:[&_svg]:size-4",
+                        link(isActive),
+                      )
+                    }
+                  >
+                    <Icon aria-hidden="true" className="shrink-0" />
+                    <span className="sr-only lg:not-sr-only">{t(`nav.${name}`)}</span>
+                  </NavLink>
+                </li>
+              ))}
+            </ul>
+          </div>
+        );
+      })}
+    </nav>
+  );
+}
+
+function BottomTabs({ entries, onMore }: { entries: readonly NavEntry[]; onMore: () => void }) {
+  const { t } = useTranslation();
+  const item =
+    "flex h-16 min-w-0 flex-1 flex-col items-center justify-center gap-1 rounded-md font-medium text-xs [&_svg]:size-5";
+  return (
+    <nav
+      aria-label={t("nav.label")}
+      className="fixed inset-x-0 bottom-0 z-40 border-t bg-surface pb-[env(safe-area-inset-bottom)] sm:hidden"
+    >
+      <ul className="flex gap-1 px-1">
+        {entries
+          .filter((entry) => entry.tab)
+          .map(({ name, to, Icon }) => (
+            <li key={to} className="flex min-w-0 flex-1">
+              <NavLink to={to} end={to === "/"} className={({ isActive }) => cn(item, link(isActive))}>
+                <Icon aria-hidden="true" />
+                <span className="max-w-full truncate">{t(`nav.${name}`)}</span>
+              </NavLink>
+            </li>
+          ))}
+        <li className="flex min-w-0 flex-1">
+          <button type="button" className={cn(item, link(false))} onClick={onMore}>
+            <Ellipsis aria-hidden="true" />
+            <span className="max-w-full truncate">{t("nav.more")}</span>
+          </button>
+        </li>
+      </ul>
+    </nav>
+  );
+}
+
+/** Every page, for telephones. */
+function MoreSheet({ open, entries, onClose }: { open: boolean; entries: readonly NavEntry[]; onClose: () => void }) {
+  const { t } = useTranslation();
+  return (
+    <Dialog open={open} onClose={onClose} title={t("nav.label")} className="mb-0 w-full max-w-full rounded-b-none">
+      <ul className="grid grid-cols-3 gap-2 pb-[env(safe-area-inset-bottom)]">
+        {entries.map(({ name, to, Icon }) => (
+          <li key={to}>
             <NavLink
               to={to}
-              end={end}
+              end={to === "/"}
+              onClick={onClose}
               className={({ isActive }) =>
                 cn(
-                  "flex items-center justify-center gap-1.5 rounded-md font-medium [&_svg]:size-4",
-                  isActive ? "bg-accent-soft text-text" : "text-quiet hover:text-text",
-                  item,
+                  "grid h-20 place-content-center justify-items-center gap-1.5 rounded-lg border text-center font-medium text-xs",
+                  link(isActive),
                 )
               }
             >
-              <Icon aria-hidden="true" />
-              {t(name)}
+              <Icon aria-hidden="true" className="size-5" />
+              {t(`nav.${name}`)}
             </NavLink>
           </li>
         ))}
       </ul>
-    </nav>
+    </Dialog>
   );
 }
 
@@ -106,7 +244,7 @@ function FeedMark() {
   );
 }
 
-function AccountMenu({ session }: { session: Session }) {
+function AccountMenu({ session, onHelp }: { session: Session; onHelp: () => void }) {
   const { t } = useTranslation();
   const signOut = useSignOut();
   usePushState(session.login);
@@ -123,11 +261,24 @@ function AccountMenu({ session }: { session: Session }) {
           <span className="block font-mono">{session.login}</span>
         </DropdownMenuLabel>
         <PushSwitch login={session.login} />
+        <DropdownMenuItem onSelect={onHelp}>
+          <Keyboard aria-hidden="true" />
+          {t("help.title")}
+        </DropdownMenuItem>
         <DropdownMenuItem onSelect={() => signOut.mutate()}>
           <LogOut aria-hidden="true" />
           {t("account.signOut")}
         </DropdownMenuItem>
       </DropdownMenuContent>
     </DropdownMenu>
+  );
+}
+
+function PageSkeleton() {
+  return (
+    <div aria-busy="true" className="grid gap-4">
+      <Skeleton className="h-8 w-48" />
+      <Skeleton className="h-64 w-full rounded-xl" />
+    </div>
   );
 }

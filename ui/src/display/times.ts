@@ -50,3 +50,23 @@ export function startOfNextDay(day: string): number | undefined {
   next.setDate(next.getDate() + 1);
   return next.getTime();
 }
+
+/** A moment's day (`2026-02-03`) where the reader is. */
+export function dayOf(ms: number): string {
+  const moment = new Date(ms);
+  const [month, date] = [moment.getMonth() + 1, moment.getDate()].map((part) => String(part).padStart(2, "0"));
+  return `${moment.getFullYear()}-${month}-${date}`;
+}
+
+/** The day so many days later or earlier. */
+export function dayBeside(day: string, by: number): string {
+  const start = startOfDay(day);
+  if (start === undefined) return day;
+  const moment = new Date(start);
+  moment.setDate(moment.getDate() + by);
+  return dayOf(moment.getTime());
+}
+
+export function hourAndMinute(ms: number, language: string): string {
+  return new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(ms);
+}

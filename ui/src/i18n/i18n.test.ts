@@ -16,14 +16,23 @@ function texts(words: object, path = ""): Map<string, string> {
 
 const placeholders = (text: string) => [...text.matchAll(/\{\{(\w+)\}\}/g)].map((match) => match[1]).sort();
 
+const PAGES = import.meta.glob<{ ja: object; en: object }>("./pages/*.ts", { eager: true });
+const SOURCES = import.meta.glob<string>("./pages/*.ts", { eager: true, query: "?raw", import: "default" });
+const EVERYTHING = [["shared", { ja, en }] as const, ...Object.entries(PAGES)];
+
 describe("words", () => {
-  it("are there in both languages, with the same things filled in", () => {
-    const [japanese, english] = [texts(ja), texts(en)];
+  it.each(EVERYTHING)("of %s are there in both languages, with the same things filled in", (_, words) => {
+    const [japanese, english] = [texts(words.ja), texts(words.en)];
     expect([...english.keys()].sort()).toEqual([...japanese.keys()].sort());
     for (const [name, text] of japanese) {
       expect(text.trim(), name).not.toBe("");
       expect(placeholders(english.get(name) ?? ""), name).toEqual(placeholders(text));
     }
+  });
+
+  it.each(Object.entries(SOURCES))("of %s go by the file's name", (path, source) => {
+    const name = /([\w-]+)\.ts$/.exec(path)?.[1];
+    expect(source).toMatch(new RegExp(`interface PageWords \\{\\s+${name}: typeof ja;`));
   });
 });
 

@@ -3,8 +3,9 @@ import { type ReactNode, useCallback, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useParams, useSearchParams } from "react-router";
 import { asProblem } from "@/api/problem";
-import { useEvent, useEventFrames } from "@/api/queries";
+import { useEvent, useEventFrames, useSession } from "@/api/queries";
 import type { EventDetail, Frame, Tag } from "@/api/types";
+import { AddToCase } from "@/components/add-to-case";
 import { Age } from "@/components/age";
 import { BoxedPicture } from "@/components/boxed-picture";
 import { EmptyState } from "@/components/empty-state";
@@ -53,6 +54,7 @@ function EventView({ event }: { event: EventDetail }) {
   const { t } = useTranslation();
   const { eventTitle } = usePhrases();
   const [address, setAddress] = useSearchParams();
+  const { data: session } = useSession();
   const query = useEventFrames(event.event_uuid);
   const frames = query.data?.pages.flatMap((page) => page.frames) ?? [];
   const wanted = address.get("frame");
@@ -65,12 +67,17 @@ function EventView({ event }: { event: EventDetail }) {
         <h1 className="mr-1 font-semibold text-xl">{eventTitle(event)}</h1>
         <SeverityBadge severity={event.severity_max} />
         {event.state === "open" && <OngoingBadge />}
-        <Button asChild variant="outline" size="small" className="ml-auto">
-          <Link to={liveTarget(address.toString(), event.camera_id)}>
-            <Play aria-hidden="true" />
-            {t("live.watch")}
-          </Link>
-        </Button>
+        <div className="ml-auto flex flex-wrap items-center gap-2">
+          <Button asChild variant="outline" size="small">
+            <Link to={liveTarget(address.toString(), event.camera_id)}>
+              <Play aria-hidden="true" />
+              {t("live.watch")}
+            </Link>
+          </Button>
+          {session?.permissions.includes("investigate") && (
+            <AddToCase item={{ kind: "event", uuid: event.event_uuid }} />
+          )}
+        </div>
       </div>
       <div className="grid gap-5 lg:grid-cols-[minmax(0,1fr)_20rem]">
         <div className="grid min-w-0 content-start gap-3">

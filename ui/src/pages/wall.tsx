@@ -1,12 +1,11 @@
-import { Cctv } from "lucide-react";
 import { useCallback } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useCameras, useEvents } from "@/api/queries";
 import type { Camera } from "@/api/types";
 import { CameraTile, CameraTileSkeleton } from "@/components/camera-tile";
-import { Command, EmptyState } from "@/components/empty-state";
 import { EventCard, EventCardSkeleton } from "@/components/event-card";
+import { FirstRun } from "@/components/first-run";
 import { ProblemNotice, StaleNotice } from "@/components/problem-notice";
 import { Badge } from "@/components/ui/badge";
 import { isWell, standingOf } from "@/display/camera-standing";
@@ -37,7 +36,7 @@ export function WallPage() {
         {query.error && cameras && <StaleNotice error={query.error} onRetry={retry} at={query.dataUpdatedAt} />}
         {query.error && !cameras && <ProblemNotice error={query.error} onRetry={retry} />}
         {query.isPending && !query.error && <Tiles cameras={null} />}
-        {cameras?.length === 0 && <NoCameras />}
+        {cameras?.length === 0 && <FirstRun />}
         {cameras && cameras.length > 0 && <Tiles cameras={cameras} />}
         <MoreCameras wanted={query.hasNextPage && !query.isFetching} onSeen={query.fetchNextPage} />
       </section>
@@ -80,17 +79,6 @@ function Summary({ cameras }: { cameras: readonly Camera[] }) {
         <Badge className="border-severity-2/40 text-severity-2">{t("wall.troubled", { count: troubled })}</Badge>
       )}
     </div>
-  );
-}
-
-function NoCameras() {
-  const { t } = useTranslation();
-  return (
-    <EmptyState Icon={Cctv} title={t("wall.emptyTitle")} lead={t("wall.emptyLead")}>
-      <Command>camserver camera add entrance rtsp://192.0.2.10/stream --user admin --password-stdin</Command>
-      <p className="mt-2 text-quiet text-sm">{t("wall.emptyDemo")}</p>
-      <Command>camserver up --demo</Command>
-    </EmptyState>
   );
 }
 

@@ -1,6 +1,6 @@
 // Things the server answers with, for tests; each test says only what matters to it.
 
-import type { Camera, Event, Frame, Session } from "@/api/types";
+import type { Camera, Event, Frame, Incident, Session } from "@/api/types";
 
 export const NOW = Date.UTC(2026, 1, 3, 4, 5, 6);
 
@@ -85,6 +85,27 @@ export function event(given: Partial<Event> = {}): Event {
   };
 }
 
+export function incident(given: Partial<Incident> = {}): Incident {
+  return {
+    incident_uuid: "i1",
+    camera_id: "entrance",
+    camera_name: "Entrance",
+    site: "main",
+    start_at: NOW - 60_000,
+    last_seen_at: NOW - 30_000,
+    severity_max: 2,
+    event_count: 3,
+    last_event_uuid: "e1",
+    best_frame_uuid: "f1",
+    primary_event: "human",
+    issue: null,
+    is_ongoing: false,
+    reviewed_at: null,
+    reviewers: 0,
+    ...given,
+  };
+}
+
 export function frame(given: Partial<Frame> = {}): Frame {
   return {
     frame_uuid: "f1",
@@ -132,6 +153,22 @@ export const SESSION: Session = {
   expires_at: NOW + 3_600_000,
 };
 
+/** Somebody with every permission there is. */
+export const ADMIN: Session = {
+  ...SESSION,
+  permissions: [
+    "read",
+    "review",
+    "investigate",
+    "manage_cameras",
+    "manage_workers",
+    "manage_people",
+    "manage_deliveries",
+    "read_audit",
+    "manage_system",
+  ],
+};
+
 export const VOCABULARY = {
   schema_version: "1",
   primary_events: [
@@ -139,4 +176,11 @@ export const VOCABULARY = {
     { id: "human", label_ja: "人を検知", label_en: "Person detected" },
   ],
   tags: [],
+};
+
+/** What the server answers to whatever is around a page. */
+export const AROUND = {
+  "GET /api/session": ADMIN,
+  "GET /api/vocabulary": VOCABULARY,
+  "GET /api/cameras": { cameras: [camera()], next_after: null },
 };

@@ -114,6 +114,8 @@ class Incident(Answer):
     last_event_uuid: str | None
     best_frame_uuid: str | None  # of its last event
     primary_event: str | None  # of its last event
+    issue: Label | None  # what is wrong with the camera, where its last event is about that
+    is_ongoing: bool  # its last event is not over
     reviewed_at: int | None  # when the reader reviewed it; null when they did not, or it grew since
     reviewers: int  # how many people's reviews hold
 
@@ -123,6 +125,13 @@ class ReviewAsked(Asked):
 
     severity_max: int | None = Field(None, ge=0, le=3)
     last_event_uuid: str | None = Field(None, pattern=UUID_PATTERN)
+
+
+class IncidentCounts(Answer):
+    """How many of the newest incidents that fit the filters are of each severity."""
+
+    by_severity: list[int]  # of 0, 1, 2 and 3
+    is_complete: bool  # false: there are older ones that were not counted
 
 
 class IncidentPage(Answer):

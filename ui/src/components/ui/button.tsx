@@ -11,6 +11,7 @@ export const buttonVariants = cva(
         primary: "bg-accent text-accent-text hover:bg-accent/90",
         outline: "border bg-surface text-text hover:bg-raised",
         ghost: "text-text hover:bg-raised",
+        danger: "border border-severity-3/50 bg-severity-3/10 text-severity-3 hover:bg-severity-3/20",
       },
       size: { normal: "h-10 px-4", small: "h-8 px-3", icon: "size-10" },
     },

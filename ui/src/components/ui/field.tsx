@@ -58,3 +58,57 @@ export function DateField({ label, className, ...rest }: ComponentProps<"input">
     </div>
   );
 }
+
+/** Several lines of text. */
+export function TextField({
+  label,
+  hint,
+  className,
+  ...rest
+}: ComponentProps<"textarea"> & { label: string; hint?: string }) {
+  const id = useId();
+  return (
+    <div className="grid gap-1.5">
+      <label htmlFor={id} className="font-medium text-sm">
+        {label}
+      </label>
+      <textarea
+        id={id}
+        aria-describedby={hint ? `${id}-hint` : undefined}
+        className={cn(control, "h-auto min-h-20 py-2", className)}
+        {...rest}
+      />
+      {hint && (
+        <p id={`${id}-hint`} className="text-quiet text-xs">
+          {hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** A tick with its label. */
+export function CheckField({ label, hint, ...rest }: ComponentProps<"input"> & { label: string; hint?: string }) {
+  const id = useId();
+  return (
+    <div className="flex items-start gap-2">
+      <input
+        id={id}
+        type="checkbox"
+        aria-describedby={hint ? `${id}-hint` : undefined}
+        className="mt-0.5 size-4 shrink-0 accent-accent"
+        {...rest}
+      />
+      <div className="grid gap-0.5">
+        <label htmlFor={id} className="cursor-pointer text-sm">
+          {label}
+        </label>
+        {hint && (
+          <p id={`${id}-hint`} className="text-quiet text-xs">
+            {hint}
+          </p>
+        )}
+      </div>
+    </div>
+  );
+}

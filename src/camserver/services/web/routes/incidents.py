@@ -10,6 +10,7 @@ from fastapi import Path, Query
 
 from camserver.domain.people import Permission
 from camserver.services.web.calls import TheCall
+from camserver.services.web.labels import shown_issue
 from camserver.services.web.routes.filters import CameraIds, Cursor, From, SeverityMin, SiteName, To
 from camserver.services.web.routing import Routes
 from camserver.store import incident_pages, incident_reviews, summaries
@@ -20,6 +21,11 @@ routes = Routes()
 
 PAGE_USUAL = 50
 
+Reviewed = Annotated[
+    bool | None,
+    Query(description="Only what the reader has reviewed, or has not; for a program: what anybody has."),
+]
+
 
 @routes.get("/api/incidents", Permission.READ)
 async def list_incidents(
@@ -29,10 +35,7 @@ async def list_incidents(
     severity_min: SeverityMin = 0,
     from_ms: From = None,
     to_ms: To = None,
-    reviewed: Annotated[
-        bool | None,
-        Query(description="Only what the reader has reviewed, or has not; for a program: what anybody has."),
-    ] = None,
+    reviewed: Reviewed = None,
     before: Cursor = None,
     limit: Annotated[int, Query(ge=1, le=incident_pages.PAGE_MAX)] = PAGE_USUAL,
 ) -> api.IncidentPage:
@@ -45,6 +48,24 @@ async def list_incidents(
         incidents=[shown_incident(incident) for incident in found],
         next_before=found[-1].cursor if len(found) == limit else None,
     )
+
+
+# Above the route of single incidents, which would take the word for a uuid.
+@routes.get("/api/incidents/counts", Permission.READ)
+async def count_incidents(
+    call: TheCall,
+    camera_ids: CameraIds = [],  # noqa: B006 - read by FastAPI, which gives each call its own
+    site: SiteName = None,
+    from_ms: From = None,
+    to_ms: To = None,
+    reviewed: Reviewed = None,
+) -> api.IncidentCounts:
+    """How many of the newest 1,000 incidents that fit the filters are of each severity."""
+    wanted = IncidentFilter(tuple(camera_ids), 0, from_ms, to_ms, reviewed, site)
+    if site is not None:
+        await call.store.read(summaries.check_site, site)
+    found = await call.store.read(incident_pages.count, wanted)
+    return api.IncidentCounts(by_severity=list(found.by_severity), is_complete=found.is_complete)
 
 
 @routes.get("/api/incidents/{incident_uuid}", Permission.READ)
@@ -74,4 +95,5 @@ async def unreview_incident(
 
 
 def shown_incident(incident: IncidentSummary) -> api.Incident:
-    return api.Incident.model_validate(asdict(incident))
+    issue = None if incident.subject is None else shown_issue(incident.subject)
+    return api.Incident.model_validate({**asdict(incident), "issue": issue})

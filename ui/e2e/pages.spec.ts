@@ -1,0 +1,127 @@
+// Every page once, with a real server behind it: it is reached by its name, shows what it is for, and stands before
+// axe in both themes. What pages do is tested beside them.
+
+import { expect, type Page, test } from "@playwright/test";
+import * as cameras from "../src/i18n/pages/cameras";
+import * as cases from "../src/i18n/pages/cases";
+import * as deliveries from "../src/i18n/pages/deliveries";
+import * as incidents from "../src/i18n/pages/incidents";
+import * as regions from "../src/i18n/pages/regions";
+import * as search from "../src/i18n/pages/search";
+import * as settings from "../src/i18n/pages/settings";
+import * as timeline from "../src/i18n/pages/timeline";
+import { expectAccessible, expectDrawn, newPerson, signIn, WORDS } from "./person";
+
+const PERSON = "人を検知";
+
+test("every page, and from an event to a case and its export", async ({ browser }) => {
+  const { page, complaints } = await newPerson(browser, "ja-JP");
+  await signIn(page, "ja");
+  const side = page.getByRole("navigation", { name: WORDS.ja.nav.label }).first();
+  const open = async (name: keyof typeof WORDS.ja.nav) => {
+    await side.getByRole("link", { name: WORDS.ja.nav[name] as string, exact: true }).click();
+    await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+  };
+
+  await test.step("incidents are reviewed by keys, and that is undone", async () => {
+    await open("incidents");
+    const list = page.getByRole("list", { name: incidents.ja.list });
+    await expect(list.getByRole("article").first()).toBeVisible();
+    await expectDrawn(page, new RegExp(PERSON));
+    await expectAccessible(page, "ja");
+    const before = await list.getByRole("article").count();
+    await page.keyboard.press("j");
+    await page.keyboard.press("r");
+    await expect(list.getByRole("article")).toHaveCount(before - 1);
+    await page.getByRole("button", { name: WORDS.ja.action.undo }).click();
+    await expect(list.getByRole("article")).toHaveCount(before);
+    await page.keyboard.press("?");
+    await expect(page.getByRole("dialog", { name: WORDS.ja.help.title })).toBeVisible();
+    await page.keyboard.press("Escape");
+    await expect(page.getByRole("dialog")).toHaveCount(0);
+  });
+
+  await test.step("search, and a time by two clicks", async () => {
+    await open("search");
+    await expectDrawn(page, new RegExp(PERSON));
+    const steps = page.getByRole("list", { name: timeline.ja.steps });
+    await steps.getByRole("button").first().click();
+    await expect(page.getByRole("button", { name: search.ja.toNow })).toBeVisible();
+    await expectAccessible(page, "ja");
+  });
+
+  await test.step("an event goes into a new case, which is exported", async () => {
+    await page.goto("/events");
+    await page.getByRole("link", { name: PERSON }).first().click();
+    await page.getByRole("button", { name: cases.ja.add }).click();
+    const dialog = page.getByRole("dialog", { name: cases.ja.addTitle });
+    await dialog.getByLabel(cases.ja.name).fill("自転車");
+    await dialog.getByRole("button", { name: WORDS.ja.action.add }).click();
+    await page.getByRole("button", { name: cases.ja.show, exact: true }).click();
+    await expect(page.getByRole("heading", { level: 1, name: "自転車" })).toBeVisible();
+    await expect(page.getByRole("link", { name: new RegExp(PERSON) })).toBeVisible();
+    await expectAccessible(page, "ja");
+    const saved = page.waitForEvent("download");
+    await page.getByRole("button", { name: cases.ja.export }).click();
+    expect((await saved).suggestedFilename()).toMatch(/^case-.*\.zip$/);
+    await open("cases");
+    await expect(page.getByRole("link", { name: "自転車" })).toBeVisible();
+    await expectAccessible(page, "ja");
+  });
+
+  await test.step("cameras, and the wizard with a real probe", async () => {
+    await open("cameras");
+    await expect(page.getByRole("link", { name: "入口 Entrance" })).toBeVisible();
+    await expectAccessible(page, "ja");
+    await page.getByRole("link", { name: "入口 Entrance" }).click();
+    for (const part of [cameras.ja.overview, cameras.ja.gate, cameras.ja.settings, cameras.ja.regions]) {
+      await page.getByRole("link", { name: part, exact: true }).click();
+      await expectAccessible(page, "ja");
+    }
+    await addByWizard(page);
+  });
+
+  for (const name of ["workers", "queue", "deliveries", "system", "audit", "settings"] as const) {
+    await test.step(name, async () => {
+      await open(name);
+      const parts = page.getByRole("navigation").filter({ hasText: PARTS[name] ?? "no such text" });
+      const links = PARTS[name] ? await parts.last().getByRole("link").all() : [];
+      if (links.length === 0) await expectSettledAndAccessible(page);
+      for (const link of links) {
+        await link.click();
+        await expectSettledAndAccessible(page);
+      }
+    });
+  }
+
+  expect(complaints).toEqual([]);
+});
+
+/** A word among the parts of a page that has some. */
+const PARTS: Record<string, string> = { deliveries: deliveries.ja.rules, settings: settings.ja.retention };
+
+async function expectSettledAndAccessible(page: Page): Promise<void> {
+  await expect(page.locator("main [aria-busy=true]")).toHaveCount(0);
+  await expect(page.getByRole("alert")).toHaveCount(0);
+  await expectAccessible(page, "ja");
+}
+
+async function addByWizard(page: Page): Promise<void> {
+  const words = cameras.ja;
+  await page.goto("/cameras/add");
+  await page.getByLabel(words.address, { exact: true }).fill("test://moving");
+  await expectAccessible(page, "ja");
+  await page.getByRole("button", { name: WORDS.ja.action.next }).click();
+  await page.getByRole("button", { name: words.probe }).click();
+  await expectDrawn(page, words.probePicture);
+  await page.getByRole("button", { name: WORDS.ja.action.next }).click();
+  await page.getByRole("button", { name: regions.ja.kind.ignore, exact: true }).click();
+  await expectAccessible(page, "ja");
+  await page.getByRole("button", { name: WORDS.ja.action.next }).click();
+  await page.getByLabel(words.name, { exact: true }).fill("Yard");
+  await expectAccessible(page, "ja");
+  await page.getByRole("button", { name: words.save }).click();
+  await page.getByRole("button", { name: words.test }).click();
+  await expect(page.getByText(words.testOk)).toBeVisible();
+  await expectAccessible(page, "ja");
+}

@@ -1,0 +1,93 @@
+// One camera: what it is, changing it, and what it saw in numbers.
+
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { answered, api } from "./client";
+import { keys } from "./queries";
+import type { CameraAsked, CameraChange, Errand } from "./types";
+
+const HOUR_MS = 3_600_000;
+
+const path = (camera_id: string) => ({ params: { path: { camera_id } } });
+
+export function useCamera(cameraId: string) {
+  return useQuery({
+    queryKey: ["camera", cameraId],
+    queryFn: () => answered(api.GET("/api/cameras/{camera_id}", path(cameraId))),
+    // Stills of quiet looks are not in the feed.
+    refetchInterval: ({ state }) => Math.max(2, state.data?.polling_interval_sec ?? 5) * 1000,
+  });
+}
+
+/** Why a camera runs, or does not. */
+export function useWhy(cameraId: string) {
+  return useQuery({
+    queryKey: ["camera", cameraId, "why"],
+    queryFn: () => answered(api.GET("/api/cameras/{camera_id}/why", path(cameraId))),
+  });
+}
+
+/** A camera's last 24 hours by the hour. */
+export function useCameraHours(cameraId: string) {
+  return useQuery({
+    queryKey: ["camera", cameraId, "hours"],
+    queryFn: () => answered(api.GET("/api/cameras/{camera_id}/looks", path(cameraId))),
+    staleTime: HOUR_MS / 60,
+  });
+}
+
+export const useSites = () =>
+  useQuery({ queryKey: ["sites"], queryFn: () => answered(api.GET("/api/sites")), staleTime: 60_000 });
+
+function useCameraChange<Given, Answer>(change: (given: Given) => Promise<Answer>) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: change,
+    onSettled: () =>
+      Promise.all([
+        client.invalidateQueries({ queryKey: keys.cameras }),
+        client.invalidateQueries({ queryKey: ["camera"] }),
+      ]),
+  });
+}
+
+export const useAddCamera = () =>
+  useCameraChange((body: CameraAsked) => answered(api.POST("/api/cameras", { body })));
+
+export const useChangeCamera = (cameraId: string) =>
+  useCameraChange((body: CameraChange) =>
+    answered(api.PATCH("/api/cameras/{camera_id}", { ...path(cameraId), body })),
+  );
+
+export const useRemoveCamera = () =>
+  useCameraChange((cameraId: string) => answered(api.DELETE("/api/cameras/{camera_id}", path(cameraId))));
+
+// --- errands about cameras ---
+
+export const askLook = (cameraId: string): Promise<Errand> =>
+  answered(api.POST("/api/cameras/{camera_id}/look", path(cameraId)));
+
+export const askExplain = (cameraId: string): Promise<Errand> =>
+  answered(api.POST("/api/cameras/{camera_id}/explain", path(cameraId)));
+
+export interface Login {
+  user: string;
+  password: string;
+}
+
+const given = ({ user, password }: Login) => (user || password ? { user, password } : {});
+
+/** The server's own usual values; the generated types want them said. */
+const USUAL_PROBE = { measure_sec: 4, transport: "tcp" } as const;
+const USUAL_DISCOVERY = { wait_sec: 4, hosts: [] };
+const at = (site: string | null) => (site ? { site } : {});
+
+export const askProbe = (url: string, login: Login, site: string | null): Promise<Errand> =>
+  answered(api.POST("/api/probes", { body: { ...USUAL_PROBE, source: { url, ...given(login) }, ...at(site) } }));
+
+export const askDiscovery = (site: string | null): Promise<Errand> =>
+  answered(api.POST("/api/discovery", { body: { ...USUAL_DISCOVERY, ...at(site) } }));
+
+export const askStreams = (url: string, login: Login, site: string | null): Promise<Errand> =>
+  answered(
+    api.POST("/api/discovery", { body: { ...USUAL_DISCOVERY, device: { url, ...given(login) }, ...at(site) } }),
+  );

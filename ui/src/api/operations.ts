@@ -1,0 +1,133 @@
+// What keeps the house running: workers, leases, the queue of analysis, and how the installation is.
+
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useChanging } from "./changing";
+import { answered, api } from "./client";
+import type { operations } from "./schema";
+import type { JobReason } from "./types";
+
+/** Workers and queues change all the time and are not in the feed. */
+const OFTEN_MS = 5000;
+const SELDOM_MS = 30_000;
+
+export const useWorkers = () =>
+  useQuery({
+    queryKey: ["workers"],
+    queryFn: () => answered(api.GET("/api/workers")),
+    refetchInterval: OFTEN_MS,
+  });
+
+export function useLeases() {
+  return useInfiniteQuery({
+    queryKey: ["leases"],
+    queryFn: ({ pageParam }) =>
+      answered(api.GET("/api/leases", { params: { query: { after: pageParam, limit: 200 } } })),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_after,
+    refetchInterval: OFTEN_MS,
+  });
+}
+
+export const useQuota = () =>
+  useQuery({ queryKey: ["workers", "quota"], queryFn: () => answered(api.GET("/api/quota")) });
+
+const worker = (worker_id: string) => ({ params: { path: { worker_id } } });
+const WORKERS = ["workers", "leases"];
+
+export const useDrain = () =>
+  useChanging(WORKERS, ({ workerId, draining }: { workerId: string; draining: boolean }) =>
+    draining
+      ? answered(api.POST("/api/workers/{worker_id}/drain", worker(workerId)))
+      : answered(api.POST("/api/workers/{worker_id}/undrain", worker(workerId))),
+  );
+
+export const useRevoke = () =>
+  useChanging(WORKERS, (workerId: string) => answered(api.POST("/api/workers/{worker_id}/revoke", worker(workerId))));
+
+export const useEnrol = () =>
+  useChanging(WORKERS, (body: { site?: string; worker_id?: string }) =>
+    answered(api.POST("/api/workers/enrolments", { body })),
+  );
+
+export const useReclaim = () =>
+  useChanging([...WORKERS, "cameras"], (body: { camera_id: string; force: boolean }) =>
+    answered(api.POST("/api/leases/reclaim", { body })),
+  );
+
+export const useReassign = () =>
+  useChanging([...WORKERS, "cameras"], ({ cameraId, workerId }: { cameraId: string; workerId: string }) =>
+    answered(
+      api.POST("/api/cameras/{camera_id}/reassign", {
+        params: { path: { camera_id: cameraId } },
+        body: { worker_id: workerId },
+      }),
+    ),
+  );
+
+// --- the queue ---
+
+export type JobFilter = NonNullable<operations["list_jobs"]["parameters"]["query"]>;
+
+export function useJobs(filter: JobFilter) {
+  return useInfiniteQuery({
+    queryKey: ["jobs", "list", filter],
+    queryFn: ({ pageParam }) =>
+      answered(
+        api.GET("/api/jobs", {
+          params: { query: { ...filter, limit: 50, ...(pageParam ? { before: pageParam } : {}) } },
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_before,
+    refetchInterval: OFTEN_MS,
+  });
+}
+
+export const useJobCounts = () =>
+  useQuery({
+    queryKey: ["jobs", "counts"],
+    queryFn: () => answered(api.GET("/api/jobs/counts")),
+    refetchInterval: OFTEN_MS,
+  });
+
+export const useJobsStatus = () =>
+  useQuery({
+    queryKey: ["jobs", "status"],
+    queryFn: () => answered(api.GET("/api/jobs/status")),
+    refetchInterval: OFTEN_MS,
+  });
+
+export const useRequeueJob = () =>
+  useChanging(["jobs"], (frame_uuid: string) =>
+    answered(api.POST("/api/jobs/{frame_uuid}/requeue", { params: { path: { frame_uuid } } })),
+  );
+
+export const useRequeueJobs = () =>
+  useChanging(
+    ["jobs"],
+    (asked: { statuses: ("dead" | "skipped")[]; reason: JobReason | null; camera_ids: string[] }) =>
+      answered(api.POST("/api/jobs/requeue", { body: { ...asked, limit: 1000 } })),
+  );
+
+// --- the installation ---
+
+export const useSystemStatus = () =>
+  useQuery({
+    queryKey: ["system"],
+    queryFn: () => answered(api.GET("/api/system/status")),
+    refetchInterval: OFTEN_MS,
+  });
+
+export const useRetention = () =>
+  useQuery({
+    queryKey: ["retention"],
+    queryFn: () => answered(api.GET("/api/retention")),
+    refetchInterval: SELDOM_MS,
+  });
+
+export const useStatisticsByHour = () =>
+  useQuery({
+    queryKey: ["statistics"],
+    queryFn: () => answered(api.GET("/api/statistics", { params: { query: { by: "hour" } } })),
+    refetchInterval: SELDOM_MS * 4,
+  });

@@ -1,0 +1,44 @@
+// Searching events, what was found by site, camera and the like, and the day at a glance.
+
+import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { answered, api } from "./client";
+import type { operations } from "./schema";
+
+export type SearchFilter = NonNullable<operations["count_facets"]["parameters"]["query"]>;
+export type TimelineAsked = NonNullable<operations["get_timeline"]["parameters"]["query"]>;
+
+const FOUND_PAGE = 48;
+/** The server makes its figures every two minutes. */
+const TIMELINE_MS = 60_000;
+
+export function useSearch(filter: SearchFilter) {
+  return useInfiniteQuery({
+    queryKey: ["search", "list", filter],
+    queryFn: ({ pageParam }) =>
+      answered(
+        api.GET("/api/search", {
+          params: { query: { ...filter, limit: FOUND_PAGE, ...(pageParam ? { before: pageParam } : {}) } },
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_before,
+    placeholderData: keepPreviousData,
+  });
+}
+
+export function useFacets(filter: SearchFilter) {
+  return useQuery({
+    queryKey: ["search", "facets", filter],
+    queryFn: () => answered(api.GET("/api/search/facets", { params: { query: filter } })),
+    placeholderData: keepPreviousData,
+  });
+}
+
+export function useTimeline(asked: TimelineAsked) {
+  return useQuery({
+    queryKey: ["timeline", asked],
+    queryFn: () => answered(api.GET("/api/timeline", { params: { query: asked } })),
+    placeholderData: keepPreviousData,
+    refetchInterval: TIMELINE_MS,
+  });
+}

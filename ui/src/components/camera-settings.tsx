@@ -1,0 +1,179 @@
+import { type FormEvent, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { useChangeCamera, useSites } from "@/api/camera";
+import type { Camera, CameraChange, Preset } from "@/api/types";
+import { addWords } from "@/i18n/page-words";
+import * as words from "@/i18n/pages/cameras";
+import { tell } from "@/shell/notices";
+import { sentValues } from "./entry-page";
+import { SentProblem } from "./form-problem";
+import { Button } from "./ui/button";
+import { Card } from "./ui/card";
+import { CheckField, Field, SelectField } from "./ui/field";
+
+const useWords = addWords("cameras", words);
+
+export const PRESETS: readonly Preset[] = [
+  "entrance",
+  "corridor",
+  "office",
+  "shop",
+  "kitchen",
+  "warehouse",
+  "parking",
+  "road",
+  "outdoor",
+];
+
+/** Empty is null: the configured default. */
+const numberOf = (text: string | undefined) => (text?.trim() ? Number(text) : null);
+
+export function CameraSettings({ camera }: { camera: Camera }) {
+  const { t } = useWords();
+  const { t: shared } = useTranslation();
+  const change = useChangeCamera(camera.camera_id);
+  const sites = useSites().data?.sites ?? [];
+  const [preset, setPreset] = useState<Preset | "">(camera.own?.hints?.preset ?? "");
+  const own = camera.own;
+
+  function send(event: FormEvent<HTMLFormElement>): void {
+    const sent = sentValues(event);
+    const hints = { ...own?.hints, preset: preset || null };
+    const wanted: CameraChange = {
+      name: sent.name ?? camera.name,
+      polling_interval_sec: numberOf(sent.interval),
+      rotation: numberOf(sent.rotation) as 0 | 90 | 180 | 270 | null,
+      clip_sec: numberOf(sent.clip),
+      do_not_process: sent.do_not_process === "on",
+      ...(preset || own?.hints ? { hints } : {}),
+      ...(sent.site && sent.site !== camera.site ? { site: sent.site } : {}),
+    };
+    change.mutate(wanted, { onSuccess: () => tell({ text: t("saved") }) });
+  }
+
+  return (
+    <div className="grid max-w-4xl gap-5 lg:grid-cols-2">
+      <Card className="p-4">
+        <form className="grid gap-4" onSubmit={send}>
+          <Field label={t("name")} name="name" defaultValue={camera.name} required maxLength={128} />
+          {sites.length > 1 && (
+            <SelectField label={t("site")} name="site" defaultValue={camera.site}>
+              {sites.map((site) => (
+                <option key={site.name}>{site.name}</option>
+              ))}
+            </SelectField>
+          )}
+          <PresetSelect value={preset} onChange={setPreset} />
+          <Field
+            label={t("intervalField")}
+            name="interval"
+            type="number"
+            min={1}
+            max={86_400}
+            step="any"
+            defaultValue={own?.polling_interval_sec ?? ""}
+            hint={t("intervalHint")}
+          />
+          <SelectField label={t("rotation")} name="rotation" defaultValue={own?.rotation ?? ""}>
+            <option value="">{t("noRotation")}</option>
+            {[90, 180, 270].map((angle) => (
+              <option key={angle} value={angle}>
+                {angle}°
+              </option>
+            ))}
+          </SelectField>
+          <Field
+            label={t("clipSec")}
+            name="clip"
+            type="number"
+            min={0}
+            max={60}
+            step="any"
+            defaultValue={own?.clip_sec ?? ""}
+            hint={t("clipHint")}
+          />
+          <CheckField
+            label={t("doNotProcess")}
+            name="do_not_process"
+            defaultChecked={camera.do_not_process}
+            hint={t("doNotProcessHint")}
+          />
+          <SentProblem error={change.error} />
+          <Button type="submit" className="justify-self-end" disabled={change.isPending}>
+            {shared("action.save")}
+          </Button>
+        </form>
+      </Card>
+      <AddressForm camera={camera} />
+    </div>
+  );
+}
+
+export function PresetSelect({ value, onChange }: { value: Preset | ""; onChange: (preset: Preset | "") => void }) {
+  const { t } = useWords();
+  return (
+    <div className="grid gap-1.5">
+      <SelectField
+        label={t("preset")}
+        value={value}
+        onChange={(event) => onChange(event.target.value as Preset | "")}
+      >
+        <option value="">{t("noPreset")}</option>
+        {PRESETS.map((preset) => (
+          <option key={preset} value={preset}>
+            {t(`presets.${preset}`)}
+          </option>
+        ))}
+      </SelectField>
+      <p className="text-quiet text-xs">{t("presetHint")}</p>
+    </div>
+  );
+}
+
+function AddressForm({ camera }: { camera: Camera }) {
+  const { t } = useWords();
+  const { t: shared } = useTranslation();
+  const change = useChangeCamera(camera.camera_id);
+
+  function send(event: FormEvent<HTMLFormElement>): void {
+    const form = event.currentTarget;
+    const { url = "", sub = "", user = "", password = "" } = sentValues(event);
+    const login = user || password ? { user, password } : {};
+    const wanted: CameraChange = { source: { url, ...login }, sub: sub.trim() ? { url: sub.trim() } : null };
+    change.mutate(wanted, {
+      onSuccess: () => {
+        for (const name of ["user", "password"]) (form.elements.namedItem(name) as HTMLInputElement).value = "";
+        tell({ text: t("saved") });
+      },
+    });
+  }
+
+  return (
+    <Card className="self-start p-4">
+      <form className="grid gap-4" onSubmit={send} autoComplete="off">
+        <h2 className="font-semibold text-sm">{t("newAddress")}</h2>
+        <Field
+          label={t("address")}
+          name="url"
+          defaultValue={camera.source?.url ?? ""}
+          required
+          maxLength={1024}
+          hint={t("addressHint")}
+        />
+        <Field label={t("subAddress")} name="sub" defaultValue={camera.sub?.url ?? ""} hint={t("subHint")} />
+        <Field label={t("user")} name="user" autoComplete="off" autoCapitalize="none" />
+        <Field
+          label={t("password")}
+          name="password"
+          type="password"
+          autoComplete="new-password"
+          hint={t("passwordHint")}
+        />
+        <SentProblem error={change.error} />
+        <Button type="submit" variant="outline" className="justify-self-end" disabled={change.isPending}>
+          {shared("action.change")}
+        </Button>
+      </form>
+    </Card>
+  );
+}

@@ -1,0 +1,72 @@
+import type { ReactNode } from "react";
+import { NavLink, useSearchParams } from "react-router";
+import { cn } from "./class-names";
+
+const tab = (on: boolean) =>
+  cn(
+    "flex items-center gap-1.5 whitespace-nowrap rounded-md px-3 py-1.5 font-medium text-sm [&_svg]:size-4",
+    on ? "bg-accent-soft text-text" : "text-quiet hover:bg-raised hover:text-text",
+  );
+
+const row = "-mx-1 flex max-w-full gap-1 overflow-x-auto p-1";
+
+interface ChoicesProps {
+  label: string;
+  /** Where in the address the choice is kept; nothing there is the first one. */
+  name: string;
+  choices: readonly { value: string; text: ReactNode }[];
+  /** Parts of the address that make no sense after a change. */
+  forget?: readonly string[];
+}
+
+/** A choice that is kept in the address. */
+export function ChoiceTabs({ label, name, choices, forget = [] }: ChoicesProps) {
+  const [address, setAddress] = useSearchParams();
+  const chosen = address.get(name) ?? choices[0]?.value;
+  return (
+    <fieldset className="min-w-0">
+      <legend className="sr-only">{label}</legend>
+      <div className={row}>
+        {choices.map(({ value, text }) => (
+          <button
+            key={value}
+            type="button"
+            aria-pressed={value === chosen}
+            className={tab(value === chosen)}
+            onClick={() =>
+              setAddress(
+                (now) => {
+                  const next = new URLSearchParams(now);
+                  for (const one of forget) next.delete(one);
+                  if (value === choices[0]?.value) next.delete(name);
+                  else next.set(name, value);
+                  return next;
+                },
+                { replace: true },
+              )
+            }
+          >
+            {text}
+          </button>
+        ))}
+      </div>
+    </fieldset>
+  );
+}
+
+/** Parts of a page that have addresses of their own. */
+export function LinkTabs({ label, links }: { label: string; links: readonly { to: string; text: ReactNode }[] }) {
+  return (
+    <nav aria-label={label}>
+      <ul className={row}>
+        {links.map(({ to, text }) => (
+          <li key={to}>
+            <NavLink to={to} end className={({ isActive }) => tab(isActive)}>
+              {text}
+            </NavLink>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}

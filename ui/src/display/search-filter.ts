@@ -1,0 +1,63 @@
+// The search as the address says it, and as the server is asked.
+
+import type { SearchFilter } from "@/api/search";
+import { ZOOMS, type Zoom } from "./timeline";
+import { dayOf, startOfDay, startOfNextDay } from "./times";
+
+/** Choices of which several can be made, by their name in the address. */
+export const MANY = ["site", "camera", "kind", "tag"] as const;
+export type ManyName = (typeof MANY)[number];
+
+const MANY_MAX = 10;
+
+export function askedSearch(address: URLSearchParams, mayInvestigate: boolean): SearchFilter {
+  const asked: SearchFilter = {};
+  const many = (name: ManyName) => address.getAll(name).slice(0, MANY_MAX);
+  const [sites, cameras, kinds, tags] = [many("site"), many("camera"), many("kind"), many("tag")];
+  if (sites.length > 0) asked.site = sites;
+  if (cameras.length > 0) asked.camera_id = cameras;
+  if (kinds.length > 0) asked.primary_event = kinds;
+  if (tags.length > 0) asked.tag = tags;
+  const severity = Number(address.get("severity"));
+  if ([1, 2, 3].includes(severity)) asked.severity_min = severity;
+  const unknown = address.get("unknown");
+  if (unknown === "true" || unknown === "false") asked.unknown = unknown === "true";
+  const text = address.get("text")?.trim();
+  if (text && mayInvestigate) asked.text = text;
+  return { ...asked, ...askedTimes(address) };
+}
+
+function askedTimes(address: URLSearchParams): Pick<SearchFilter, "from" | "to"> {
+  const [first, last] = [address.get("from"), address.get("to")];
+  const from = first ? startOfDay(first) : undefined;
+  const end = last ? startOfNextDay(last) : undefined;
+  // A moment chosen in the timeline: what began before it, newest first.
+  const at = chosenMoment(address);
+  const to = at ?? end;
+  return {
+    ...(from !== undefined && from < (to ?? Number.POSITIVE_INFINITY) ? { from } : {}),
+    ...(to ? { to } : {}),
+  };
+}
+
+export function chosenMoment(address: URLSearchParams): number | null {
+  const at = Number(address.get("at"));
+  return Number.isSafeInteger(at) && at > 0 ? at : null;
+}
+
+/** The day that the timeline shows. */
+export function shownDay(address: URLSearchParams, nowMs: number): string {
+  const day = address.get("day");
+  if (day && startOfDay(day) !== undefined) return day;
+  const at = chosenMoment(address);
+  return dayOf(at === null ? nowMs : at - 1);
+}
+
+export function shownZoom(address: URLSearchParams): Zoom {
+  return ZOOMS.find((zoom) => zoom === address.get("zoom")) ?? "1h";
+}
+
+/** The choices with one more, or without it where it was made before. */
+export function toggled(chosen: readonly string[], value: string): string[] {
+  return chosen.includes(value) ? chosen.filter((one) => one !== value) : [...chosen, value];
+}

@@ -1,0 +1,4 @@
+import { useSyncExternalStore } from "react";
+import { currentTheme, onTheme } from "@/display/theme";
+
+export const useTheme = () => useSyncExternalStore(onTheme, currentTheme);

@@ -1,0 +1,73 @@
+import type { Texts } from "../words";
+
+export const ja = {
+  title: "システム",
+  ready: "準備完了",
+  notReady: "準備ができていません",
+  check: "{{name}}: {{cause}}",
+  checks: "起動の確認",
+  fine: "問題なし",
+  version: "版",
+  database: "データベース",
+  cameras: "カメラ",
+  analysis: "解析",
+  standing: { working: "動いています", idle: "待つものはありません", stalled: "止まっています" },
+  waiting: "解析待ち",
+  openEvents: "進行中のイベント",
+  health: { up: "正常", down: "取得できない", unattended: "ワーカーなし", off: "停止中", unknown: "不明" },
+  storage: "保存領域",
+  free: "空き容量",
+  kept: "保存している画像と動画",
+  growth: "1日あたりの増加",
+  forecast: "空きの見通し",
+  forecastDays: "約 {{count}} 日で下限に達します",
+  forecastNever: "減っていません",
+  floor: "下限 {{size}}",
+  day: "この24時間",
+  chart: "1時間ごとの取得回数",
+  bar: "{{time}}: 取得 {{looks}} 回、失敗 {{failed}} 回、イベント {{events}} 件",
+  totals: "取得 {{looks}} 回 · 失敗 {{failed}} 回 · 解析 {{analyzed}} 回 · イベント {{events}} 件",
+  noFigures: "まだ集計がありません",
+  toQueue: "解析キューへ",
+  toCameras: "カメラへ",
+  toRetention: "保存の設定へ",
+};
+
+export const en: Texts<typeof ja> = {
+  title: "System",
+  ready: "Ready",
+  notReady: "Not ready",
+  check: "{{name}}: {{cause}}",
+  checks: "Checks",
+  fine: "fine",
+  version: "Version",
+  database: "Database",
+  cameras: "Cameras",
+  analysis: "Analysis",
+  standing: { working: "working", idle: "nothing waits", stalled: "stalled" },
+  waiting: "Waiting to be analyzed",
+  openEvents: "Events going on",
+  health: { up: "well", down: "no picture", unattended: "no worker", off: "switched off", unknown: "unknown" },
+  storage: "Storage",
+  free: "Free",
+  kept: "Pictures and clips that are kept",
+  growth: "Growth a day",
+  forecast: "Forecast",
+  forecastDays: "The floor is reached in about {{count}} days",
+  forecastNever: "It does not shrink",
+  floor: "floor {{size}}",
+  day: "Last 24 hours",
+  chart: "Looks by the hour",
+  bar: "{{time}}: {{looks}} looks, {{failed}} failed, {{events}} events",
+  totals: "{{looks}} looks · {{failed}} failed · {{analyzed}} analyzed · {{events}} events",
+  noFigures: "Nothing was counted yet",
+  toQueue: "To the queue",
+  toCameras: "To the cameras",
+  toRetention: "To retention",
+};
+
+declare module "../page-word-names" {
+  interface PageWords {
+    system: typeof ja;
+  }
+}

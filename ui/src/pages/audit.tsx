@@ -1,0 +1,203 @@
+import { CircleAlert, CircleCheck, Download, FilterX, ScrollText, ShieldCheck } from "lucide-react";
+import { useMemo, useState } from "react";
+import { download, saveFile } from "@/api/download";
+import { AUDIT_EXPORT, type AuditFilter, useAudit, useVerifyAudit } from "@/api/settings";
+import type { AuditEntry } from "@/api/types";
+import { EmptyState } from "@/components/empty-state";
+import { SentProblem } from "@/components/form-problem";
+import { Loaded } from "@/components/loaded";
+import { More } from "@/components/more";
+import { PageHead } from "@/components/page-head";
+import { Button } from "@/components/ui/button";
+import { Card } from "@/components/ui/card";
+import { DateField, Field } from "@/components/ui/field";
+import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
+import { bytesText } from "@/display/sizes";
+import { dateAndTime, startOfDay, startOfNextDay } from "@/display/times";
+import { useAddress } from "@/hooks/use-address";
+import { usePageTitle } from "@/hooks/use-page-title";
+import { useTellFailure } from "@/hooks/use-tell";
+import { addWords } from "@/i18n/page-words";
+import * as words from "@/i18n/pages/audit";
+import { tell } from "@/shell/notices";
+
+const useWords = addWords("audit", words);
+
+export function askedAudit(address: URLSearchParams): AuditFilter {
+  const [who, action] = [address.get("who")?.trim(), address.get("action")?.trim()];
+  const [first, last] = [address.get("from"), address.get("to")];
+  const from = first ? startOfDay(first) : undefined;
+  const to = last ? startOfNextDay(last) : undefined;
+  return {
+    ...(who ? { who } : {}),
+    ...(action ? { action } : {}),
+    ...(from === undefined ? {} : { from }),
+    ...(to === undefined ? {} : { to }),
+  };
+}
+
+export function AuditPage() {
+  const { t } = useWords();
+  usePageTitle(t("title"));
+  const { address, patch, clear } = useAddress();
+  const filter = useMemo(() => askedAudit(address), [address]);
+  const query = useAudit(filter);
+  const entries = query.data?.pages.flatMap((page) => page.entries);
+  const headings = [t("when"), t("who"), t("action"), t("object"), t("details")];
+  return (
+    <>
+      <PageHead title={t("title")} lead={t("lead")} actions={<Export />} />
+      <Verify />
+      <search className="mb-4 grid grid-cols-2 items-end gap-3 lg:flex" aria-label={t("list")}>
+        <Field
+          label={t("filterWho")}
+          value={address.get("who") ?? ""}
+          onChange={(event) => patch({ who: event.target.value })}
+          className="h-9"
+        />
+        <Field
+          label={t("filterAction")}
+          value={address.get("action") ?? ""}
+          onChange={(event) => patch({ action: event.target.value })}
+          className="h-9"
+        />
+        <DateField
+          label={t("from")}
+          value={address.get("from") ?? ""}
+          onChange={(event) => patch({ from: event.target.value })}
+        />
+        <DateField
+          label={t("to")}
+          value={address.get("to") ?? ""}
+          onChange={(event) => patch({ to: event.target.value })}
+        />
+        {address.size > 0 && (
+          <Button variant="ghost" size="small" className="h-9" onClick={clear}>
+            <FilterX aria-hidden="true" />
+            {t("clear")}
+          </Button>
+        )}
+      </search>
+      <Loaded
+        query={{ ...query, data: entries }}
+        waiting={
+          <Table label={t("list")} headings={headings} busy>
+            <SkeletonRows columns={headings.length} />
+          </Table>
+        }
+      >
+        {(found) =>
+          found.length === 0 ? (
+            <EmptyState Icon={ScrollText} title={t("emptyTitle")} lead={t("emptyLead")}>
+              <Button variant="outline" onClick={clear}>
+                {t("clear")}
+              </Button>
+            </EmptyState>
+          ) : (
+            <Table label={t("list")} headings={headings}>
+              {found.map((entry) => (
+                <EntryRow key={entry.entry_id} entry={entry} />
+              ))}
+            </Table>
+          )
+        }
+      </Loaded>
+      {entries && entries.length > 0 && <More query={query} end={t("end")} />}
+    </>
+  );
+}
+
+function EntryRow({ entry }: { entry: AuditEntry }) {
+  const { i18n } = useWords();
+  const details = Object.entries(entry.details ?? {});
+  return (
+    <Row>
+      <Cell column={0} className="whitespace-nowrap tabular-nums">
+        {dateAndTime(entry.at, i18n.language)}
+      </Cell>
+      <Cell column={1}>
+        {entry.who}
+        {entry.address && <span className="block font-mono text-quiet text-xs">{entry.address}</span>}
+      </Cell>
+      <Cell column={2} className="font-mono text-xs">
+        {entry.action}
+      </Cell>
+      <Cell column={3} className="[overflow-wrap:anywhere]">
+        {entry.object_kind} <span className="text-quiet text-xs">{entry.object_id}</span>
+      </Cell>
+      <Cell column={4} className="text-quiet text-xs [overflow-wrap:anywhere]">
+        {details.length === 0 ? "–" : details.map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(", ")}
+      </Cell>
+    </Row>
+  );
+}
+
+function Verify() {
+  const { t } = useWords();
+  const [entries, setEntries] = useState(0);
+  const verify = useVerifyAudit(setEntries);
+  const found = verify.data;
+  return (
+    <Card className="mb-5 grid gap-3 p-4">
+      <div className="flex flex-wrap items-center gap-3">
+        <Button variant="outline" size="small" disabled={verify.isPending} onClick={() => verify.mutate()}>
+          <ShieldCheck aria-hidden="true" />
+          {t("verify")}
+        </Button>
+        <output className="flex items-center gap-2 text-sm tabular-nums">
+          {verify.isPending && t("verifying", { count: entries })}
+          {found && found.findings.length === 0 && (
+            <>
+              <CircleCheck aria-hidden="true" className="size-5 text-live" />
+              {t("whole", { count: found.entries })}
+            </>
+          )}
+          {found && found.findings.length > 0 && (
+            <>
+              <CircleAlert aria-hidden="true" className="size-5 text-severity-3" />
+              {t("broken", { count: found.findings.length })}
+            </>
+          )}
+        </output>
+      </div>
+      <SentProblem error={verify.error} />
+      {found && found.findings.length > 0 && (
+        <ul className="grid gap-2 text-sm">
+          {found.findings.map((one) => (
+            <li key={`${one.batch_no} ${one.wrong}`}>
+              <p className="font-medium text-severity-3">{one.message}</p>
+              <p className="text-quiet">{one.what_to_do}</p>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  );
+}
+
+function Export() {
+  const { t, i18n } = useWords();
+  const failed = useTellFailure();
+  const [busy, setBusy] = useState(false);
+
+  async function begin(): Promise<void> {
+    setBusy(true);
+    try {
+      const { file } = await download(AUDIT_EXPORT, () => undefined, new AbortController().signal);
+      if (!file) return;
+      saveFile(file, "audit.jsonl");
+      tell({ text: t("exported", { size: bytesText(file.size, i18n.language) }) });
+    } catch (error) {
+      failed(error);
+    } finally {
+      setBusy(false);
+    }
+  }
+
+  return (
+    <Button variant="outline" disabled={busy} onClick={() => void begin()}>
+      <Download aria-hidden="true" />
+      {t(busy ? "exporting" : "export")}
+    </Button>
+  );
+}

@@ -1,0 +1,320 @@
+import { CirclePause, CirclePlay, Eye, SearchX, Trash2 } from "lucide-react";
+import { type ReactNode, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { Link, useNavigate, useParams } from "react-router";
+import { framePicture } from "@/api/addresses";
+import { askLook, useCamera, useCameraHours, useChangeCamera, useRemoveCamera, useWhy } from "@/api/camera";
+import { useErrand } from "@/api/errands";
+import { asProblem } from "@/api/problem";
+import { useSession } from "@/api/queries";
+import type { Camera, CameraLooks } from "@/api/types";
+import { Age } from "@/components/age";
+import { CameraGate } from "@/components/camera-gate";
+import { CameraRegions } from "@/components/camera-regions";
+import { CameraSettings } from "@/components/camera-settings";
+import { ConfirmDialog } from "@/components/confirm-dialog";
+import { EmptyState } from "@/components/empty-state";
+import { HourBars } from "@/components/hour-bars";
+import { Loaded } from "@/components/loaded";
+import { PageHead } from "@/components/page-head";
+import { useProblemText } from "@/components/problem-notice";
+import { StandingBadge } from "@/components/standing-badge";
+import { Still } from "@/components/still";
+import { Button } from "@/components/ui/button";
+import { Card } from "@/components/ui/card";
+import { Skeleton } from "@/components/ui/skeleton";
+import { LinkTabs } from "@/components/ui/tabs";
+import { isSeen, standingOf } from "@/display/camera-standing";
+import { knownStream, saidBy, streamText } from "@/display/errands";
+import { numberText } from "@/display/sizes";
+import { dateAndTime, hourAndMinute } from "@/display/times";
+import { useNow } from "@/hooks/use-now";
+import { usePageTitle } from "@/hooks/use-page-title";
+import { usePhrases } from "@/hooks/use-phrases";
+import { addWords } from "@/i18n/page-words";
+import * as words from "@/i18n/pages/cameras";
+import { tell } from "@/shell/notices";
+
+const useWords = addWords("cameras", words);
+
+export function CameraPage() {
+  const { id = "", part } = useParams();
+  const { t } = useWords();
+  const { data: session } = useSession();
+  const mayManage = session?.permissions.includes("manage_cameras") ?? false;
+  const query = useCamera(id);
+  const camera = query.data;
+  usePageTitle(camera?.name ?? t("title"));
+  const now = useNow();
+  if (query.error && asProblem(query.error).status === 404) {
+    return (
+      <EmptyState Icon={SearchX} title={t("notFoundTitle")} lead={t("notFoundLead")}>
+        <Button asChild variant="outline">
+          <Link to="/cameras">{t("toList")}</Link>
+        </Button>
+      </EmptyState>
+    );
+  }
+  const base = `/cameras/${encodeURIComponent(id)}`;
+  return (
+    <Loaded query={query} waiting={<Waiting />}>
+      {(found) => (
+        <>
+          <PageHead
+            title={found.name}
+            back={{ to: "/cameras", text: t("toList") }}
+            beside={<StandingBadge standing={standingOf(found, now)} />}
+            actions={<Actions camera={found} mayManage={mayManage} />}
+          />
+          {mayManage && (
+            <div className="mb-4">
+              <LinkTabs
+                label={t("parts")}
+                links={[
+                  { to: base, text: t("overview") },
+                  { to: `${base}/regions`, text: t("regions") },
+                  { to: `${base}/gate`, text: t("gate") },
+                  { to: `${base}/settings`, text: t("settings") },
+                ]}
+              />
+            </div>
+          )}
+          {shown(found)}
+        </>
+      )}
+    </Loaded>
+  );
+
+  function shown(of: Camera): ReactNode {
+    if (mayManage && part === "regions") return <CameraRegions key={of.camera_id} camera={of} />;
+    if (mayManage && part === "gate") return <CameraGate camera={of} />;
+    if (mayManage && part === "settings") return <CameraSettings key={of.camera_id} camera={of} />;
+    return <Overview camera={of} mayManage={mayManage} />;
+  }
+}
+
+function Actions({ camera, mayManage }: { camera: Camera; mayManage: boolean }) {
+  const { t, i18n } = useWords();
+  const navigate = useNavigate();
+  const problemText = useProblemText();
+  const look = useErrand();
+  const change = useChangeCamera(camera.camera_id);
+  const remove = useRemoveCamera();
+  const [removing, setRemoving] = useState(false);
+  const { name } = camera;
+  const failed = (error: unknown) =>
+    tell({ text: t("failed", { cause: problemText(error), code: asProblem(error).code }), failed: true });
+
+  const turn = (enabled: boolean) =>
+    change.mutate(
+      { enabled },
+      {
+        onSuccess: () =>
+          tell({
+            text: t(enabled ? "turnedOn" : "turnedOff", { name }),
+            undo: () => change.mutate({ enabled: !enabled }),
+          }),
+        onError: failed,
+      },
+    );
+
+  return (
+    <>
+      <Button
+        variant="outline"
+        size="small"
+        disabled={look.isPending || !camera.enabled}
+        onClick={() =>
+          look.mutate(() => askLook(camera.camera_id), {
+            onSuccess: (errand) =>
+              tell(
+                errand.state === "done"
+                  ? { text: t("looked") }
+                  : { text: t("lookFailed", { cause: saidBy(errand, i18n.language) }), failed: true },
+              ),
+            onError: failed,
+          })
+        }
+      >
+        <Eye aria-hidden="true" />
+        {t(look.isPending ? "looking" : "look")}
+      </Button>
+      {mayManage && (
+        <>
+          <Button variant="outline" size="small" disabled={change.isPending} onClick={() => turn(!camera.enabled)}>
+            {camera.enabled ? <CirclePause aria-hidden="true" /> : <CirclePlay aria-hidden="true" />}
+            {t(camera.enabled ? "turnOff" : "turnOn")}
+          </Button>
+          <Button variant="danger" size="small" onClick={() => setRemoving(true)}>
+            <Trash2 aria-hidden="true" />
+            {t("remove")}
+          </Button>
+          <ConfirmDialog
+            open={removing}
+            onClose={() => setRemoving(false)}
+            title={t("removeTitle")}
+            lead={t("removeLead", { name })}
+            action={t("remove")}
+            typed={camera.camera_id}
+            onConfirm={async () => {
+              await remove.mutateAsync(camera.camera_id);
+              tell({ text: t("removed", { name }) });
+              void navigate("/cameras");
+            }}
+          />
+        </>
+      )}
+    </>
+  );
+}
+
+function Overview({ camera, mayManage }: { camera: Camera; mayManage: boolean }) {
+  const { t } = useWords();
+  const { t: shared } = useTranslation();
+  const picture = camera.latest_picture;
+  const standing = standingOf(camera, useNow());
+  return (
+    <div className="grid gap-5 lg:grid-cols-[minmax(0,1fr)_22rem]">
+      <div className="grid min-w-0 content-start gap-4">
+        <div>
+          <Still
+            src={picture ? framePicture(picture.frame_uuid, "full") : null}
+            alt={shared("camera.picture", { name: camera.name })}
+            troubled={!isSeen(standing) && picture !== null}
+            className="rounded-xl border"
+          />
+          {picture && <Age at={picture.captured_at} className="mt-1 block text-quiet text-sm tabular-nums" />}
+        </div>
+        <Hours camera={camera} />
+      </div>
+      <aside className="grid content-start gap-4">
+        <Facts camera={camera} />
+        {mayManage && <Why camera={camera} />}
+        <Button asChild variant="outline">
+          <Link to={`/events?camera=${encodeURIComponent(camera.camera_id)}`}>{t("events")}</Link>
+        </Button>
+      </aside>
+    </div>
+  );
+}
+
+function Facts({ camera }: { camera: Camera }) {
+  const { t, i18n } = useWords();
+  const { tagLabel } = usePhrases();
+  const stream = knownStream(camera.caps);
+  const { cause, since, issues } = camera.health;
+  const lines: [string, ReactNode][] = [
+    [
+      t("id"),
+      <span key="id" className="font-mono">
+        {camera.camera_id}
+      </span>,
+    ],
+    [t("site"), camera.site],
+    [t("worker"), camera.worker_id ?? t("none")],
+    [t("interval"), t("seconds", { count: camera.polling_interval_sec })],
+    ...(stream ? ([[t("stream"), streamText(stream)]] as [string, ReactNode][]) : []),
+    ...(camera.source ? ([[t("address"), camera.source.url]] as [string, ReactNode][]) : []),
+    ...(camera.sub ? ([[t("sub"), camera.sub.url]] as [string, ReactNode][]) : []),
+  ];
+  return (
+    <Card className="p-4">
+      <h2 className="mb-3 font-semibold text-sm">{t("facts")}</h2>
+      {[...(cause ? [cause] : []), ...issues].map((one) => (
+        <p key={one.id} className="mb-2 text-severity-2 text-sm">
+          {tagLabel(one)}
+          {since !== null && ` (${t("since", { time: dateAndTime(since, i18n.language) })})`}
+        </p>
+      ))}
+      <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-2 text-sm">
+        {lines.map(([name, value]) => (
+          <div key={name} className="contents">
+            <dt className="text-quiet">{name}</dt>
+            <dd className="break-words [overflow-wrap:anywhere]">{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </Card>
+  );
+}
+
+function Why({ camera }: { camera: Camera }) {
+  const { t, i18n } = useWords();
+  const query = useWhy(camera.camera_id);
+  return (
+    <Card className="p-4">
+      <h2 className="mb-2 font-semibold text-sm">{t("why")}</h2>
+      <Loaded query={query} waiting={<Skeleton className="h-12 w-full" />}>
+        {({ lines }) => (
+          <ul className="grid gap-1 text-sm">
+            {lines.map((line, place) => (
+              <li key={line.code} className={place === 0 ? "" : "text-quiet"}>
+                {i18n.language === "en" ? line.text_en : line.text_ja}
+              </li>
+            ))}
+          </ul>
+        )}
+      </Loaded>
+    </Card>
+  );
+}
+
+function Hours({ camera }: { camera: Camera }) {
+  const { t } = useWords();
+  const query = useCameraHours(camera.camera_id);
+  return (
+    <Card className="p-4">
+      <h2 className="mb-2 font-semibold text-sm">{t("day")}</h2>
+      <Loaded query={query} waiting={<Skeleton className="h-32 w-full" />}>
+        {(looks) => <LookHours looks={looks} />}
+      </Loaded>
+    </Card>
+  );
+}
+
+function LookHours({ looks }: { looks: CameraLooks }) {
+  const { t, i18n } = useWords();
+  const { hours } = looks;
+  const total = (name: "looks" | "looks_failed" | "events") => hours.reduce((sum, hour) => sum + hour[name], 0);
+  if (hours.length === 0) return <p className="text-quiet text-sm">{t("noFigures")}</p>;
+  const bars = hours.map((hour) => ({
+    at: hour.hour_at,
+    looks: hour.looks,
+    failed: hour.looks_failed,
+    events: hour.events,
+    label: t("bar", {
+      time: hourAndMinute(hour.hour_at, i18n.language),
+      looks: numberText(hour.looks, i18n.language),
+      failed: numberText(hour.looks_failed, i18n.language),
+      events: numberText(hour.events, i18n.language),
+    }),
+  }));
+  return (
+    <>
+      <p className="mb-2 text-quiet text-sm tabular-nums">
+        {[
+          t("looksTotal", { count: total("looks") }),
+          t("failedTotal", { count: total("looks_failed") }),
+          t("eventsTotal", { count: total("events") }),
+        ].join(" · ")}
+      </p>
+      <HourBars hours={bars} label={t("chart")} />
+      <div aria-hidden="true" className="mt-1 flex justify-between text-quiet text-xs tabular-nums">
+        <span>{hourAndMinute(looks.from_at, i18n.language)}</span>
+        <span>{hourAndMinute(looks.to_at, i18n.language)}</span>
+      </div>
+    </>
+  );
+}
+
+function Waiting() {
+  return (
+    <div aria-busy="true" className="grid gap-5 lg:grid-cols-[minmax(0,1fr)_22rem]">
+      <div className="grid content-start gap-3">
+        <Skeleton className="h-8 w-64" />
+        <Skeleton className="aspect-video w-full rounded-xl" />
+      </div>
+      <Skeleton className="h-72 w-full rounded-xl" />
+    </div>
+  );
+}

@@ -1,0 +1,175 @@
+import { CircleCheck, RotateCw } from "lucide-react";
+import { useMemo, useState } from "react";
+import { Link, useParams } from "react-router";
+import { type DeliveryFilter, useDeliveries, useRequeueDeliveries, useRequeueDelivery } from "@/api/deliveries";
+import type { Delivery } from "@/api/types";
+import { Age } from "@/components/age";
+import { ConfirmDialog } from "@/components/confirm-dialog";
+import { EmptyState } from "@/components/empty-state";
+import { Loaded } from "@/components/loaded";
+import { More } from "@/components/more";
+import { PageHead } from "@/components/page-head";
+import { Receivers } from "@/components/receivers";
+import { Rules } from "@/components/rules";
+import { Badge } from "@/components/ui/badge";
+import { Button } from "@/components/ui/button";
+import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
+import { ChoiceTabs, LinkTabs } from "@/components/ui/tabs";
+import { useAddress } from "@/hooks/use-address";
+import { usePageTitle } from "@/hooks/use-page-title";
+import { useTellFailure } from "@/hooks/use-tell";
+import { addWords } from "@/i18n/page-words";
+import * as words from "@/i18n/pages/deliveries";
+import { tell } from "@/shell/notices";
+
+const useWords = addWords("deliveries", words);
+const STATES = ["dead", "delayed", "queued", "running", "done", "suppressed", "skipped"] as const;
+
+export function DeliveriesPage() {
+  const { part } = useParams();
+  const { t } = useWords();
+  usePageTitle(t("title"));
+  return (
+    <>
+      <PageHead title={t("title")} />
+      <div className="mb-4">
+        <LinkTabs
+          label={t("parts")}
+          links={[
+            { to: "/deliveries", text: t("log") },
+            { to: "/deliveries/receivers", text: t("receivers") },
+            { to: "/deliveries/rules", text: t("rules") },
+          ]}
+        />
+      </div>
+      {part === "receivers" ? <Receivers /> : part === "rules" ? <Rules /> : <Log />}
+    </>
+  );
+}
+
+function Log() {
+  const { t } = useWords();
+  const { address } = useAddress();
+  const state = address.get("state");
+  const filter = useMemo((): DeliveryFilter => {
+    const status = state === "all" ? null : (STATES.find((one) => one === state) ?? "dead");
+    return status ? { status: [status] } : {};
+  }, [state]);
+  const query = useDeliveries(filter);
+  const deliveries = query.data?.pages.flatMap((page) => page.deliveries);
+  const requeue = useRequeueDeliveries();
+  const [asking, setAsking] = useState(false);
+  const headings = [t("receiver"), t("kind"), t("state"), t("error"), t("about"), t("when"), ""];
+  return (
+    <>
+      <div className="mb-4 flex flex-wrap items-center gap-3">
+        <ChoiceTabs
+          label={t("state")}
+          name="state"
+          choices={[...STATES, "all" as const].map((value) => ({
+            value,
+            text: value === "all" ? t("all") : t(`status.${value}`),
+          }))}
+        />
+        <Button variant="outline" size="small" className="lg:ml-auto" onClick={() => setAsking(true)}>
+          <RotateCw aria-hidden="true" />
+          {t("requeueAll")}
+        </Button>
+      </div>
+      <Loaded
+        query={{ ...query, data: deliveries }}
+        waiting={
+          <Table label={t("list")} headings={headings} busy>
+            <SkeletonRows columns={headings.length} />
+          </Table>
+        }
+      >
+        {(found) =>
+          found.length === 0 ? (
+            <EmptyState Icon={CircleCheck} title={t("emptyTitle")} lead={t("emptyLead")}>
+              <Button asChild variant="outline">
+                <Link to="/deliveries/receivers">{t("receivers")}</Link>
+              </Button>
+            </EmptyState>
+          ) : (
+            <Table label={t("list")} headings={headings}>
+              {found.map((delivery) => (
+                <DeliveryRow key={delivery.delivery_uuid} delivery={delivery} />
+              ))}
+            </Table>
+          )
+        }
+      </Loaded>
+      <More query={query} />
+      <ConfirmDialog
+        open={asking}
+        onClose={() => setAsking(false)}
+        title={t("requeueTitle")}
+        lead={t("requeueLead")}
+        action={t("requeue")}
+        onConfirm={async () => {
+          const { count } = await requeue.mutateAsync(null);
+          tell({ text: t("requeued", { count }) });
+        }}
+      />
+    </>
+  );
+}
+
+function DeliveryRow({ delivery }: { delivery: Delivery }) {
+  const { t } = useWords();
+  const failed = useTellFailure();
+  const requeue = useRequeueDelivery();
+  const isOver = delivery.status === "dead" || delivery.status === "skipped";
+  return (
+    <Row>
+      <Cell column={0} className="font-medium">
+        {delivery.receiver_name ?? "–"}
+      </Cell>
+      <Cell column={1}>{t(`kinds.${delivery.kind}`)}</Cell>
+      <Cell column={2}>
+        <Badge className={delivery.status === "dead" ? "border-severity-3/50 text-severity-3" : "text-quiet"}>
+          {t(`status.${delivery.status}`)}
+        </Badge>
+      </Cell>
+      <Cell column={3} className="text-sm">
+        {delivery.last_error || delivery.reason || "–"}
+      </Cell>
+      <Cell column={4}>
+        {delivery.event_uuid ? (
+          <Link to={`/events/${delivery.event_uuid}`} className="text-accent underline-offset-4 hover:underline">
+            {delivery.camera_id ?? t("event")}
+          </Link>
+        ) : (
+          (delivery.camera_id ?? delivery.site ?? "–")
+        )}
+      </Cell>
+      <Cell column={5}>
+        <Age at={delivery.created_at} />
+        <span className="block text-quiet text-xs">
+          {t("attempt")} {delivery.attempt}
+        </span>
+      </Cell>
+      <Cell column={6}>
+        {isOver && (
+          <div className="flex sm:justify-end">
+            <Button
+              variant="outline"
+              size="small"
+              disabled={requeue.isPending}
+              aria-label={`${t("requeue")}: ${delivery.receiver_name ?? delivery.delivery_uuid}`}
+              onClick={() =>
+                requeue.mutate(delivery.delivery_uuid, {
+                  onSuccess: () => tell({ text: t("requeued", { count: 1 }) }),
+                  onError: failed,
+                })
+              }
+            >
+              {t("requeue")}
+            </Button>
+          </div>
+        )}
+      </Cell>
+    </Row>
+  );
+}

@@ -1,0 +1,171 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { afterEach, describe, expect, it } from "vitest";
+import type { Job, Lease, SystemStatus, Worker } from "@/api/types";
+import { dismissNotices } from "@/shell/notices";
+import { renderAt } from "@/test/render";
+import { AROUND, NOW } from "@/test/samples";
+import { failing, serve } from "@/test/server";
+import { askedJobs } from "./queue";
+
+const WORKER: Worker = {
+  ...{ worker_id: "shop-1", site: "main", status: "ok", version: "1.0", slots: 20, used: 3, cpu: 4, gpu: 0, mem: 1 },
+  ...{
+    labels: { gpu: "no" },
+    is_connected: true,
+    is_draining: false,
+    last_seen_at: NOW,
+    metrics: {},
+    metrics_at: null,
+  },
+};
+const LEASE: Lease = {
+  ...{ camera_id: "entrance", site: "main", worker_id: "shop-1", generation: 2, state: "ACTIVE", reason: "" },
+  ...{ granted_at: NOW, expires_at: NOW, left_ms: 24_200, is_holder_connected: false, is_orphaned_soon: true },
+  ...{ is_stopping: false, failures: 2, auth_failures: 0, next_attempt_at: null },
+};
+const JOB: Job = {
+  ...{
+    frame_uuid: "f1",
+    camera_id: "entrance",
+    camera_name: "Entrance",
+    status: "dead",
+    attempt: 5,
+    reason: "timeout",
+  },
+  ...{ error: "no answer in 10 s", captured_at: NOW, created_at: NOW, available_at: null, finished_at: NOW },
+};
+const SITES = { sites: [{ name: "main", cameras: 1, workers: 1, site_uuid: "s", created_at: 0, timezone: "UTC" }] };
+const STATUS: SystemStatus = {
+  ...{ now: NOW, version: "1.2", store: "sqlite", cameras: 3, health: { up: 2, down: 1 }, sessions: {} },
+  ...{ unfinished_jobs: { queued: 4 }, recent_jobs: {}, open_events: 1, ready: false, checks: { database: "away" } },
+  analyzer: { standing: "stalled", last_done_at: null, oldest_waiting_at: NOW, last_error_kind: "timeout" },
+};
+
+afterEach(dismissNotices);
+
+describe("workers", () => {
+  const answers = {
+    ...AROUND,
+    "GET /api/workers": { workers: [WORKER] },
+    "GET /api/leases": { leases: [LEASE], next_after: null, ttl_ms: 30_000 },
+    "GET /api/quota": { cameras_running_max: 10, running: 3 },
+    "GET /api/sites": SITES,
+  };
+
+  it("show what they hold, for how long, and what is wrong", async () => {
+    serve(answers);
+    await renderAt("/workers");
+    expect(await screen.findByText("3 of 20")).toBeVisible();
+    const leases = await screen.findByRole("table", { name: "List of leases" });
+    expect(await within(leases).findByText("25 s")).toBeVisible();
+    expect(within(leases).getByText("worker is away")).toBeVisible();
+    expect(within(leases).getByText("2 failures")).toBeVisible();
+    expect(screen.getByRole("meter", { name: "Cameras that may run at once" })).toHaveAttribute("aria-valuenow", "3");
+  });
+
+  it("are drained with a way back, and revoked only by name", async () => {
+    const asked = serve({
+      ...answers,
+      "POST /api/workers/shop-1/drain": { ...WORKER, is_draining: true },
+      "POST /api/workers/shop-1/undrain": WORKER,
+    });
+    await renderAt("/workers");
+    await userEvent.click(await screen.findByRole("button", { name: "Drain: shop-1" }));
+    await userEvent.click(await screen.findByRole("button", { name: "Undo" }));
+    await waitFor(() => expect(asked.filter((one) => one.url.endsWith("/undrain"))).toHaveLength(1));
+    await userEvent.click(screen.getByRole("button", { name: "Revoke: shop-1" }));
+    expect(within(screen.getByRole("dialog")).getByRole("button", { name: "Revoke" })).toBeDisabled();
+  });
+
+  it("are enrolled by a token that is shown once", async () => {
+    serve({
+      ...answers,
+      "POST /api/workers/enrolments": {
+        token: "one-time",
+        ca_sha256: "ab",
+        expires_at: NOW,
+        site: "main",
+        worker_id: null,
+      },
+    });
+    await renderAt("/workers");
+    await userEvent.click(await screen.findByRole("button", { name: "Enrol a worker" }));
+    await userEvent.click(screen.getByRole("button", { name: "Make a token" }));
+    expect(await screen.findByDisplayValue("one-time")).toBeVisible();
+  });
+
+  it("give a camera back, and the outcome is told", async () => {
+    const asked = serve({ ...answers, "POST /api/leases/reclaim": { outcome: "reclaimed", lease: LEASE } });
+    await renderAt("/workers");
+    await userEvent.click(await screen.findByRole("button", { name: "Reclaim: entrance" }));
+    await userEvent.click(within(screen.getByRole("dialog")).getByRole("button", { name: "Reclaim" }));
+    expect(await screen.findByText("It was taken back")).toBeVisible();
+    expect(await asked.find((one) => one.method === "POST")?.json()).toEqual({ camera_id: "entrance", force: false });
+  });
+});
+
+describe("the queue", () => {
+  const answers = {
+    ...AROUND,
+    "GET /api/jobs": { jobs: [JOB], next_before: null },
+    "GET /api/jobs/counts": { statuses: { dead: 1 }, reasons: { timeout: 1 } },
+    "GET /api/jobs/status": {
+      ...{ now: NOW, standing: "stalled", unfinished_jobs: {}, last_done_at: null, oldest_waiting_at: NOW },
+      analyzers: [
+        {
+          ...{ url: "http://127.0.0.1:9", dispatcher: "d", state: "away", concurrency: 4, in_flight: 0 },
+          ...{ latency_ms: null, seen_at: NOW, last_error: "refused" },
+        },
+      ],
+    },
+  };
+
+  it.each([
+    ["", { status: ["dead"] }],
+    ["state=all", {}],
+    ["state=queued&camera=gate", { status: ["queued"], camera_id: ["gate"] }],
+    ["state=nonsense", { status: ["dead"] }],
+  ])("%s", (address, asked) => {
+    expect(askedJobs(new URLSearchParams(address))).toEqual(asked);
+  });
+
+  it("shows why something was given up, and queues it again", async () => {
+    serve({ ...answers, "POST /api/jobs/f1/requeue": { ...JOB, status: "queued" } });
+    await renderAt("/queue");
+    expect(await screen.findByText("it took too long")).toBeVisible();
+    expect(await screen.findByText("refused")).toBeVisible();
+    await userEvent.click(screen.getByRole("button", { name: "Try again: Entrance" }));
+    expect(await screen.findByText("1 job queued again")).toBeVisible();
+  });
+
+  it("queues all again when asked twice, and says what went wrong", async () => {
+    serve({ ...answers, "POST /api/jobs/requeue": failing(503, "store_busy", "busy") });
+    await renderAt("/queue");
+    await waitFor(() => expect(screen.getByRole("button", { name: "Try all given up again" })).toBeEnabled());
+    await userEvent.click(screen.getByRole("button", { name: "Try all given up again" }));
+    await userEvent.click(within(screen.getByRole("dialog")).getByRole("button", { name: "Try again" }));
+    expect(await screen.findByText("busy (Code: store_busy)")).toBeVisible();
+  });
+});
+
+describe("the system", () => {
+  it("says what is not well, and how long the disk will do", async () => {
+    serve({
+      ...AROUND,
+      "GET /api/system/status": STATUS,
+      "GET /api/retention": {
+        ...{ days: {}, camera_max_bytes: 0, tenant_max_bytes: 0, free_bytes: 5e9, free_min_bytes: 1e9, cameras: [] },
+        ...{ kept: [], sweeps: [], grown_bytes_a_day: 2e8, days_until_floor: 20.4, counted_at: NOW },
+        ...{ round_ended_at: NOW, round_wanted_at: null },
+      },
+      "GET /api/statistics": { by: "hour", from_at: NOW, to_at: NOW, buckets: [] },
+    });
+    await renderAt("/system");
+    expect(await screen.findByText("Not ready")).toBeVisible();
+    expect(screen.getByText("away")).toBeVisible();
+    expect(screen.getByText("stalled")).toBeVisible();
+    expect(await screen.findByText("The floor is reached in about 20 days")).toBeVisible();
+    expect(await screen.findByText("Nothing was counted yet")).toBeVisible();
+  });
+});

@@ -1,0 +1,116 @@
+import { type ComponentType, lazy, Suspense } from "react";
+import { Link, Navigate, useParams } from "react-router";
+import { useSession } from "@/api/queries";
+import { LanguageSwitch } from "@/components/language-switch";
+import { PageHead } from "@/components/page-head";
+import { Button } from "@/components/ui/button";
+import { Card } from "@/components/ui/card";
+import { Skeleton } from "@/components/ui/skeleton";
+import { LinkTabs } from "@/components/ui/tabs";
+import { applyTheme } from "@/display/theme";
+import { usePageTitle } from "@/hooks/use-page-title";
+import { useTheme } from "@/hooks/use-theme";
+import { addWords } from "@/i18n/page-words";
+import * as words from "@/i18n/pages/settings";
+
+const useWords = addWords("settings", words);
+
+const later = <Name extends string>(load: () => Promise<Record<Name, ComponentType>>, name: Name) =>
+  lazy(async () => ({ default: (await load())[name] }));
+
+const PARTS: readonly { name: PartName; needs: string | null; Part: ComponentType }[] = [
+  { name: "appearance", needs: null, Part: Appearance },
+  { name: "account", needs: null, Part: later(() => import("@/settings/account"), "Account") },
+  { name: "people", needs: "manage_people", Part: later(() => import("@/settings/people"), "People") },
+  { name: "sites", needs: "manage_cameras", Part: later(() => import("@/settings/sites"), "Sites") },
+  { name: "notifications", needs: "manage_deliveries", Part: Notifications },
+  { name: "retention", needs: "manage_cameras", Part: later(() => import("@/settings/retention"), "Retention") },
+  {
+    name: "vocabulary",
+    needs: "manage_system",
+    Part: later(() => import("@/settings/vocabulary"), "VocabularyPart"),
+  },
+  {
+    name: "configuration",
+    needs: "manage_system",
+    Part: later(() => import("@/settings/configuration"), "Configuration"),
+  },
+];
+type PartName =
+  | "appearance"
+  | "account"
+  | "people"
+  | "sites"
+  | "notifications"
+  | "retention"
+  | "vocabulary"
+  | "configuration";
+
+export function SettingsPage() {
+  const { part = "appearance" } = useParams();
+  const { t } = useWords();
+  const { data: session } = useSession();
+  const parts = PARTS.filter(({ needs }) => needs === null || session?.permissions.includes(needs));
+  const shown = parts.find(({ name }) => name === part);
+  usePageTitle(shown ? `${t(shown.name)} · ${t("title")}` : t("title"));
+  if (!shown) return <Navigate to="/settings" replace />;
+  return (
+    <>
+      <PageHead title={t("title")} />
+      <div className="mb-5">
+        <LinkTabs
+          label={t("parts")}
+          links={parts.map(({ name }) => ({
+            to: name === "appearance" ? "/settings" : `/settings/${name}`,
+            text: t(name),
+          }))}
+        />
+      </div>
+      <Suspense fallback={<Skeleton className="h-64 w-full rounded-xl" />}>
+        <shown.Part />
+      </Suspense>
+    </>
+  );
+}
+
+function Appearance() {
+  const { t } = useWords();
+  const theme = useTheme();
+  return (
+    <Card className="grid max-w-md gap-4 p-4">
+      <p className="text-quiet text-sm">{t("appearanceLead")}</p>
+      <div className="flex items-center justify-between gap-4">
+        <span className="text-sm">{t("language")}</span>
+        <LanguageSwitch />
+      </div>
+      <div className="flex items-center justify-between gap-4">
+        <span className="text-sm">{t("theme")}</span>
+        <div className="flex gap-1">
+          {(["dark", "light"] as const).map((one) => (
+            <Button
+              key={one}
+              variant={one === theme ? "primary" : "outline"}
+              size="small"
+              aria-pressed={one === theme}
+              onClick={() => applyTheme(one)}
+            >
+              {t(one)}
+            </Button>
+          ))}
+        </div>
+      </div>
+    </Card>
+  );
+}
+
+function Notifications() {
+  const { t } = useWords();
+  return (
+    <Card className="grid max-w-md justify-items-start gap-4 p-4">
+      <p className="text-sm">{t("notificationsLead")}</p>
+      <Button asChild variant="outline">
+        <Link to="/deliveries/rules">{t("toDeliveries")}</Link>
+      </Button>
+    </Card>
+  );
+}

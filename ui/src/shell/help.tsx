@@ -1,0 +1,47 @@
+import { useTranslation } from "react-i18next";
+import { Dialog } from "@/components/ui/dialog";
+import { useActiveShortcuts } from "./keyboard";
+
+const NAMES: Record<string, string> = {
+  Escape: "Esc",
+  ArrowUp: "↑",
+  ArrowDown: "↓",
+  ArrowLeft: "←",
+  ArrowRight: "→",
+  " ": "Space",
+};
+
+const isApple = () => /Mac|iP(hone|ad|od)/.test(navigator.platform);
+export const commandKeys = () => (isApple() ? "⌘K" : "Ctrl K");
+
+/** The keys that work on the page behind it. */
+export function Help({ open, onClose }: { open: boolean; onClose: () => void }) {
+  const { t } = useTranslation();
+  const shortcuts = useActiveShortcuts();
+  const lines = [...shortcuts.map(({ key, name }) => [NAMES[key] ?? key.toUpperCase(), name] as const)];
+  return (
+    <Dialog open={open} onClose={onClose} title={t("help.title")}>
+      <dl className="grid grid-cols-[auto_1fr] items-center gap-x-4 gap-y-2 text-sm">
+        <Line keys={commandKeys()} name={t("help.palette")} />
+        {lines.map(([keys, name]) => (
+          <Line key={`${keys} ${name}`} keys={keys} name={name} />
+        ))}
+        <Line keys="Esc" name={t("help.close")} />
+      </dl>
+      <p className="text-quiet text-xs">{t("help.writing")}</p>
+    </Dialog>
+  );
+}
+
+function Line({ keys, name }: { keys: string; name: string }) {
+  return (
+    <>
+      <dt>
+        <kbd className="inline-block min-w-8 rounded-md border bg-raised px-2 py-0.5 text-center font-mono text-xs">
+          {keys}
+        </kbd>
+      </dt>
+      <dd>{name}</dd>
+    </>
+  );
+}
