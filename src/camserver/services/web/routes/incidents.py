@@ -3,7 +3,6 @@
 Their events are the list of events with `incident`.
 """
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import Path, Query
@@ -74,4 +73,4 @@ async def unreview_incident(
 
 
 def shown_incident(incident: IncidentSummary) -> api.Incident:
-    return api.Incident.model_validate(asdict(incident))
+    return api.Incident.model_validate(incident, from_attributes=True)
