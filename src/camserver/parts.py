@@ -57,6 +57,7 @@ class Resources:
     # By the name of the part that listens on it.
     sockets: dict[str, socket.socket] = field(default_factory=dict)
     _store: "Store | None" = None
+    _web_store: "Store | None" = None
     _objects: "Objects | None" = None
 
     @property
@@ -64,6 +65,11 @@ class Resources:
         if self._store is None:
             raise Bug("a part asks for the store but is not marked with needs_store in parts.PARTS")
         return self._store
+
+    @property
+    def web_store(self) -> "Store":
+        """The store as web uses it: where `web.store_url` is set, with a belt around each tenant."""
+        return self._web_store or self.store
 
     @property
     def objects(self) -> "Objects":
@@ -89,7 +95,7 @@ async def _web(given: Resources) -> None:
     from camserver.services.web import service
 
     sock = given.sockets["web"]
-    await service.run(given.store, given.objects, given.clock, given.settings, given.ready, sock)
+    await service.run(given.web_store, given.objects, given.clock, given.settings, given.ready, sock)
 
 
 async def _worker(given: Resources) -> None:
@@ -202,6 +208,8 @@ async def _resources(parts: Sequence[Part], settings: "Settings") -> AsyncIterat
                 given.sockets["control.tls"] = sock
         if any(part.needs_store for part in parts):
             await add_store(given, stack)
+        if any(part.name == "web" for part in parts):
+            await add_web_store(given, stack)
         yield given
 
 
@@ -227,6 +235,21 @@ async def add_store(given: Resources, stack: AsyncExitStack) -> None:
         stack.callback(following.cancel)
     # Parts start together; none may meet a database without tenant, site and vocabulary.
     await prepare_store(store, given.settings.vocabulary.schema_version, given.clock.now_ms())
+
+
+async def add_web_store(given: Resources, stack: AsyncExitStack) -> None:
+    chosen = given.settings.store
+    if given.settings.web.store_url is not None:
+        from camserver.store.belt import belted
+
+        given._web_store = await stack.enter_async_context(
+            belted(
+                given.store,
+                given.settings.web.store_url,
+                pool_size=chosen.pool_size,
+                acquire_timeout_sec=chosen.acquire_timeout_sec,
+            )
+        )
 
 
 def backup_folder(settings: "Settings") -> Path:

@@ -10,7 +10,7 @@ from camserver.base import log as logs
 from camserver.base.clock import StoreClock
 from camserver.base.hosts import in_address, reached_at
 from camserver.base.ready import Ready
-from camserver.parts import Resources, add_store
+from camserver.parts import Resources, add_store, add_web_store
 
 if TYPE_CHECKING:
     from camserver.clients.local_server import LocalServer
@@ -36,9 +36,10 @@ async def tool_server(settings: "Settings", language: str = "en") -> AsyncIterat
         folders.make_usable(settings.server.data_dir, "server.data_dir")
         sock = stack.enter_context(ports.listen("127.0.0.1", 0, "web.port"))
         await add_store(own, stack)
+        await add_web_store(own, stack)
         own.ready.expect("web")
         web = asyncio.create_task(
-            service.run(own.store, own.objects, own.clock, settings, own.ready, sock, for_people=False)
+            service.run(own.web_store, own.objects, own.clock, settings, own.ready, sock, for_people=False)
         )
         stack.push_async_callback(cancelled, web)
         while not own.ready.is_ready and not web.done():  # noqa: ASYNC110 - the board is read, it wakes nobody

@@ -11,15 +11,16 @@ from camserver.domain.leases import Fault, LeasePolicy
 from camserver.domain.people import Principal, Role
 from camserver.domain.polygons import CAMERA_POINTS_MAX, POINTS_MAX
 from camserver.store import Store, Tx, camera_changes, cameras
+from camserver.store.assignment import free_cameras
 from camserver.store.camera_changes import CameraChange
 from camserver.store.camera_sessions import follow_cameras
 from camserver.store.cameras import CameraSummary, Stream
 from camserver.store.intents import StartIntent, StopIntent, pending, starts_sent
-from camserver.store.leases import Lease, Want
+from camserver.store.leases import Lease, Want, release
 from camserver.store.starts import FaultCounts, camera_fault
 from tests.store.people_rows import audit_rows
 from tests.store.singles import acked, set_active, take
-from tests.store.stage import NOW_MS, TTL_MS, Stage, add_site, build, session
+from tests.store.stage import NOW_MS, TTL_MS, Stage, add_site, build, session, statement
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -184,3 +185,24 @@ async def test_a_camera_out_of_reach_is_none(fresh_store: Store, stage: Stage) -
     for who in (admin(other), Principal(stage.tenant_id, 1, Role.SITE_MANAGER, site_ids=frozenset({-1}))):
         with pytest.raises(NotFound, match="no camera"):
             await fresh_store.as_(who).write(camera_changes.change, "cam_0", CameraChange(name="mine"), "", NOW_MS)
+
+
+async def test_cameras_of_a_tenant_that_is_off_stop_and_are_not_given_out(fresh_store: Store, stage: Stage) -> None:
+    store, (running, free) = fresh_store, stage.cameras
+    await going(store, stage)
+    switch = "UPDATE tenants SET disabled = :off"
+    await store.write(statement, switch, {"off": 1})
+    await store.write(follow_cameras, NOW_MS + 20)
+    [intent] = await intents(store, stage)
+    assert isinstance(intent, StopIntent)
+    await store.write(release, stage.claim(0, 0, 1), "stopped", NOW_MS + 30)
+    await store.write(follow_cameras, NOW_MS + 40)
+    assert {(await session(store, one.key))["state"] for one in stage.cameras} == {"TERMINATED"}
+    assert await store.write(follow_cameras, NOW_MS + 50) == 0
+    assert await store.write(take, Want(free.key, stage.workers[0].worker_key, 0), TTL_MS, NOW_MS + 60) is None
+    site_ids = (stage.site_id,)
+    assert await store.read(free_cameras, site_ids, 60.0, NOW_MS + 60) == ()
+    await store.write(statement, switch, {"off": 0})
+    await store.write(follow_cameras, NOW_MS + 70)
+    found = await store.read(free_cameras, site_ids, 60.0, NOW_MS + 80)
+    assert {need.camera_key for need in found} == {running.key, free.key}

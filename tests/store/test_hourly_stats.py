@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from camserver.store import Store, Tx, changes
+from camserver.store import Store, Tx, changes, erasure
 from camserver.store.hourly_stats import look as look_for_hours
 from camserver.store.hourly_stats import record
 from tests.domain.build import analysis, nothing
@@ -94,6 +94,20 @@ async def test_what_was_counted_outlives_its_rows(fresh_store: Store) -> None:
 
 async def _delete_frame(tx: Tx, seq: int) -> None:
     await tx.run("DELETE FROM frames WHERE seq = :seq", seq=seq)
+
+
+async def test_looks_are_counted_that_get_the_numbers_of_an_erased_tenants(fresh_store: Store) -> None:
+    """On SQLite they do."""
+    scene = await furnish(fresh_store, 2)
+    for camera in (0, 1):
+        await recorded(fresh_store, look(scene, camera, 1, NOW_MS))
+    await counted(fresh_store, LATER)
+    tenant_id, camera_key = scene.tenant_id, scene.camera_keys[1]
+    while (await fresh_store.write(erasure.erase_of_camera, tenant_id, camera_key, LATER)).rows:
+        pass
+    await recorded(fresh_store, look(scene, 0, 2, NOW_MS + MIN_MS))
+    first, *_ = await counted(fresh_store, LATER)
+    assert (first["camera_key"], first["looks"]) == (scene.camera_keys[0], 2)
 
 
 async def test_a_feed_that_was_pruned_means_that_the_last_day_is_counted_anew(fresh_store: Store) -> None:

@@ -91,6 +91,28 @@ async def test_a_role_follows_the_groups_and_takes_grants_away_where_it_reaches_
     assert await noted(fresh_store, home.tenant_id) == wanted
 
 
+async def test_tenants_bound_who_comes_in_and_as_what(fresh_store: Store) -> None:
+    store, home = fresh_store, await prepare(fresh_store)
+    other = await store.write(add_tenant, "other", NOW_MS)
+    far_id = await store.write(add_user, other.tenant_id, "far", "viewer", None, NOW_MS)
+    far = store.as_(admin_of(other.tenant_id))
+    await far.write(put, far_id, Identity(ISSUER, "subject"), NOW_MS)
+    chiefs = EntryRules(create=True, roles=(("chiefs", Role.SYSTEM_ADMIN),))
+    await enter(store, person("subject", "far", "chiefs"), chiefs)
+    assert (await far.read(people.get, "far")).role is Role.VIEWER, "whoever runs the installation is of its home"
+    await store.write(_set_tenant, other.tenant_id, "disabled", 1)
+    assert await failure_of(store, person("subject", "far", "chiefs"), chiefs) is Failure.DISABLED
+    await enter(store, person("near", "near", "chiefs"), chiefs)
+    await store.write(_set_tenant, home.tenant_id, "people_max", 1)
+    assert await failure_of(store, person("next", "next", "chiefs"), chiefs) is Failure.UNKNOWN
+
+
+async def _set_tenant(tx: Tx, tenant_id: int, column: str, value: int) -> None:
+    await tx.run(
+        f"UPDATE tenants SET {column} = :value WHERE tenant_id = :tenant_id", tenant_id=tenant_id, value=value
+    )
+
+
 async def test_somebody_is_added_with_a_subject_under_a_login_of_their_own(fresh_store: Store) -> None:
     home = await prepare(fresh_store)
     other = await fresh_store.write(add_tenant, "other", NOW_MS)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from camserver.base.errors import BadInput, NotFound, Unavailable
-from camserver.store import Store, Tx
+from camserver.store import Store, Tx, tenants
 from camserver.store.intents import starts_sent
 from camserver.store.leases import Want
 from camserver.store.workers import (
@@ -245,6 +245,6 @@ async def test_an_upload_is_held_against_the_history(store: Store) -> None:
 async def test_the_first_tenant_is_the_installations(store: Store) -> None:
     with pytest.raises(Unavailable, match="not set up"):
         await store.read(first_tenant)
-    stage = await build(store, workers=0, cameras=0)
     await build(store, workers=0, cameras=0, name="other")
-    assert await store.read(first_tenant) == stage.tenant_id
+    home = await store.write(tenants.ensure_home, 1)
+    assert await store.read(first_tenant) == home

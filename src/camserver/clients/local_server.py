@@ -132,8 +132,8 @@ class LocalServer:
             ) from error
         return count
 
-    async def delete(self, path: str) -> dict[str, Any]:
-        return await self._call("DELETE", path)
+    async def delete(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        return await self._call("DELETE", path, body)
 
     @asynccontextmanager
     async def signed_in(self, login: str, password: Secret) -> AsyncIterator["LocalServer"]:

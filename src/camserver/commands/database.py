@@ -2,11 +2,16 @@
 
 import asyncio
 import json
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import click
 
 from camserver.base.errors import CheckFailed
 from camserver.commands.root import Chosen, json_option, pass_chosen
+
+if TYPE_CHECKING:
+    from camserver.config import DatabaseUrl
 
 
 @click.group()
@@ -56,6 +61,53 @@ def db_status(chosen: Chosen, as_json: bool) -> None:
         return
     click.echo(f"database: {settings.store.url}")
     click.echo(f"schema:   {found.current or 'none (empty)'}; this program needs {found.head}")
+
+
+@db.command("rls")
+@click.option("--enable", "wanted", flag_value="enable", help="Hold web's own role to one tenant at a time.")
+@click.option("--disable", "wanted", flag_value="disable", help="End that, and take the role's rights away.")
+@click.option("--status", "wanted", flag_value="status", default=True, help="Print whether it is on.")
+@click.option("--role", help="The role of web's own.", show_default="the user in web.store_url, else camserver_web")
+@json_option
+@pass_chosen
+def db_rls(chosen: Chosen, wanted: str, role: str | None, as_json: bool) -> None:
+    """Hold web to one tenant by PostgreSQL's row-level security.
+
+    What web does in somebody's name then goes through a database role of its own (web.store_url), to which PostgreSQL
+    shows the rows of that person's tenant only. Make the role first; the guide on tenants says how.
+
+    \b
+    Examples:
+      camserver db rls
+      camserver db rls --enable
+      camserver db rls --disable
+    """
+    from camserver.store import postgres_store, row_security
+
+    settings = chosen.settings()
+    held = role or role_of(settings.web.store_url) or row_security.USUAL_ROLE
+
+    async def work() -> row_security.Status:
+        async with postgres_store(settings.store.url) as store:
+            if wanted == "enable":
+                return await store.write(row_security.enable, held)
+            if wanted == "disable":
+                return await store.write(row_security.disable)
+            return await store.read(row_security.status)
+
+    found = asyncio.run(work())
+    if as_json:
+        click.echo(json.dumps({"is_on": found.is_on, "roles": found.roles, "missing": found.missing}))
+    elif found.is_on:
+        click.echo(f"Row-level security holds {', '.join(found.roles)}.")
+    elif found.roles:
+        click.echo(f"Row-level security lacks {len(found.missing)} tables; run: camserver db rls --enable")
+    else:
+        click.echo("Row-level security is off.")
+
+
+def role_of(url: "DatabaseUrl | None") -> str | None:
+    return None if url is None else unquote(urlsplit(url.reveal()).username or "") or None
 
 
 @db.command("check")

@@ -131,6 +131,11 @@ class WebSettings:
         "The host of public_url is always allowed.",
     )
     session_hours: int = setting(12, "How long a sign-in lasts.", min=1, max=720)
+    store_url: DatabaseUrl | None = setting(
+        None,
+        "The same PostgreSQL database under a role of web's own, which row-level security holds to one tenant at a "
+        "time (`camserver db rls`). Not set: web uses [store] url for everything.",
+    )
     connections_per_address: int = setting(
         256,
         "Connections that one address may have at once; 0: any number. Addresses of this machine have no bound. "

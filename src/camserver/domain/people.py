@@ -151,6 +151,16 @@ def require_rank(principal: Principal, role: Role) -> None:
         )
 
 
+def check_role_in_tenant(role: Role, is_home: bool) -> None:
+    """The system is looked after from the tenant that the installation began with, and from no other."""
+    if role is Role.SYSTEM_ADMIN and not is_home:
+        raise Forbidden(
+            f"a {role} belongs to the tenant that the installation began with; make a {Role.TENANT_ADMIN} here",
+            reason="role_not_here",
+            role=role.value,
+        )
+
+
 def check_grants(role: Role, is_granted_only: bool) -> None:
     if is_granted_only and role not in GRANTED_ROLES:
         raise BadInput(

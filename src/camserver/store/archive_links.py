@@ -10,6 +10,7 @@ from camserver.base.errors import Forbidden, NotFound
 from camserver.domain.links import may_be_linked
 from camserver.domain.people import Permission
 from camserver.store.receivers import StoredReceiver, stored_by_id
+from camserver.store.tenants import NOT_DISABLED
 from camserver.store.tx import Row, Scoped, Tx
 
 COPIES_MAX = 50
@@ -74,7 +75,7 @@ async def linkable(tx: Scoped, frame_uuid: str, archive_file_id: str) -> None:
 
 async def linked(tx: Tx, frame_uuid: str) -> tuple[LinkedCopy, ...]:
     """The copies of a frame that a link may open; none when there is no such frame, or a case has it."""
-    frame = await tx.one(_FRAME, frame_uuid=frame_uuid)
+    frame = await tx.one(f"{_FRAME} AND tenant_id {NOT_DISABLED}", frame_uuid=frame_uuid)
     if frame is None or not may_be_linked(frame["retention_class"]):
         return ()
     rows = await tx.all(_COPIES.format(narrowed=" AND o.case_id IS NULL"), frame_id=frame["frame_id"])

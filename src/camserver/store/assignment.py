@@ -270,6 +270,7 @@ SELECT {NEED_COLUMNS}
 FROM camera_sessions s JOIN cameras c ON c.camera_key = s.camera_key
 LEFT JOIN camera_overrides o ON o.camera_key = s.camera_key
 WHERE s.site_id IN (:site_ids...) AND c.enabled = 1
+  AND s.tenant_id NOT IN (SELECT n.tenant_id FROM tenants n WHERE n.disabled = 1)
   AND (s.worker_key IS NULL OR (s.state = 'ORPHANED' AND s.lease_expires_at <= :now_ms))
   AND (s.next_attempt_at IS NULL OR s.next_attempt_at <= :now_ms)
   AND EXISTS (SELECT 1 FROM camera_streams f WHERE f.camera_key = s.camera_key)"""

@@ -54,9 +54,10 @@ class Chain:
 
 
 async def tenants(tx: Tx) -> tuple[int, ...]:
-    """Whose entries are sealed, the installation's first; those of a tenant that is gone stay sealed."""
+    """Whose entries are sealed, the installation's first. A tenant that is being erased has none to speak of."""
     rows = await tx.all(
-        "SELECT tenant_id FROM tenants UNION SELECT tenant_id FROM audit_seals WHERE batch_no = 1 ORDER BY tenant_id"
+        "SELECT tenant_id FROM tenants UNION SELECT tenant_id FROM audit_seals WHERE batch_no = 1 "
+        "EXCEPT SELECT tenant_id FROM tenants WHERE erasing_at IS NOT NULL ORDER BY tenant_id"
     )
     return tuple(dict.fromkeys([audit.INSTALLATION, *(row["tenant_id"] for row in rows)]))
 

@@ -98,13 +98,16 @@ async def _align_free(tx: Tx, row: Row, now_ms: int) -> None:
     changed(tx, row["camera_key"], row, now_ms)
 
 
-_OUT_OF_LINE = """
+# Also off are all cameras of a tenant that is.
+_IS_ON = "(c.enabled = 1 AND c.tenant_id NOT IN (SELECT n.tenant_id FROM tenants n WHERE n.disabled = 1))"
+_OUT_OF_LINE = f"""
 SELECT s.camera_key, s.tenant_id, s.site_id, s.worker_key, s.generation, s.credential_version, s.stop_wanted,
-  c.enabled, c.site_id AS camera_site_id, COALESCE(a.credential_version, 0) AS auth_version
+  CASE WHEN {_IS_ON} THEN 1 ELSE 0 END AS enabled, c.site_id AS camera_site_id,
+  COALESCE(a.credential_version, 0) AS auth_version
 FROM camera_sessions s JOIN cameras c ON c.camera_key = s.camera_key
 LEFT JOIN camera_auth a ON a.camera_key = s.camera_key
 WHERE (s.stop_wanted = 1 AND s.state = 'ORPHANED') OR (s.stop_wanted = 0 AND (
-  (c.enabled = 0 AND s.state <> 'TERMINATED') OR (c.enabled = 1 AND s.state = 'TERMINATED')
+  (NOT {_IS_ON} AND s.state <> 'TERMINATED') OR ({_IS_ON} AND s.state = 'TERMINATED')
   OR s.site_id <> c.site_id OR s.credential_version <> COALESCE(a.credential_version, 0)))
 ORDER BY s.camera_key LIMIT :batch_max"""
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from camserver.base.credentials import Sealed
 from camserver.base.errors import BadInput, Conflict, NotFound
 from camserver.domain.people import Permission
-from camserver.store import audit, overrides, tenants
+from camserver.store import audit, overrides, tenant_quotas, tenants
 from camserver.store.overrides import Overrides
 from camserver.store.tx import Row, Scoped
 from camserver.store.worker_news import StreamFault, parse_fault
@@ -307,6 +307,7 @@ async def add(tx: Scoped, camera: NewCamera, address: str, now_ms: int) -> Camer
             reason="camera_exists",
             camera_id=camera.camera_id,
         )
+    await tenant_quotas.require_room(tx, "cameras_max")
     camera_key = await tx.insert(
         "INSERT INTO cameras (tenant_id, site_id, camera_id, name, do_not_process, network_zone, created_at, "
         "updated_at) VALUES (:tenant_id, :site_id, :camera_id, :name, :do_not_process, :network_zone, :now_ms, "

@@ -18,6 +18,7 @@ from camserver.domain.people import Permission
 from camserver.domain.retention import Retention
 from camserver.store import archive_clips, errands, event_pages
 from camserver.store.sql import Sql
+from camserver.store.tenants import NOT_DISABLED
 from camserver.store.tx import Row, Scoped, Tx
 
 # How many of the newest events are looked at; one turn a second sees them all.
@@ -323,7 +324,8 @@ async def linkable(tx: Scoped, frame_uuid: str) -> ClipPlace:
 
 async def linked(tx: Tx, frame_uuid: str) -> ClipPlace:
     """Where the clip of a link lies whose signature was found right."""
-    return _linked(await tx.one(_OF_FRAME, frame_uuid=frame_uuid), frame_uuid)
+    row = await tx.one(f"{_OF_FRAME} AND f.tenant_id {NOT_DISABLED}", frame_uuid=frame_uuid)
+    return _linked(row, frame_uuid)
 
 
 async def _of_event(tx: Scoped, event_uuid: str) -> Row | None:

@@ -6,7 +6,7 @@ whoever adds an operation can't forget it. The few that need none say why, by `@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from camserver.base.clock import boot_time_ms
 from camserver.base.errors import Bug
@@ -79,10 +79,18 @@ class Store(ABC):
             self.available_since_boot_ms = boot_time_ms()
 
 
+class Runs(Protocol):
+    """Runs operations; a store, or a part of one."""
+
+    async def read(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    async def write(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+
 class ScopedStore:
     """The store in a principal's name; its operations get a `Scoped` transaction."""
 
-    def __init__(self, store: Store, principal: Principal) -> None:
+    def __init__(self, store: Runs, principal: Principal) -> None:
         self.store = store
         self.principal = principal
 

@@ -25,7 +25,7 @@ async def prepare(tx: Tx, shipped: vocabularies.Document, schema_version: str | 
 
     None wants none in particular: what people chose stays; where nothing is active yet, the shipped one becomes so.
     """
-    tenant_id = await tenants.ensure(tx, tenants.DEFAULT_TENANT, now_ms)
+    tenant_id = await tenants.ensure_home(tx, now_ms)
     await lock_home(tx)
     site_id = await tenants.first_site(tx, tenant_id, now_ms)
     await vocabularies.add(tx, shipped, now_ms)
@@ -35,10 +35,10 @@ async def prepare(tx: Tx, shipped: vocabularies.Document, schema_version: str | 
 
 
 async def lock_home(tx: Tx) -> int:
-    """Lets one transaction at a time past, on every database, until it ends. Answers the default tenant."""
-    row = await tx.one("SELECT tenant_id FROM tenants WHERE name = :name FOR UPDATE", name=tenants.DEFAULT_TENANT)
+    """Lets one transaction at a time past, on every database, until it ends. Answers the home tenant."""
+    row = await tx.one("SELECT tenant_id FROM tenants WHERE home_slot = 1 FOR UPDATE")
     if row is None:
-        raise Bug("the default tenant is missing; first_start.prepare has not run on this database")
+        raise Bug("the home tenant is missing; first_start.prepare has not run on this database")
     return int(row["tenant_id"])
 
 

@@ -19,6 +19,7 @@ from camserver.domain.vocabulary import INVESTIGATION_ONLY
 from camserver.store import camera_filters
 from camserver.store.cameras import PicturePlace, public_camera_id
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
+from camserver.store.tenants import NOT_DISABLED
 from camserver.store.tx import Row, Scoped, Tx
 
 PAGE_MAX = 200
@@ -230,7 +231,7 @@ async def _reached(tx: Scoped, frame_uuid: str) -> Row:
 
 async def linked_picture(tx: Tx, frame_uuid: str, kind: str) -> PicturePlace:
     """Where the picture of a link lies whose signature was found right."""
-    row = await tx.one(_PICTURE, frame_uuid=frame_uuid)
+    row = await tx.one(f"{_PICTURE} AND f.tenant_id {NOT_DISABLED}", frame_uuid=frame_uuid)
     if row is None:
         raise _missing(frame_uuid)
     _refuse_case(row)

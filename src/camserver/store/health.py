@@ -220,7 +220,8 @@ async def _show(tx: Tx, one: _Known, status: Status, issues: Iterable[OpenIssue]
 
 # A camera that nobody holds, or whose lease has run out, is given some time: it is on its way to the next worker.
 _STANDING = """
-CASE WHEN c.enabled = 0 OR c.deleted_at IS NOT NULL OR c.do_not_process = 1 THEN 'off'
+CASE WHEN c.enabled = 0 OR c.deleted_at IS NOT NULL OR c.do_not_process = 1
+       OR c.tenant_id IN (SELECT n.tenant_id FROM tenants n WHERE n.disabled = 1) THEN 'off'
      WHEN s.worker_key IS NULL AND (s.updated_at <= :free_before OR h.standing = 'unattended') THEN 'unattended'
      WHEN s.worker_key IS NOT NULL AND s.lease_expires_at <= :free_before THEN 'unattended'
      ELSE 'attended' END"""

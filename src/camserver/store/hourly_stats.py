@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from camserver.domain.statistics import HOUR_MS, Counts, hour_of, hours_of_event
 from camserver.domain.timeline import CELL_MS, Cell, write_hour
-from camserver.store.sql import Sql
+from camserver.store.sql import Dialect, Sql
 from camserver.store.tx import Row, Tx
 
 CURSOR = "hourly_stats.cursor"
@@ -115,6 +115,18 @@ async def _cursor(tx: Tx, lock: bool = False) -> Cursor | None:
         return None
     found = json.loads(row["value"])
     return Cursor(found["frame_id"], {int(key): seq for key, seq in found["seqs"].items()}, found["final_hour"])
+
+
+async def step_back(tx: Tx) -> None:
+    """After frames were deleted, in the same transaction: SQLite gives the numbers of the newest ones again, and what
+    gets them is new. The others never do."""
+    if tx.dialect is not Dialect.SQLITE:
+        return
+    cursor, row = await _cursor(tx), await tx.one("SELECT max(frame_id) AS highest FROM frames")
+    highest = 0 if row is None else row["highest"] or 0
+    if cursor is not None and cursor.frame_id > highest:
+        text = _written(replace(cursor, frame_id=highest))
+        await tx.run("UPDATE settings SET value = :text WHERE tenant_id = 0 AND name = :name", text=text, name=CURSOR)
 
 
 def _written(cursor: Cursor) -> str:

@@ -382,7 +382,8 @@ UPDATE camera_sessions SET worker_key = :worker_key, generation = generation + 1
 WHERE camera_key = :camera_key AND generation = :expected
   AND (worker_key IS NULL OR (state = 'ORPHANED' AND lease_expires_at <= :now_ms))
   AND (next_attempt_at IS NULL OR next_attempt_at <= :now_ms)
-  AND EXISTS (SELECT 1 FROM cameras c WHERE c.camera_key = :camera_key AND c.enabled = 1
+  AND EXISTS (SELECT 1 FROM cameras c JOIN tenants n ON n.tenant_id = c.tenant_id AND n.disabled = 0
+    WHERE c.camera_key = :camera_key AND c.enabled = 1
     AND (c.pinned_worker_key IS NULL OR c.pinned_worker_key = :worker_key))
   AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.worker_key = :worker_key AND w.drain_wanted = 1)"""
 

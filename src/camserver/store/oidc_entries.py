@@ -4,20 +4,22 @@ from dataclasses import dataclass
 
 from uuid_utils import uuid7
 
+from camserver.base.errors import Conflict
 from camserver.base.log import get_logger
 from camserver.domain.oidc import Claimed, EntryRules, Failure, Known, Way, decide, refused
-from camserver.domain.people import GRANTED_ROLES, Role
-from camserver.store import audit, people
+from camserver.domain.people import GRANTED_ROLES, Principal, Role
+from camserver.domain.tenants import Quota
+from camserver.store import audit, people, tenant_quotas
 from camserver.store.first_start import lock_home
 from camserver.store.identities import LINK
-from camserver.store.tx import Row, Tx
+from camserver.store.tx import Row, Scoped, Tx
 
 log = get_logger(__name__)
 
 _KNOWN = """
-SELECT u.user_id, u.tenant_id, u.login, u.role, u.disabled,
+SELECT u.user_id, u.tenant_id, u.login, u.role, u.disabled, n.disabled AS tenant_disabled,
   (SELECT COUNT(*) FROM user_identities own WHERE own.user_id = u.user_id AND own.issuer = :issuer) AS linked
-FROM users u"""
+FROM users u JOIN tenants n ON n.tenant_id = u.tenant_id"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ async def enter(tx: Tx, who: Claimed, rules: EntryRules, language: str, address:
         await _link(tx, known.tenant_id, known.user_id, who, now_ms)
         await _note(tx, known, "identity_linked", details, address, now_ms)
     if entry.role is not None and entry.role is not known.role:
-        await _set_role(tx, known, entry.role, address, now_ms)
+        await _set_role(tx, known, entry.role, home_id, address, now_ms)
     return Entered(known.user_id, known.tenant_id, known.login)
 
 
@@ -80,7 +82,7 @@ def _known(row: Row) -> Known:
         row["tenant_id"],
         row["login"],
         Role(row["role"]),
-        bool(row["disabled"]),
+        bool(row["disabled"] or row["tenant_disabled"]),
         bool(row["linked"]),
     )
 
@@ -95,6 +97,10 @@ async def _create(
     row = await tx.one("SELECT COUNT(*) AS people FROM users WHERE tenant_id = :tenant_id", tenant_id=tenant_id)
     if row is not None and row["people"] >= people.PEOPLE_MAX:
         raise refused(Failure.UNKNOWN, f"there are {people.PEOPLE_MAX} people already; remove some first")
+    try:
+        await tenant_quotas.require_room(Scoped(tx, Principal(tenant_id, None, Role.SYSTEM_ADMIN)), Quota.PEOPLE)
+    except Conflict as error:
+        raise refused(Failure.UNKNOWN, error.message) from error
     login = str(who.login)
     user_id = await tx.insert(
         "INSERT INTO users (tenant_id, user_uuid, login, display_name, role, language, created_at) VALUES "
@@ -114,8 +120,12 @@ async def _create(
     return Entered(user_id, tenant_id, login)
 
 
-async def _set_role(tx: Tx, known: Known, role: Role, address: str, now_ms: int) -> None:
-    """The role that the person's groups give. The last system administrator stays one."""
+async def _set_role(tx: Tx, known: Known, role: Role, home_id: int, address: str, now_ms: int) -> None:
+    """The role that the person's groups give. The last system administrator stays one, and only the home tenant has
+    any."""
+    if role is Role.SYSTEM_ADMIN and known.tenant_id != home_id:
+        log.warning("no system administrator beyond the home tenant", login=known.login, kept=known.role.value)
+        return
     if known.role is Role.SYSTEM_ADMIN and await _is_last_admin(tx, known):
         log.warning("the last system administrator keeps the role", login=known.login, given=role.value)
         return

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from camserver.base.secrets import Secret
-from camserver.store import sqlite_schema
+from camserver.store import row_security, sqlite_schema
 from camserver.store.address import dialect_of, sqlite_path
 from camserver.store.core import Store
 from camserver.store.sql import Dialect
@@ -54,7 +54,24 @@ async def upgrade_database(url: Secret, backup_dir: Path | None) -> "SchemaStatu
     from camserver.store import migrate
 
     async with _owned(url.reveal()):
-        return await asyncio.to_thread(migrate.upgrade, url.reveal(), backup_dir)
+        status = await asyncio.to_thread(migrate.upgrade, url.reveal(), backup_dir)
+    if dialect_of(url.reveal()) is Dialect.POSTGRES:
+        async with postgres_store(url) as store:
+            await store.write(row_security.refresh)
+    return status
+
+
+@asynccontextmanager
+async def postgres_store(url: Secret) -> AsyncIterator[Store]:
+    """A store for a command about PostgreSQL itself; the schema is taken as it is."""
+    row_security.require_postgres(dialect_of(url.reveal()))
+    from camserver.store.postgres import PostgresStore
+
+    store = PostgresStore(url, pool_size=1, acquire_timeout_sec=5.0)
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 @asynccontextmanager

@@ -42,6 +42,7 @@ async def find(tx: Tx, token_hash: str, now_ms: int) -> Chooser | None:
     row = await tx.one(
         "SELECT u.user_id, u.tenant_id, u.role, u.login, u.display_name FROM password_links l "
         "JOIN users u ON u.user_id = l.user_id "
+        "JOIN tenants n ON n.tenant_id = u.tenant_id AND n.disabled = 0 "
         "WHERE l.token_hash = :token_hash AND l.expires_at > :now_ms AND u.disabled = 0",
         token_hash=token_hash,
         now_ms=now_ms,

@@ -9,8 +9,8 @@ from typing import Any
 from uuid_utils import uuid7
 
 from camserver.base.errors import BadInput, Conflict, NotFound
-from camserver.domain.people import Role, check_grants, require_rank
-from camserver.store import audit, grants, identities, tenants
+from camserver.domain.people import Role, check_grants, check_role_in_tenant, require_rank
+from camserver.store import audit, grants, identities, tenant_quotas, tenants, users
 from camserver.store.grants import Granted
 from camserver.store.identities import Identity
 from camserver.store.tx import Row, Scoped
@@ -101,15 +101,13 @@ async def add(tx: Scoped, new: NewPerson, address: str, now_ms: int) -> Person:
     require_rank(tx.principal, new.role)
     check_grants(new.role, new.granted is not None)
     await _lock_people(tx)
+    await _check_role(tx, new.role)
     await _refuse_beyond_max(tx)
     # Logins are one namespace over all tenants, so the answer may tell of somebody elsewhere; it tells no more than
     # that the name is taken.
-    taken = await tx.one(
-        "SELECT user_id FROM users WHERE login = :login AND (tenant_id = :tenant_id OR tenant_id <> :tenant_id)",
-        login=new.login,
-    )
-    if taken is not None:
-        raise Conflict(f"there is somebody with the login {new.login!r}; choose another one", reason="login_taken")
+    taken = "SELECT user_id FROM users WHERE login = :login AND (tenant_id = :tenant_id OR tenant_id <> :tenant_id)"
+    if await tx.one(taken, login=new.login):
+        raise users.login_taken(new.login)
     user_uuid = str(uuid7())
     user_id = await tx.insert(
         _INSERT,
@@ -145,6 +143,7 @@ async def change(tx: Scoped, user_uuid: str, wanted: PersonChange, address: str,
             reason="granted_to_all",
         )
     check_grants(role, granted_only)
+    await _check_role(tx, role)
     is_less = role is not person.role or wanted.disabled is True or granted_only > (person.granted is not None)
     if is_less:
         _refuse_oneself(tx, person)
@@ -238,12 +237,18 @@ async def _lock_people(tx: Scoped) -> None:
     await tenants.lock(tx)
 
 
+async def _check_role(tx: Scoped, role: Role) -> None:
+    if role is Role.SYSTEM_ADMIN:
+        check_role_in_tenant(role, await tenants.is_home(tx))
+
+
 async def _refuse_beyond_max(tx: Scoped) -> None:
     row = await tx.one("SELECT count(*) AS people FROM users WHERE tenant_id = :tenant_id")
     if row is not None and row["people"] >= PEOPLE_MAX:
         raise Conflict(
             f"there are {PEOPLE_MAX} people already; remove some first", reason="users_full", most=PEOPLE_MAX
         )
+    await tenant_quotas.require_room(tx, "people_max")
 
 
 def _refuse_oneself(tx: Scoped, person: Person) -> None:

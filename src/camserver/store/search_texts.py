@@ -44,11 +44,14 @@ async def move_events(tx: Tx, starts: Mapping[int, int]) -> None:
     await tx.at_once("UPDATE search_tokens SET at = :start_at WHERE object_id = :event_id AND kind = 'memo'", moves)
 
 
-async def drop_memos(tx: Tx, event_ids: Sequence[int]) -> None:
+async def drop_memos(tx: Tx, event_ids: Sequence[int]) -> int:
+    """How many rows that were."""
+    count = 0
     for table in ("search_tokens", "search_texts"):
-        await tx.run(
+        count += await tx.run(
             f"DELETE FROM {table} WHERE kind = 'memo' AND object_id IN (:event_ids...)", event_ids=list(event_ids)
         )
+    return count
 
 
 _INSERT_TEXT = """

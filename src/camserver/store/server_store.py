@@ -50,9 +50,14 @@ class ServerStore(Store, Generic[C]):
         return await self._with_connection(once)
 
     async def write(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self.transact("BEGIN", operation, *args, **kwargs)
+
+    async def transact(self, begin: str, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """`write` with a BEGIN of one's own."""
+
         async def once(loan: Lend[C]) -> R:
             tx = self._tx(loan.connection)
-            await self._command(loan.connection, "BEGIN")
+            await self._command(loan.connection, begin)
             try:
                 result = await operation(tx, *args, **kwargs)
                 await tx.write_changes()

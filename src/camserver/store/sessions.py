@@ -74,11 +74,12 @@ async def _make_room(tx: Tx, user_id: int) -> None:
 
 
 async def find(tx: Tx, token_hash: str, now_ms: int) -> SignedIn | None:
-    """The sign-in of a cookie that works now; a disabled person's never does."""
+    """The sign-in of a cookie that works now; that of a disabled person or tenant never does."""
     row = await tx.one(
         "SELECT s.session_id, s.csrf_token, s.created_at, s.expires_at, s.last_seen_at, u.user_id, u.tenant_id, "
         "u.role, u.granted_only, u.login, u.display_name, u.language "
         "FROM sessions s JOIN users u ON u.user_id = s.user_id "
+        "JOIN tenants n ON n.tenant_id = u.tenant_id AND n.disabled = 0 "
         "WHERE s.token_hash = :token_hash AND s.expires_at > :now_ms AND u.disabled = 0",
         token_hash=token_hash,
         now_ms=now_ms,
@@ -103,6 +104,7 @@ async def principals(tx: Tx, session_ids: tuple[int, ...], now_ms: int) -> dict[
     rows = await tx.all(
         "SELECT s.session_id, u.user_id, u.tenant_id, u.role, u.granted_only "
         "FROM sessions s JOIN users u ON u.user_id = s.user_id "
+        "JOIN tenants n ON n.tenant_id = u.tenant_id AND n.disabled = 0 "
         "WHERE s.session_id IN (:session_ids...) AND s.expires_at > :now_ms AND u.disabled = 0",
         session_ids=session_ids,
         now_ms=now_ms,

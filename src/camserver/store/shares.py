@@ -18,6 +18,7 @@ from camserver.store import audit, event_pages, grants, tenants
 from camserver.store.cameras import PicturePlace, public_camera_id
 from camserver.store.clips import ClipPlace
 from camserver.store.sql import Sql
+from camserver.store.tenants import NOT_DISABLED
 from camserver.store.tx import Row, Scoped, Tx
 
 SHARES_MAX = 5_000
@@ -191,7 +192,7 @@ async def opened(tx: Tx, token_hash: str, sharing: Sharing, address: str, now_ms
         "u.granted_only, u.disabled, o.hour FROM shares h LEFT JOIN users u ON u.user_id = h.user_id "
         "LEFT JOIN share_openings o ON o.share_id = h.share_id AND o.address = :address AND o.hour = :hour "
         "WHERE h.token_hash = :token_hash AND h.revoked_at IS NULL "
-        "AND (h.expires_at IS NULL OR h.expires_at > :now_ms)",
+        f"AND (h.expires_at IS NULL OR h.expires_at > :now_ms) AND h.tenant_id {NOT_DISABLED}",
         token_hash=token_hash,
         address=address[: audit.ADDRESS_MAX_CHARS],
         hour=now_ms // HOUR_MS,

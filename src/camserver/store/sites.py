@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from uuid_utils import uuid7
 
 from camserver.base.errors import Conflict, NotFound
-from camserver.store import audit, tenants
+from camserver.store import audit, tenant_quotas, tenants
 from camserver.store.tx import Row, Scoped
 
 SITES_MAX = 10_000
@@ -53,6 +53,7 @@ async def get(tx: Scoped, site: str) -> SiteSummary:
 async def add(tx: Scoped, name: str, timezone: str, address: str, now_ms: int) -> SiteSummary:
     tx.principal.require_all_sites()
     await tenants.lock(tx)
+    await tenant_quotas.require_room(tx, "sites_max")
     removed = await tx.one(
         "SELECT site_uuid FROM sites WHERE tenant_id = :tenant_id AND name = :name AND removed_at IS NOT NULL",
         name=name,

@@ -8,8 +8,13 @@ from camserver.base.errors import NotFound
 from camserver.store.sql import Sql
 from camserver.store.tx import Scoped, Tx
 
-DEFAULT_TENANT = "default"
+# How the tenant that an installation begins with, its home, is called at first. It is never switched off or erased.
+HOME_NAME = "default"
 DEFAULT_SITE = "main"
+
+
+# For statements that nobody's tenant holds, such as those of signed links: what is switched off shows nothing.
+NOT_DISABLED = "NOT IN (SELECT n.tenant_id FROM tenants n WHERE n.disabled = 1)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +28,24 @@ def _insert_if_absent(text: str) -> Sql:
     return Sql(text.format("INSERT") + " ON CONFLICT DO NOTHING", mariadb=text.format("INSERT IGNORE"))
 
 
-_INSERT_TENANT = _insert_if_absent(
-    "{} INTO tenants (tenant_uuid, name, created_at) VALUES (:tenant_uuid, :name, :now_ms)"
+_INSERT_TENANT = Sql(
+    "INSERT INTO tenants (tenant_uuid, name, home_slot, created_at) "
+    "VALUES (:tenant_uuid, :name, :home_slot, :now_ms) ON CONFLICT DO NOTHING",
+    # The other two never give a number twice. What this machine remembers of an erased tenant's audit log must not be
+    # held against another one's.
+    sqlite="INSERT INTO tenants (tenant_id, tenant_uuid, name, home_slot, created_at) "
+    "SELECT max(COALESCE((SELECT max(tenant_id) FROM tenants), 0), COALESCE((SELECT CAST(value AS INTEGER) "
+    "FROM settings WHERE tenant_id = 0 AND name = 'tenants.erased_up_to'), 0)) + 1, "
+    ":tenant_uuid, :name, :home_slot, :now_ms WHERE true ON CONFLICT DO NOTHING",
+    mariadb="INSERT IGNORE INTO tenants (tenant_uuid, name, home_slot, created_at) "
+    "VALUES (:tenant_uuid, :name, :home_slot, :now_ms)",
+)
+_ERASED_UP_TO = Sql(
+    "INSERT INTO settings (tenant_id, name, value, updated_at) VALUES (0, 'tenants.erased_up_to', :value, :now_ms) "
+    "ON CONFLICT (tenant_id, name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at",
+    mariadb="INSERT INTO settings (tenant_id, name, value, updated_at) "
+    "VALUES (0, 'tenants.erased_up_to', :value, :now_ms) "
+    "ON DUPLICATE KEY UPDATE value = VALUES(value), updated_at = VALUES(updated_at)",
 )
 _INSERT_COUNTER = _insert_if_absent("{} INTO change_counters (tenant_id, last_seq) VALUES (:tenant_id, 0)")
 _INSERT_SITE = _insert_if_absent(
@@ -36,12 +57,39 @@ async def ensure(tx: Tx, name: str, now_ms: int) -> int:
     """The tenant of that name with its change counter; made when there is none, by several callers at once too."""
     tenant_id = await find(tx, name)
     if tenant_id is None:
-        await tx.run(_INSERT_TENANT, tenant_uuid=str(uuid7()), name=name, now_ms=now_ms)
+        await tx.run(_INSERT_TENANT, tenant_uuid=str(uuid7()), name=name, home_slot=None, now_ms=now_ms)
         tenant_id = await find(tx, name)
         assert tenant_id is not None
+    await _ensure_counter(tx, tenant_id)
+    return tenant_id
+
+
+async def ensure_home(tx: Tx, now_ms: int) -> int:
+    """The tenant that the installation begins with, whatever it is called by now; made when there is none."""
+    tenant_id = await home(tx)
+    if tenant_id is None:
+        await tx.run(_INSERT_TENANT, tenant_uuid=str(uuid7()), name=HOME_NAME, home_slot=1, now_ms=now_ms)
+        tenant_id = await home(tx)
+        assert tenant_id is not None
+    await _ensure_counter(tx, tenant_id)
+    return tenant_id
+
+
+async def home(tx: Tx) -> int | None:
+    row = await tx.one("SELECT tenant_id FROM tenants WHERE home_slot = 1")
+    return None if row is None else int(row["tenant_id"])
+
+
+async def _ensure_counter(tx: Tx, tenant_id: int) -> None:
     if await tx.one("SELECT last_seq FROM change_counters WHERE tenant_id = :tenant_id", tenant_id=tenant_id) is None:
         await tx.run(_INSERT_COUNTER, tenant_id=tenant_id)
-    return tenant_id
+
+
+async def remember_erased(tx: Tx, tenant_id: int, now_ms: int) -> None:
+    """No later tenant gets the number of one that is gone."""
+    row = await tx.one("SELECT value FROM settings WHERE tenant_id = 0 AND name = 'tenants.erased_up_to'")
+    highest = max(tenant_id, 0 if row is None else int(row["value"]))
+    await tx.run(_ERASED_UP_TO, value=str(highest), now_ms=now_ms)
 
 
 async def find(tx: Tx, name: str) -> int | None:
@@ -58,6 +106,12 @@ async def ensure_site(tx: Tx, tenant_id: int, name: str, now_ms: int) -> int:
         row = await tx.one(find_site, tenant_id=tenant_id, name=name)
         assert row is not None
     return int(row["site_id"])
+
+
+async def is_home(tx: Scoped) -> bool:
+    """Whether the principal's tenant is the one that the installation began with."""
+    row = await tx.one("SELECT home_slot FROM tenants WHERE tenant_id = :tenant_id")
+    return row is not None and row["home_slot"] == 1
 
 
 async def lock(tx: Scoped) -> None:

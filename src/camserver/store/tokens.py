@@ -54,10 +54,11 @@ class Known:
 
 
 async def find(tx: Tx, token_hash: str, now_ms: int) -> Known | None:
-    """A token that works now; that of a disabled person never does."""
+    """A token that works now; that of a disabled person or tenant never does."""
     row = await tx.one(
         "SELECT t.token_id, t.scopes, t.expires_at, t.last_used_at, u.user_id, u.tenant_id, u.role, u.granted_only, "
         "u.login, u.display_name, u.language FROM api_tokens t JOIN users u ON u.user_id = t.user_id "
+        "JOIN tenants n ON n.tenant_id = u.tenant_id AND n.disabled = 0 "
         "WHERE t.token_hash = :token_hash AND t.expires_at > :now_ms AND t.revoked_at IS NULL AND u.disabled = 0",
         token_hash=token_hash,
         now_ms=now_ms,
@@ -80,6 +81,7 @@ async def principals(tx: Tx, token_ids: tuple[int, ...], now_ms: int) -> dict[in
     rows = await tx.all(
         "SELECT t.token_id, t.scopes, u.user_id, u.tenant_id, u.role, u.granted_only "
         "FROM api_tokens t JOIN users u ON u.user_id = t.user_id "
+        "JOIN tenants n ON n.tenant_id = u.tenant_id AND n.disabled = 0 "
         "WHERE t.token_id IN (:token_ids...) AND t.expires_at > :now_ms AND t.revoked_at IS NULL AND u.disabled = 0",
         token_ids=token_ids,
         now_ms=now_ms,

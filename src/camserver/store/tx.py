@@ -25,6 +25,8 @@ class Row(Protocol):
 
     def __getitem__(self, column: str) -> Any: ...
 
+    def keys(self) -> Iterable[str]: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Change:

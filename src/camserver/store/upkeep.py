@@ -106,7 +106,9 @@ def day_of(at_ms: int) -> str:
 
 
 async def tenants(tx: Tx) -> tuple[int, ...]:
-    return tuple([row["tenant_id"] for row in await tx.all("SELECT tenant_id FROM tenants ORDER BY tenant_id")])
+    """Without those that are being erased."""
+    rows = await tx.all("SELECT tenant_id FROM tenants WHERE erasing_at IS NULL ORDER BY tenant_id")
+    return tuple([row["tenant_id"] for row in rows])
 
 
 async def prune(tx: Tx, what: str, tenant_id: int, cutoff: int) -> int:

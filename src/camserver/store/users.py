@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from uuid_utils import uuid7
 
+from camserver.base.errors import Conflict
 from camserver.domain.people import Role
 from camserver.store import audit
 from camserver.store.tx import Tx
@@ -26,7 +27,7 @@ class Account:
     user_id: int
     tenant_id: int
     password_hash: str | None = field(repr=False)
-    disabled: bool = False
+    disabled: bool = False  # the person, or the whole tenant
 
 
 async def admin_exists(tx: Tx) -> bool:
@@ -54,13 +55,26 @@ async def add_admin(tx: Tx, tenant_id: int, admin: NewUser, address: str, now_ms
     return user_id
 
 
+def login_taken(login: str) -> Conflict:
+    return Conflict(f"there is somebody with the login {login!r}; choose another one", reason="login_taken")
+
+
+async def refuse_taken(tx: Tx, login: str) -> None:
+    """Conflict when somebody has it, of whichever tenant: logins are one namespace over all."""
+    if await tx.one("SELECT user_id FROM users WHERE login = :login", login=login):
+        raise login_taken(login)
+
+
 async def find_account(tx: Tx, login: str) -> Account | None:
     row = await tx.one(
-        "SELECT user_id, tenant_id, password_hash, disabled FROM users WHERE login = :login", login=login
+        "SELECT u.user_id, u.tenant_id, u.password_hash, u.disabled, t.disabled AS tenant_disabled "
+        "FROM users u JOIN tenants t ON t.tenant_id = u.tenant_id WHERE u.login = :login",
+        login=login,
     )
     if row is None:
         return None
-    return Account(row["user_id"], row["tenant_id"], row["password_hash"], bool(row["disabled"]))
+    is_disabled = bool(row["disabled"] or row["tenant_disabled"])
+    return Account(row["user_id"], row["tenant_id"], row["password_hash"], is_disabled)
 
 
 async def note_failed_sign_in(tx: Tx, login: str, address: str, now_ms: int) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from camserver.base.errors import BadInput, Forbidden, NotFound, Unavailable
+from camserver.store import tenants
 from camserver.store.intents import returned_without
 from camserver.store.renewals import Holding, Renewal, renew, renew_all
 from camserver.store.sql import Sql
@@ -80,10 +81,10 @@ class Uploader:
 
 async def first_tenant(tx: Tx) -> int:
     """The tenant that the first start made: whose workers come with the installation's token."""
-    row = await tx.one("SELECT min(tenant_id) AS tenant_id FROM tenants")
-    if row is None or row["tenant_id"] is None:
+    tenant_id = await tenants.home(tx)
+    if tenant_id is None:
         raise Unavailable("the installation is not set up yet; try again in a moment")
-    return int(row["tenant_id"])
+    return tenant_id
 
 
 async def sign_in(

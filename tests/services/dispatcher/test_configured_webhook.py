@@ -25,7 +25,7 @@ async def keep(stage: Stage, url: str | None, store: Any = None) -> None:
 
 
 async def admin(stage: Stage) -> Principal:
-    tenant_id = await stage.store.read(tenants.find, tenants.DEFAULT_TENANT)
+    tenant_id = await stage.store.read(tenants.home)
     assert tenant_id is not None
     return Principal(tenant_id, None, Role.SYSTEM_ADMIN)
 

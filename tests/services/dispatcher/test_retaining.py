@@ -17,7 +17,7 @@ from camserver.objects.local import LocalObjects
 from camserver.services.dispatcher.pruning import Tally
 from camserver.services.dispatcher.retaining import Retainer
 from camserver.services.dispatcher.sealing import Sealer
-from camserver.store import Store, cases, check, retention, upkeep
+from camserver.store import Store, Tx, cases, check, retention, upkeep
 from camserver.store.cases import CaseChange
 from camserver.store.retention import Swept
 from camserver.store.upkeep import CameraRef
@@ -203,11 +203,17 @@ async def test_a_camera_beyond_its_quota_gives_its_oldest_ordinary_pictures(hous
     assert int(usage[0]["bytes"]) == 4800 + 600
 
 
+async def _bound_tenants(tx: Tx, kept_bytes_max: int) -> None:
+    await tx.run("UPDATE tenants SET kept_bytes_max = :most", most=kept_bytes_max)
+
+
 async def test_a_tenant_beyond_its_quota_gives_the_oldest_of_all_its_cameras(house: House) -> None:
     first = [await house.evidence.frame(days_ago(10) + number * DAY_MS, camera=0) for number in range(5)]
     second = [await house.evidence.frame(days_ago(9.4) + number * DAY_MS, camera=1) for number in range(5)]
     await house.put_objects()
-    await house.retainer_with(replace(POLICY, tenant_max_bytes=4200)).round()
+    # Of the setting and the tenant's own quota the lesser holds.
+    await house.store.write(_bound_tenants, 4200)
+    await house.retainer_with(replace(POLICY, tenant_max_bytes=5000)).round()
     # 6000 bytes are there: 1800 and a little, four frames, the oldest of both cameras.
     assert await house.pictures() == [*first[2:], *second[2:]]
     assert await house.reports() == [("pictures", 8, 2400, "tenant_quota")]

@@ -118,6 +118,7 @@ def test_what_makes_something_takes_a_key() -> None:
         "/api/setup/link",
         "/api/media/link",
         "/api/push/subscriptions",  # the same one again is the same one
+        "/api/tenants",  # the same name again is refused
         "/api/users/{user}/password-link",  # the one before stops working
         "/api/vocabulary",  # the same document again is refused
         "/api/workers/enrolments",  # works once, for an hour

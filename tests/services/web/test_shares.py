@@ -174,6 +174,9 @@ async def test_a_share_reaches_no_further_than_its_maker_does_now(web: RunningWe
         assert (await opened(web, path)).status == 404, change
         assert (await owner.ask("PATCH", user, back)).status == 200
         assert (await opened(web, path)).status == 200
+    # Home can't be switched off by anybody; a tenant that is shows nothing.
+    await web.store.write(execute, "UPDATE tenants SET disabled = 1", {})
+    assert (await opened(web, path)).status == 404
 
 
 async def test_only_those_share_who_may(web: RunningWeb) -> None:

@@ -85,7 +85,7 @@ async def _keep(store: Store, clock: Clock, name: str, named: Named | None, key:
 
 
 async def _bring_in_line(store: Store, clock: Clock, name: str, named: Named | None, key: Keys) -> None:
-    tenant_id = await store.read(tenants.find, tenants.DEFAULT_TENANT)
+    tenant_id = await store.read(tenants.home)
     if tenant_id is None:
         return
     scoped = store.as_(Principal(tenant_id, None, Role.SYSTEM_ADMIN))

@@ -33,10 +33,12 @@ from camserver.domain.keeping import (
 )
 from camserver.domain.people import Principal, Role
 from camserver.domain.retention import RetentionPolicy
+from camserver.domain.tenants import kept_bytes_max
 from camserver.objects.interface import Objects
+from camserver.services.dispatcher.erasing import Eraser
 from camserver.services.dispatcher.pruning import Tally, prune_records
 from camserver.services.dispatcher.turns import take_turns
-from camserver.store import Store, case_items, duties, garbage, retention, upkeep
+from camserver.store import Store, case_items, duties, garbage, retention, tenant_quotas, upkeep
 from camserver.store.retention import Place, Swept
 from camserver.store.upkeep import CameraRef
 
@@ -93,6 +95,7 @@ class Retainer:
             return
         await self.settle_cases()
         await self.keep_floor()
+        await Eraser(self.store, self.clock, self._pause).turn()
         now_ms = self.clock.now_ms()
         ended_at = await self.store.read(upkeep.round_ended_at)
         wanted_at = await self.store.read(upkeep.round_wanted_at)
@@ -137,8 +140,10 @@ class Retainer:
                 with self._apart(camera, tally):
                     used_bytes = await self.sweep_camera(camera, tally)
                 taken[camera.tenant_id] = taken.get(camera.tenant_id, 0) + used_bytes
+            quotas = await self.store.read(tenant_quotas.kept_bytes)
             for tenant_id, used_bytes in taken.items():
-                need = beyond_bytes(used_bytes, self.policy.tenant_max_bytes)
+                most = kept_bytes_max(self.policy.tenant_max_bytes, quotas.get(tenant_id))
+                need = beyond_bytes(used_bytes, most)
                 if need:
                     own = [camera for camera in cameras if camera.tenant_id == tenant_id]
                     await self._give(own, need, Why.TENANT_QUOTA, tally)

@@ -4,6 +4,7 @@ from sqlalchemy import Column, Index, PrimaryKeyConstraint, Text
 
 from camserver.store.tables.audit_guards import guard
 from camserver.store.tables.columns import Json, count, key, number, table, word
+from camserver.store.tables.people import tenants
 
 # tenant_id 0 holds the installation's. Ids are given in the order of inserting and become visible in the order of
 # commits, so the batch is given when an entry is sealed: whatever has none yet is the next one's.
@@ -49,5 +50,6 @@ audit_seals = table(
     Index("ix_audit_seals_pruned_at", "tenant_id", "pruned_at", "batch_no"),
 )
 guard(audit_seals)
-# The triggers are on both tables, and are made with the second.
-audit_seals.add_is_dependent_on(audit_log)
+# The triggers are on both tables, ask a third, and are made with the second.
+for needed in (audit_log, tenants):
+    audit_seals.add_is_dependent_on(needed)

@@ -1,9 +1,10 @@
 """What keeps the audit log append-only, in the database itself: triggers, the same rules in three dialects.
 
 An entry is added without a batch, gets its batch once, and is deleted only when the seal of its batch says that its
-entries went (`pruned_at`). A seal changes once, when retention deletes its entries, and is never deleted. Whoever
-owns the database can drop triggers; then the seals tell (domain/audit.py). MariaDB fires none at TRUNCATE, for which
-one needs the privilege to drop the table.
+entries went (`pruned_at`). A seal changes once, when retention deletes its entries, and is never deleted. Both go
+with their tenant: while it is being erased (`erasing_at`), which the home tenant's log tells. Whoever owns the
+database can drop triggers or set that column; then the seals tell (domain/audit.py). MariaDB fires none at TRUNCATE,
+for which one needs the privilege to drop the table.
 """
 
 from sqlalchemy import DDL, Table, event
@@ -13,15 +14,19 @@ _ENTRY_KEPT = ("entry_id", "tenant_id", "at", "actor_kind", "actor_id", "action"
 _SEAL_KEPT = ("tenant_id", "batch_no", "first_entry_id", "last_entry_id", "entries", "first_at", "last_at", "body",
               "previous_hash", "hash", "key_id", "mac", "sealed_at")  # fmt: skip
 APPEND_ONLY = "the audit log is append-only"
-_GONE = "SELECT 1 FROM audit_seals s WHERE s.tenant_id = OLD.tenant_id AND s.batch_no = OLD.batch_no"
+_PRUNED = (
+    "EXISTS (SELECT 1 FROM audit_seals s WHERE s.tenant_id = OLD.tenant_id AND s.batch_no = OLD.batch_no "
+    "AND s.pruned_at IS NOT NULL)"
+)
+_ERASED = "EXISTS (SELECT 1 FROM tenants e WHERE e.tenant_id = OLD.tenant_id AND e.erasing_at IS NOT NULL)"
 # What is refused, by trigger: table, action, condition with `{same}` for "these columns are unchanged".
 _RULES = (
     ("audit_log", "INSERT", "NEW.batch_no IS NOT NULL", ()),
     ("audit_log", "UPDATE", "NOT (OLD.batch_no IS NULL AND NEW.batch_no IS NOT NULL AND {same})", _ENTRY_KEPT),
-    ("audit_log", "DELETE", f"NOT EXISTS ({_GONE} AND s.pruned_at IS NOT NULL)", ()),
+    ("audit_log", "DELETE", f"NOT ({_PRUNED} OR {_ERASED})", ()),
     ("audit_seals", "UPDATE", "NOT (OLD.pruned_at IS NULL AND NEW.pruned_at IS NOT NULL AND NEW.leaves = '' "
      "AND {same})", _SEAL_KEPT),
-    ("audit_seals", "DELETE", "1 = 1", ()),
+    ("audit_seals", "DELETE", f"NOT {_ERASED}", ()),
 )  # fmt: skip
 _EQUALS = {"sqlite": "IS", "postgresql": "IS NOT DISTINCT FROM", "mariadb": "<=>"}
 _SHAPES = {

@@ -18,8 +18,22 @@ tenants = table(
     key("tenant_id"),
     word("tenant_uuid", 36, unique=True),
     word("name", 128, unique=True),
+    # 1 for the tenant that the installation began with, NULL for the others: UNIQUE keeps it to one.
+    Column("home_slot", SmallInteger, nullable=True),
     number("created_at"),
-    number("cameras_running_max", nullable=True),  # cameras that run at once; NULL = any number
+    number("cameras_running_max", nullable=True),  # cameras that run at once; NULL here and below = any number
+    number("cameras_max", nullable=True),
+    number("people_max", nullable=True),
+    number("sites_max", nullable=True),
+    number("kept_bytes_max", nullable=True),  # pictures and clips; beyond it retention gives the oldest ones up
+    flag("disabled"),  # nobody of it signs in, and no camera of it runs
+    number("erasing_at", nullable=True),  # since when it is being erased; never taken back, and `disabled` with it
+    number("erasing_by", nullable=True),  # the user of the home tenant who asked for it
+    # What the erasure has deleted so far, for its report.
+    number("erased_rows", server_default=text("0")),
+    number("erased_objects", server_default=text("0")),
+    number("erased_bytes", server_default=text("0")),
+    Index("ix_tenants_home_slot", "home_slot", unique=True),
 )
 
 # The change feed's counter, apart from `tenants` because every transaction that changes something locks it last.

@@ -230,6 +230,19 @@ from camserver.wire.api.system import (
     SettingList,
     SystemStatus,
 )
+from camserver.wire.api.tenants import (
+    ExportedObject,
+    ExportPage,
+    ExportPlan,
+    QuotasAsked,
+    QuotaUse,
+    Tenant,
+    TenantAdded,
+    TenantAsked,
+    TenantChange,
+    TenantErased,
+    TenantList,
+)
 from camserver.wire.api.worker_identity import Enrolment, EnrolmentAsked, WorkerRevoked
 
 __all__ = [
@@ -295,6 +308,9 @@ __all__ = [
     "Event",
     "EventDetail",
     "EventPage",
+    "ExportPage",
+    "ExportPlan",
+    "ExportedObject",
     "FacetValue",
     "FeedChanges",
     "FeedMessage",
@@ -367,6 +383,8 @@ __all__ = [
     "QuietHoursShown",
     "Quota",
     "QuotaAsked",
+    "QuotaUse",
+    "QuotasAsked",
     "Readiness",
     "Receiver",
     "ReceiverAsked",
@@ -424,6 +442,12 @@ __all__ = [
     "Sweep",
     "SystemStatus",
     "Tag",
+    "Tenant",
+    "TenantAdded",
+    "TenantAsked",
+    "TenantChange",
+    "TenantErased",
+    "TenantList",
     "Timeline",
     "TimelineBucket",
     "TimelineCamera",

@@ -22,6 +22,7 @@ from camserver.services.web.streamed import Streamed
 from camserver.store import audit, audit_anchors, audit_pages, audit_seals, tenants
 from camserver.store.audit import INSTALLATION
 from camserver.store.audit_pages import AuditFilter
+from camserver.store.tenant_desk import being_erased
 from camserver.wire import api
 
 routes = Routes()
@@ -158,6 +159,8 @@ async def _chosen(call: Call, asked: api.AuditVerifyAsked) -> int:
         call.principal.require(Permission.MANAGE_SYSTEM)
     if tenant_id is None:
         raise NotFound(f"there is no tenant {asked.tenant}", reason="no_tenant", tenant=asked.tenant)
+    if tenant_id not in await call.web.store.read(audit_seals.tenants):
+        raise being_erased(asked.tenant)
     return tenant_id
 
 

@@ -1,16 +1,18 @@
 """What is kept, what was deleted and why, what the next round would delete, and a round out of its turn."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 from fastapi import Query
 
 from camserver.domain.keeping import DAY_MS, days_until_floor
 from camserver.domain.people import Permission
+from camserver.domain.retention import RetentionPolicy
+from camserver.domain.tenants import kept_bytes_max
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.retention_forecast import Forecast
 from camserver.services.web.routing import Routes
-from camserver.store import garbage, upkeep, upkeep_pages
+from camserver.store import garbage, tenant_quotas, upkeep, upkeep_pages
 from camserver.store.cameras import public_camera_id
 from camserver.store.upkeep import Usage
 from camserver.store.upkeep_pages import OwnCamera, ShownUsage
@@ -40,7 +42,7 @@ async def get_retention(
     now: Annotated[bool, Query(description="Count now, for up to 200 cameras, not as a round last did.")] = False,
 ) -> api.RetentionStatus:
     """What is kept by class and camera, as it was last counted, the last sweeps, and how long the disk will do."""
-    policy = call.web.settings.retention
+    policy = await _own_policy(call)
     usages = await call.store.read(upkeep_pages.shown_usage)
     if now:
         usages = await _counted_now(call, usages)
@@ -67,6 +69,13 @@ async def get_retention(
     )
 
 
+async def _own_policy(call: Call) -> RetentionPolicy:
+    """The installation's, with the tenant's own quota of bytes where that is less."""
+    policy = call.web.settings.retention
+    quota = await call.store.read(tenant_quotas.own_kept_bytes)
+    return replace(policy, tenant_max_bytes=kept_bytes_max(policy.tenant_max_bytes, quota))
+
+
 @routes.post("/api/retention/run", Permission.MANAGE_SYSTEM, status_code=202)
 async def run_retention(call: TheCall) -> api.RoundAsked:
     """Asks for a round now. A dispatcher begins it within some seconds; see `round_ended_at`."""
@@ -89,7 +98,7 @@ async def _counted_now(call: Call, before: tuple[ShownUsage, ...]) -> tuple[Show
 async def preview_retention(call: TheCall) -> api.RetentionPreview:
     """What a round would delete now, of which kind, and why. Nothing is deleted."""
     cameras = await call.store.read(upkeep_pages.own_cameras)
-    forecast = Forecast(call.web.store.read, call.web.settings.retention, cameras, call.now_ms)
+    forecast = Forecast(call.web.store.read, await _own_policy(call), cameras, call.now_ms)
     await forecast.make(call.principal.tenant_id, await call.web.objects.free_bytes())
     trash, trash_is_whole = await _trash(call)
     going = [

@@ -29,7 +29,7 @@ async def list_sites(call: TheCall) -> api.SiteList:
 @routes.post("/api/sites", Permission.MANAGE_PEOPLE, repeat=Repeat.ANSWER, status_code=201)
 async def add_site(call: TheCall, asked: api.SiteAsked) -> api.Site:
     """Adds a site."""
-    _check(asked.name, asked.timezone)
+    check_site(asked.name, asked.timezone)
     added = await call.store.write(sites.add, asked.name.strip(), asked.timezone, call.address, call.now_ms)
     return _shown(added)
 
@@ -43,7 +43,7 @@ async def get_site(call: TheCall, site: SiteNamed) -> api.Site:
 @routes.patch("/api/sites/{site}", Permission.MANAGE_CAMERAS)
 async def change_site(call: TheCall, site: SiteNamed, asked: api.SiteChange) -> api.Site:
     """Renames a site or sets its time zone."""
-    _check(asked.name, asked.timezone)
+    check_site(asked.name, asked.timezone)
     name = None if asked.name is None else asked.name.strip()
     return _shown(await call.store.write(sites.change, site, name, asked.timezone, call.address, call.now_ms))
 
@@ -54,7 +54,8 @@ async def remove_site(call: TheCall, site: SiteNamed) -> None:
     await call.store.write(sites.remove, site, call.address, call.now_ms)
 
 
-def _check(name: str | None, timezone: str | None) -> None:
+def check_site(name: str | None, timezone: str | None) -> None:
+    """BadInput when a site can't have that name or time zone; None is nothing to check."""
     if name is not None and (not name.strip() or not name.strip().isprintable()):
         raise BadInput(
             "a site's name is empty or holds characters that can't be shown; change it", reason="site_name"

@@ -12,7 +12,7 @@ from camserver.services.web.access import token_hash
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
-from camserver.store import password_links, people
+from camserver.store import identities, password_links, people, users
 from camserver.store.grants import Granted
 from camserver.store.identities import Identity
 from camserver.store.people import NewPerson, Person, PersonChange
@@ -40,6 +40,8 @@ async def list_users(
 async def add_user(call: TheCall, asked: api.UserAsked) -> api.UserAdded:
     """Adds somebody. With neither password nor subject the answer holds a link with which a password is chosen."""
     login = login_of(asked.login)
+    # Asked across tenants, which the operation below can't where row-level security is on.
+    await call.web.store.read(users.refuse_taken, login)
     password_hash = None
     if asked.password is not None:
         check_password(asked.password, login)
@@ -51,7 +53,7 @@ async def add_user(call: TheCall, asked: api.UserAsked) -> api.UserAdded:
         role=Role(asked.role),
         granted=_granted(asked.grants),
         password_hash=password_hash,
-        identity=_identity(call, asked.oidc_subject),
+        identity=await _identity(call, asked.oidc_subject),
     )
     person = await call.store.write(people.add, new, call.address, call.now_ms)
     has_way_in = password_hash is not None or bool(asked.oidc_subject)
@@ -78,7 +80,7 @@ async def change_user(call: TheCall, user: UserName, asked: api.UserChange) -> a
         disabled=asked.disabled,
         granted_only=granted_only,
         granted=_granted(asked.grants),
-        identity=_identity(call, asked.oidc_subject),
+        identity=await _identity(call, asked.oidc_subject),
     )
     return _shown(await call.store.write(people.change, user, wanted, call.address, call.now_ms))
 
@@ -103,7 +105,7 @@ async def _make_link(call: Call, user: str) -> api.PasswordLink:
     return api.PasswordLink(url=url, expires_at=call.now_ms + PASSWORD_LINK_TTL_MS)
 
 
-def _identity(call: Call, subject: str | None) -> Identity | None:
+async def _identity(call: Call, subject: str | None) -> Identity | None:
     """Who somebody is at the configured provider; an empty subject unlinks."""
     issuer = call.web.settings.oidc.issuer
     if subject is None:
@@ -112,7 +114,10 @@ def _identity(call: Call, subject: str | None) -> Identity | None:
         raise BadInput("no OpenID Connect provider is configured; set [oidc] issuer first", reason="oidc_off")
     if subject and not is_subject(subject):
         raise BadInput("a subject is 1 to 255 printable ASCII characters; copy it whole", reason="oidc_subject")
-    return Identity(issuer, subject)
+    identity = Identity(issuer, subject)
+    # Across tenants, as logins above.
+    await call.web.store.read(identities.refuse_elsewhere, call.principal.tenant_id, identity)
+    return identity
 
 
 def _granted(asked: api.Grants | None) -> Granted | None:

@@ -1,0 +1,153 @@
+"""Tenants over the API: added, bounded, switched off, erased."""
+
+from typing import Any
+
+from camserver.services.dispatcher.erasing import Eraser
+from camserver.store import Tx, tenants
+from camserver.store.erasure import LASTS_MS_MIN
+from camserver.store.first_start import prepare_store
+from tests.services.web.rig import PASSWORD, Browser, RunningWeb
+
+SOURCE = {"url": "rtsp://10.0.0.9/stream"}
+
+
+async def add_acme(web: RunningWeb, owner: Browser, **quotas: int | None) -> Browser:
+    """The tenant acme, and a browser in which its administrator is signed in."""
+    body = {"name": "acme", "admin": "kato", "timezone": "Asia/Tokyo", "quotas": quotas}
+    added = await owner.post("/api/tenants", body)
+    assert added.status == 201, added.content
+    browser = web.browser()
+    token = added.body["password_link"]["url"].partition("#token=")[2]
+    used = await browser.post("/api/password-links/use", {"token": token, "password": PASSWORD})
+    assert used.status < 300, used.content
+    assert (await browser.sign_in("kato")).status == 201
+    return browser
+
+
+async def audit_of_home(tx: Tx) -> list[str]:
+    rows = await tx.all(
+        "SELECT a.action FROM audit_log a JOIN tenants t ON t.tenant_id = a.tenant_id "
+        "WHERE t.name = 'default' AND a.object_kind = 'tenant' ORDER BY a.entry_id"
+    )
+    return [row["action"] for row in rows]
+
+
+async def reason(browser: Browser, method: str, path: str, body: object) -> Any:
+    reply = await browser.ask(method, path, body)
+    return reply.status, reply.body.get("details", {}).get("reason")
+
+
+async def test_a_tenant_begins_with_a_site_and_an_administrator_who_sees_only_it(web: RunningWeb) -> None:
+    owner = await web.owner()
+    kato = await add_acme(web, owner, cameras_max=5)
+    assert (await kato.get("/api/session")).body["role"] == "tenant_admin"
+    [site] = (await kato.get("/api/sites")).body["sites"]
+    assert (site["name"], site["timezone"]) == ("main", "Asia/Tokyo")
+    [acme, home] = (await owner.get("/api/tenants")).body["tenants"]
+    assert (acme["name"], acme["is_home"], home["name"], home["is_home"]) == ("acme", False, "default", True)
+    assert (await owner.get(f"/api/tenants/{acme['tenant_uuid']}")).body["name"] == "acme"
+    uses = {use["quota"]: (use["used"], use["most"]) for use in acme["quotas"]}
+    assert uses["cameras_max"] == (0, 5)
+    assert uses["people_max"] == (1, None)
+    for path in ("/api/tenants", "/api/tenants/acme", "/api/tenants/default"):
+        assert (await kato.get(path)).status == 403, path
+    assert await web.store.read(audit_of_home) == ["tenant_added"]
+
+
+async def test_what_can_not_be_added_says_why(web: RunningWeb) -> None:
+    owner = await web.owner()
+    await add_acme(web, owner)
+    for body, expected in (
+        ({"name": "acme", "admin": "sato"}, (409, "tenant_taken")),
+        ({"name": "b", "admin": "kato"}, (409, "login_taken")),
+        ({"name": "a/b", "admin": "sato"}, (400, "tenant_name")),
+        ({"name": "b", "admin": "sato", "timezone": "Mars"}, (400, "no_zone")),
+    ):
+        assert await reason(owner, "POST", "/api/tenants", body) == expected, body
+
+
+async def test_a_system_administrator_is_made_only_at_home(web: RunningWeb) -> None:
+    owner = await web.owner()
+    kato = await add_acme(web, owner)
+    body = {"login": "sato", "role": "system_admin", "password": PASSWORD}
+    assert await reason(kato, "POST", "/api/users", body) == (403, "role_above")
+    assert (await owner.post("/api/users", body)).status == 201
+
+
+async def test_quotas_bound_what_a_tenant_makes(web: RunningWeb) -> None:
+    owner = await web.owner()
+    kato = await add_acme(web, owner, cameras_max=1, people_max=2, sites_max=1)
+    camera = {"name": "A", "site": "main", "source": SOURCE}
+    assert (await kato.post("/api/cameras", {"camera_id": "a", **camera})).status == 201
+    assert await reason(kato, "POST", "/api/cameras", {"camera_id": "b", **camera}) == (409, "quota")
+    assert (await kato.post("/api/users", {"login": "x", "password": PASSWORD})).status == 201
+    assert await reason(kato, "POST", "/api/users", {"login": "y", "password": PASSWORD}) == (409, "quota")
+    refused = await kato.post("/api/sites", {"name": "depot"})
+    assert (refused.status, refused.body["details"]["quota"]) == (409, "sites_max")
+    changed = await owner.ask("PATCH", "/api/tenants/acme", {"quotas": {"sites_max": None, "kept_bytes_max": 1000}})
+    assert {use["quota"]: use["most"] for use in changed.body["quotas"]} == {
+        "cameras_running_max": None,
+        "cameras_max": 1,
+        "people_max": 2,
+        "sites_max": None,
+        "kept_bytes_max": 1000,
+    }
+    assert (await kato.post("/api/sites", {"name": "depot"})).status == 201
+    assert (await kato.get("/api/retention")).body["tenant_max_bytes"] == 1000
+    assert (await owner.get("/api/retention")).body["tenant_max_bytes"] == 0
+
+
+async def test_nobody_of_a_disabled_tenant_gets_in(web: RunningWeb) -> None:
+    owner = await web.owner()
+    kato = await add_acme(web, owner)
+    token = (await kato.post("/api/tokens", {"name": "t", "user": "kato"})).body["secret"]
+    program = {"Authorization": f"Bearer {token}"}
+    assert (await web.browser().get("/api/cameras", program)).status == 200
+    assert (await owner.ask("PATCH", "/api/tenants/acme", {"disabled": True})).status == 200
+    assert (await kato.get("/api/cameras")).status == 401
+    assert (await web.browser().get("/api/cameras", program)).status == 401
+    assert (await web.browser().sign_in("kato")).status == 401
+    assert (await owner.ask("PATCH", "/api/tenants/acme", {"disabled": False, "name": "acme2"})).status == 200
+    assert (await kato.get("/api/cameras")).status == 200
+    assert await reason(owner, "PATCH", "/api/tenants/default", {"disabled": True}) == (409, "tenant_is_home")
+
+
+async def test_an_erasure_is_confirmed_and_held_cases_refuse_it(web: RunningWeb) -> None:
+    owner = await web.owner()
+    kato = await add_acme(web, owner)
+    case = (await kato.post("/api/cases", {"title": "theft"})).body
+    assert (await kato.ask("PATCH", f"/api/cases/{case['case_uuid']}", {"hold": True})).status == 200
+    for body, expected in (
+        ({"confirm": "Acme"}, (400, "not_confirmed")),
+        ({"confirm": "acme"}, (409, "cases_held")),
+    ):
+        assert await reason(owner, "DELETE", "/api/tenants/acme", body) == expected
+    home = {"confirm": "default", "also_held": True}
+    assert await reason(owner, "DELETE", "/api/tenants/default", home) == (409, "tenant_is_home")
+    begun = await owner.ask("DELETE", "/api/tenants/acme", {"confirm": "acme", "also_held": True})
+    assert begun.status == 202
+    assert begun.body["erasing_at"] == web.clock.now_ms()
+    assert (await kato.get("/api/cases")).status == 401
+    assert await reason(owner, "PATCH", "/api/tenants/acme", {"disabled": False}) == (409, "tenant_erasing")
+
+    async def pause() -> None:
+        pass
+
+    await web.clock.advance(LASTS_MS_MIN)
+    await Eraser(web.store, web.clock, pause).turn()
+    assert (await owner.get("/api/tenants/acme")).status == 404
+    actions = await web.store.read(audit_of_home)
+    assert actions == ["tenant_added", "tenant_erasure_asked", "tenant_erased"]
+
+
+async def test_home_may_be_called_anything(web: RunningWeb) -> None:
+    owner = await web.owner()
+    assert (await owner.ask("PATCH", "/api/tenants/default", {"name": "house"})).status == 200
+    added = await owner.post("/api/tenants", {"name": "default", "admin": "kato"})
+    assert added.status == 201, added.content
+    home = await prepare_store(web.store, None, web.clock.now_ms())
+    assert home.tenant_id == await web.store.read(tenants.home)
+    shown = {one["name"]: one["is_home"] for one in (await owner.get("/api/tenants")).body["tenants"]}
+    assert shown == {"house": True, "default": False}
+    assert (await owner.post("/api/users", {"login": "sato", "role": "system_admin"})).status == 201
+    assert await reason(owner, "DELETE", "/api/tenants/house", {"confirm": "house"}) == (409, "tenant_is_home")
