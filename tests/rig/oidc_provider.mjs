@@ -8,7 +8,7 @@ const [modules, port, secret, redirect] = process.argv.slice(2);
 const { Provider } = await import(pathToFileURL(`${modules}/oidc-provider/lib/index.js`).href);
 const issuer = `http://127.0.0.1:${port}`;
 const provider = new Provider(issuer, {
-  clients: [{ client_id: "camserver", client_secret: secret, redirect_uris: [redirect] }],
+  clients: [{ client_id: "camserver", client_secret: secret, redirect_uris: [redirect], post_logout_redirect_uris: [new URL("/sign-in", redirect).href] }],
   claims: { openid: ["sub"], profile: ["preferred_username", "name"] },
   // As most providers do by default or by a switch: the claims are in the ID token, not only at the userinfo endpoint.
   conformIdTokenClaims: false,

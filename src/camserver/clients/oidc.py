@@ -14,11 +14,14 @@ from urllib.parse import quote_plus, urlsplit
 
 from camserver.base.addresses import is_protected
 from camserver.base.clock import Clock
+from camserver.base.log import get_logger
 from camserver.base.secrets import Secret
 from camserver.clients.oidc_keys import PublicKey, checked_claims, find_key, key_id_of, keys_of
 from camserver.clients.outgoing import Answered, OutgoingHttp, OutgoingPolicy
 from camserver.domain.deliveries import DeliveryError
 from camserver.domain.oidc import Claims, Failure, OidcRefused, refused
+
+log = get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -45,6 +48,7 @@ class Endpoints:
     token: str
     keys: str
     secret_in_body: bool  # the provider takes it there and not in a header
+    end_session: str | None  # where people sign out, if there is such a place
 
 
 def endpoints_of(document: Any, issuer: str, allow_loopback: bool) -> Endpoints:
@@ -58,7 +62,19 @@ def endpoints_of(document: Any, issuer: str, allow_loopback: bool) -> Endpoints:
         token=_usable(document, "token_endpoint", allow_loopback),
         keys=_usable(document, "jwks_uri", allow_loopback),
         secret_in_body=in_body,
+        end_session=_end_session(document, allow_loopback),
     )
+
+
+def _end_session(document: Mapping[str, Any], allow_loopback: bool) -> str | None:
+    """Not every provider has one, and one that can't be used must keep nobody from signing in."""
+    if "end_session_endpoint" not in document:
+        return None
+    try:
+        return _usable(document, "end_session_endpoint", allow_loopback)
+    except OidcRefused as error:
+        log.warning("people can't be led to sign out at the provider", cause=error.message)
+        return None
 
 
 def _usable(document: Mapping[str, Any], name: str, allow_loopback: bool) -> str:
@@ -128,12 +144,12 @@ class OidcProvider:
     async def endpoints(self) -> Endpoints:
         return await self._endpoints.get()
 
-    async def claims_for(self, code: str, verifier: str, redirect_uri: str, nonce: str) -> Claims:
-        """What the provider says about the person whose code this is, checked."""
+    async def claims_for(self, code: str, verifier: str, redirect_uri: str, nonce: str) -> tuple[Claims, str]:
+        """What the provider says about the person whose code this is, checked, and the ID token that said it."""
         id_token = await self._exchange(code, verifier, redirect_uri)
         key = await self._key_for(id_token)
         now_ms = self._clock.now_ms()
-        return checked_claims(id_token, key, self.issuer, self._client.client_id, nonce, now_ms)
+        return checked_claims(id_token, key, self.issuer, self._client.client_id, nonce, now_ms), id_token
 
     async def _key_for(self, id_token: str) -> PublicKey:
         key_id = key_id_of(id_token)

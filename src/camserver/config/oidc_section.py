@@ -59,6 +59,11 @@ class OidcSettings:
         "Whether people can sign in with passwords, too. Without a provider they always can; the set-up link, tokens "
         "and the local admin token always work.",
     )
+    sign_out_there: bool = setting(
+        True,
+        "Whether who came in by the provider is led to sign out there, too, when they sign out here; only where it "
+        "says how (end_session_endpoint). It must know server.public_url and /sign-in as a place to lead back to.",
+    )
     allow_loopback: bool = setting(
         False, "Whether the provider may be on this machine, and may then be spoken to without TLS."
     )

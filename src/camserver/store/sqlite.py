@@ -10,8 +10,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar, cast
 
 from camserver.base.errors import DataOwned, StoreBusy, StoreUnavailable
@@ -34,6 +34,8 @@ LOCK_WAIT_SEC = 10.0
 # Python's own 5 ms held writes beside a busy thread to a third of what 0.5 ms gives (docs/performance.md).
 SWITCH_INTERVAL_SEC = 0.0005
 WRITER_START_SEC = 60.0
+
+_Read = tuple[asyncio.AbstractEventLoop, asyncio.Future[Any], Callable[[], Any]]
 
 
 class OwnerLock:
@@ -139,6 +141,58 @@ class _Channel(asyncio.Protocol):
             self._transport.close()
 
 
+class _Readers:
+    """Threads that read, started with the first read. An executor's futures would cost as much as a short read."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._asked: SimpleQueue[_Read | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    def run(self, work: Callable[[], R]) -> asyncio.Future[R]:
+        if not self._threads:
+            self._threads = [
+                threading.Thread(target=self._serve, name=f"sqlite-reader-{number}", daemon=True)
+                for number in range(self._count)
+            ]
+            for thread in self._threads:
+                thread.start()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[R] = loop.create_future()
+        self._asked.put((loop, future, work))
+        return future
+
+    def _serve(self) -> None:
+        while (asked := self._asked.get()) is not None:
+            loop, future, work = asked
+            result, error = None, None
+            try:
+                result = work()
+            except BaseException as caught:
+                error = caught
+            # Whoever asked in a loop that is closed waits no more.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(_settle, future, result, error)
+            # Nothing of a read outlives it here until the next one comes.
+            del asked, loop, future, work, result, error
+
+    def close(self) -> None:
+        """Waits for reads under way."""
+        for _ in self._threads:
+            self._asked.put(None)
+        for thread in self._threads:
+            thread.join()
+
+
+def _settle(future: asyncio.Future[Any], result: object, error: BaseException | None) -> None:
+    if future.done():  # whoever asked was cancelled
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+
+
 class SqliteStore(Store):
     dialect = Dialect.SQLITE
 
@@ -154,7 +208,7 @@ class SqliteStore(Store):
         self._closed = False
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
-        self._readers = ThreadPoolExecutor(readers, thread_name_prefix="sqlite-reader")
+        self._readers = _Readers(readers)
 
     async def start(self) -> None:
         sys.setswitchinterval(SWITCH_INTERVAL_SEC)
@@ -226,9 +280,7 @@ class SqliteStore(Store):
     async def read(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         call = cast(Callable[..., Coroutine[Any, Any, R]], operation)
         try:
-            return await asyncio.get_running_loop().run_in_executor(
-                self._readers, self._read_here, call, args, kwargs
-            )
+            return await self._readers.run(lambda: self._read_here(call, args, kwargs))
         except sqlite3.OperationalError as error:
             raise translated(error) from error
 
@@ -246,7 +298,7 @@ class SqliteStore(Store):
         if self._closed:
             return
         self._closed = True
-        await asyncio.to_thread(self._readers.shutdown)
+        await asyncio.to_thread(self._readers.close)
         for connection in self._connections:
             connection.close()
         if self._channel is not None:

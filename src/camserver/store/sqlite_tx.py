@@ -7,6 +7,8 @@ from camserver.store.sql import Dialect, Sql, render
 from camserver.store.tx import Row, Tx
 
 STATEMENTS_CACHED = 512
+# Rows of at least so many columns are given as dicts: sqlite3.Row finds a column by looking at one after the other.
+WIDE_COLUMNS = 16
 # Only a foreign program (a backup tool, a shell) can hold the file: the owner lock keeps other servers out.
 BUSY_TIMEOUT_MS = 10_000
 
@@ -28,6 +30,14 @@ def connect(path: str, *, read_only: bool = False) -> sqlite3.Connection:
     return connection
 
 
+def _found(cursor: sqlite3.Cursor) -> Sequence[Row]:
+    rows: list[sqlite3.Row] = cursor.fetchall()
+    if not rows or len(cursor.description) < WIDE_COLUMNS:
+        return rows
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
 class SqliteTx(Tx):
     dialect = Dialect.SQLITE
 
@@ -41,11 +51,11 @@ class SqliteTx(Tx):
 
     async def one(self, sql: str | Sql, **params: object) -> Row | None:
         # All rows are fetched: a statement with RETURNING that is not stepped to its end stays open.
-        rows = self._execute(sql, params).fetchall()
+        rows = _found(self._execute(sql, params))
         return rows[0] if rows else None
 
     async def all(self, sql: str | Sql, **params: object) -> Sequence[Row]:
-        return self._execute(sql, params).fetchall()
+        return _found(self._execute(sql, params))
 
     async def run(self, sql: str | Sql, **params: object) -> int:
         return max(self._execute(sql, params).rowcount, 0)

@@ -118,6 +118,7 @@ class FakeProvider:
     faults: dict[str, Fault] = field(default_factory=dict)  # by the last part of the path
     with_secret: bool = True
     secret_in_body: bool = False
+    more: dict[str, str] = field(default_factory=dict)  # in its description
     asked: list[str] = field(default_factory=list)
     held: asyncio.Event = field(default_factory=asyncio.Event)
     released: asyncio.Event = field(default_factory=asyncio.Event)
@@ -199,6 +200,7 @@ class FakeProvider:
             "authorization_endpoint": f"{base}/authorize",
             "token_endpoint": "http://id.example/token" if fault is Fault.UNSAFE else f"{base}/token",
             "jwks_uri": f"{base}/keys",
+            **self.more,
             "token_endpoint_auth_methods_supported": [
                 "client_secret_post" if self.secret_in_body else "client_secret_basic"
             ],

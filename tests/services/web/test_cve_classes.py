@@ -44,11 +44,21 @@ CLASSES: dict[str, tuple[str, ...]] = {
         f"{WEB}/test_access.py::test_signing_in_from_a_foreign_page_is_refused",
         f"{WEB}/test_feed.py::test_who_is_let_in",
     ),
-    "DNS rebinding": (f"{WEB}/test_access.py::test_only_known_host_names_are_answered",),
+    "DNS rebinding": (
+        f"{WEB}/test_access.py::test_only_known_host_names_are_answered",
+        f"{WEB}/test_hostile_requests.py::test_the_feed_answers_to_known_host_names_only",
+        "tests/media/test_addresses.py::test_a_name_is_asked_for_once_and_ipv4_is_taken",
+    ),
     "SQL injection": (f"{WEB}/test_cve_classes.py::test_what_looks_like_sql_is_only_text",),
     "server-side requests to where they must not go": (
         "tests/clients/test_outgoing.py::test_where_secrets_are_and_where_we_are_is_refused",
         "tests/clients/test_outgoing.py::test_other_addresses_are_refused",
+        "tests/clients/test_webhook.py::test_a_redirect_is_not_followed",
+        "tests/clients/test_webhook.py::test_this_machine_is_refused_unless_it_is_allowed",
+        "tests/media/test_addresses.py::test_addresses_without_cameras_are_refused",
+        "tests/media/test_addresses.py::test_the_server_is_refused",
+        "tests/media/test_addresses.py::test_one_refused_address_refuses_the_name",
+        f"{WEB}/test_oidc.py::test_a_place_to_sign_out_that_is_not_safe_is_not_used",
     ),
     "header injection": (f"{WEB}/test_cve_classes.py::test_a_line_break_becomes_no_header",),
     "tampered, expired and replayed links": (
@@ -61,6 +71,13 @@ CLASSES: dict[str, tuple[str, ...]] = {
         "tests/services/analyzer/models/test_bundle.py"
         "::test_what_unpacks_to_too_much_is_refused_before_it_is_unpacked",
     ),
+    "bodies that explode, and answers that say too much": (
+        f"{WEB}/test_hostile_requests.py::test_a_body_that_explodes_is_bad_input",
+        f"{WEB}/test_schemathesis.py::test_the_api_keeps_to_its_description",
+    ),
+    "two requests in one": (
+        f"{WEB}/test_hostile_requests.py::test_a_request_whose_end_can_be_read_in_two_ways_is_not_answered",
+    ),
     "slow and endless requests": (
         "tests/base/test_asgi.py::test_headers_that_never_end_are_not_waited_for",
         "tests/base/test_asgi.py::test_headers_have_a_bound",
@@ -72,6 +89,9 @@ CLASSES: dict[str, tuple[str, ...]] = {
     "guessing": (
         f"{WEB}/test_session.py::test_guessing_is_slowed_down_but_the_owner_gets_in",
         f"{WEB}/test_shares.py::test_guessing_is_slowed_down",
+        f"{WEB}/test_hostile_requests.py::test_nobody_gets_more_tries_by_saying_to_be_elsewhere",
+        f"{WEB}/test_hostile_requests.py::test_a_lock_out_tells_nobody_who_is_here",
+        f"{WEB}/test_throttle.py::test_another_address_and_another_login_are_not_slowed",
         f"{WEB}/test_media.py::test_wrong_links_are_counted_and_right_ones_are_not_held_up",
     ),
 }

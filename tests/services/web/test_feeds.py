@@ -10,7 +10,7 @@ from camserver.base.errors import Bug, Retry, StoreUnavailable, Unavailable
 from camserver.domain.people import Principal, Role
 from camserver.services.web import feeds
 from camserver.services.web.feeds import Changes, End, Feeds, Ping, Reader, Resync
-from camserver.services.web.following import Told, converse
+from camserver.services.web.following import converse
 from camserver.store import Scoped, Store, Tx, changes, feed, tenants
 from camserver.store.feed import Item
 from tests.rig.clock import ManualClock
@@ -100,7 +100,7 @@ async def test_a_quiet_reader_is_pinged_and_a_busy_one_is_not() -> None:
 class StuckLine:
     """A browser that reads nothing and says nothing."""
 
-    async def tell(self, _: Told) -> bool:
+    async def tell(self, text: str, last_seq: int) -> bool:
         await asyncio.Event().wait()
         raise AssertionError("never woken")
 

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from camserver.clients.oidc import KEEP_MS
 from camserver.domain.oidc import FLOW_TTL_MS, Failure
 from camserver.services.web.throttle import FREE_TRIES_OF_ADDRESS
 from camserver.store import Store, Tx
@@ -370,3 +371,70 @@ async def test_a_subject_needs_a_provider(web: RunningWeb) -> None:
     owner = await web.owner()
     reply = await owner.post("/api/users", {"login": "kato", "oidc_subject": SUBJECT})
     assert (reply.status, reply.body["details"]["reason"]) == (400, "oidc_off")
+
+
+SIGN_OUT = "https://id.example/sign-out?realm=main"
+
+
+async def signed_out(browser: Browser) -> Reply:
+    browser.csrf_token = (await browser.get("/api/session")).body["csrf_token"]
+    reply = await browser.ask("DELETE", "/api/session")
+    assert reply.status == 200, reply.content
+    assert await who(browser) is None
+    return reply
+
+
+async def test_who_came_in_by_the_provider_is_led_to_sign_out_there(serving: Any, provider: FakeProvider) -> None:
+    provider.more = {"end_session_endpoint": SIGN_OUT}
+    async with serving(create="1") as web:
+        browser = web.browser()
+        came = await come_back(browser, provider)
+        [hint] = [line for line in came.headers.getall("Set-Cookie") if line.startswith("camserver_oidc_hint=")]
+        assert all(one in hint for one in ("Path=/api/session;", "SameSite=strict", "HttpOnly"))
+        reply = await signed_out(browser)
+        place, _, query = reply.body["provider_url"].partition("&")
+        asked = parse_qs(query)
+        assert place == SIGN_OUT
+        assert (asked["client_id"], asked["post_logout_redirect_uri"]) == (["camserver"], [f"{web.url}/sign-in"])
+        assert asked["id_token_hint"][0] == hint.partition("=")[2].partition(";")[0]
+        assert "Max-Age=0" in next(one for one in reply.headers.getall("Set-Cookie") if "oidc_hint" in one)
+
+
+@pytest.mark.parametrize(
+    "place", ["http://id.example/sign-out", "javascript:alert(1)", "https://id.example/#x", "", 5]
+)
+async def test_a_place_to_sign_out_that_is_not_safe_is_not_used(
+    serving: Any, provider: FakeProvider, place: Any
+) -> None:
+    provider.more = {"end_session_endpoint": place}
+    async with serving(create="1") as web:
+        browser = web.browser()
+        await come_back(browser, provider)
+        assert (await signed_out(browser)).body == {"provider_url": None}
+
+
+async def test_nobody_is_led_there_who_need_not_be(serving: Any, provider: FakeProvider) -> None:
+    provider.more = {"end_session_endpoint": SIGN_OUT}
+    async with serving(create="1") as web:
+        # One browser, first by the provider and then with a password.
+        await web.owner()
+        browser = web.browser()
+        await come_back(browser, provider)
+        assert (await browser.sign_in()).status == 201
+        assert (await signed_out(browser)).body == {"provider_url": None}
+    async with serving(create="1", sign_out_there="0") as web:
+        browser = web.browser()
+        await come_back(browser, provider)
+        assert (await signed_out(browser)).body == {"provider_url": None}
+
+
+async def test_signing_out_does_not_wait_for_a_provider_that_is_away(
+    serving: Any, provider: FakeProvider, clock: ManualClock
+) -> None:
+    provider.more = {"end_session_endpoint": SIGN_OUT}
+    async with serving(create="1") as web:
+        browser = web.browser()
+        await come_back(browser, provider)
+        await clock.advance(KEEP_MS + 1)
+        provider.faults["openid-configuration"] = Fault.CUT
+        assert (await signed_out(browser)).body == {"provider_url": None}

@@ -1,61 +1,17 @@
 """Signing in with a real provider program: the npm package oidc-provider, a devDependency of the UI."""
 
-import asyncio
-import os
 import re
-import subprocess
-import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urljoin
 
-import pytest
-
 from camserver.store import Store
 from tests.rig.clock import ManualClock
-from tests.rig.guarded import GUARD
-from tests.rig.polling import TIMEOUT_SEC
+from tests.rig.oidc_program import SECRET, node, provider
 from tests.rig.ports import free_port
-from tests.rig.processes import REPOSITORY
 from tests.services.web.rig import Browser, running_web
 
-MODULES = REPOSITORY / "ui" / "node_modules"
-SCRIPT = REPOSITORY / "tests" / "rig" / "oidc_provider.mjs"
-SECRET = "s:cret +%/x, 32 characters or more"
 REDIRECTS_MAX = 20
-
-
-def node() -> str:
-    """The Node that builds the UI; skips the test where it or the provider is missing, a failure under CI."""
-    asked = [sys.executable, str(REPOSITORY / "tools" / "node_programs.py")]
-    found = subprocess.run(asked, check=False, capture_output=True, text=True, timeout=TIMEOUT_SEC)
-    if found.returncode == 0 and (MODULES / "oidc-provider").is_dir():
-        return str(Path(found.stdout.strip()) / "node")
-    lacking = "Node or its package oidc-provider is not there; get them by: make ui-test"
-    if os.environ.get("CI", "").lower() in ("1", "true", "yes"):
-        pytest.fail(lacking)
-    pytest.skip(lacking)
-
-
-@asynccontextmanager
-async def provider(program: str, port: int, redirect: str) -> AsyncIterator[None]:
-    guarded = [sys.executable, "-I", "-S", str(GUARD), "exec", str(os.getpid()), "--", program]
-    process = await asyncio.create_subprocess_exec(
-        *guarded,
-        *(str(SCRIPT), str(MODULES), str(port), SECRET, redirect),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    try:
-        assert process.stdout is not None
-        async with asyncio.timeout(TIMEOUT_SEC):
-            assert await process.stdout.readline() == b"ready\n"
-        yield
-    finally:
-        process.kill()
-        await process.wait()
 
 
 async def follow(browser: Browser, address: str) -> tuple[str, str]:
@@ -99,6 +55,15 @@ async def test_somebody_signs_in_at_a_real_provider(sqlite_store: Store, tmp_pat
                 f"Person {login}",
                 "viewer",
             )
+            # Signing out here leads there; whoever agrees comes back here and is asked to sign in again there.
+            browser.csrf_token = session["csrf_token"]
+            there = (await browser.ask("DELETE", "/api/session")).body["provider_url"]
+            _, page = await follow(browser, there)
+            address, _ = await submit(browser, page, logout="yes")
+            assert address == f"{web.url}/sign-in"
+            assert (await browser.get("/api/session")).status == 401
+            _, page = await follow(browser, f"{web.url}/api/oidc/start")
+            assert 'name="password"' in page
         owner = await web.owner()
         assert [one["login"] for one in (await owner.get("/api/users")).body["users"]] == ["kato", "owner", "sato"]
         # Somebody who says no there comes back to the sign-in page.

@@ -115,6 +115,10 @@ export function useSignOut() {
       await forgetBrowser();
       return answered(api.DELETE("/api/session"));
     },
+    // Who came in by a provider signs out there as well, and is led back to the sign-in page.
+    onSuccess: ({ provider_url }) => {
+      if (provider_url) window.location.assign(provider_url);
+    },
     onSettled: () => {
       setCsrfToken("");
       client.setQueryData(keys.session, null);

@@ -36,7 +36,7 @@ const OWN = {
   ...{ clip_sec: null, connect_timeout_sec: null, detect_every_n_frames: null, device: null, diff_width: null },
   ...{ force_infer_every_n: null, hints: null, ignore_masks: null, infer_width: null, job_priority: null },
   ...{ mask_clock: null, network_zone: "local" as const, polling_interval_sec: null, privacy_masks: null },
-  ...{ rotation: null, streams_max: null, tls_pin: null, transport: null, zones: null },
+  ...{ rotation: null, streams_max: null, suggest_weight: null, tls_pin: null, transport: null, zones: null },
 };
 const answers = (one = camera({ own: OWN })) => ({
   ...AROUND,

@@ -39,6 +39,8 @@ const SITES = { sites: [{ name: "main", cameras: 1, workers: 1, site_uuid: "s", 
 const STATUS: SystemStatus = {
   ...{ now: NOW, version: "1.2", store: "sqlite", cameras: 3, health: { up: 2, down: 1 }, sessions: {} },
   ...{ unfinished_jobs: { queued: 4 }, recent_jobs: {}, open_events: 1, ready: false, checks: { database: "away" } },
+  ...{ healthy: true, cpu_percent: 12, memory_percent: 34, load_warnings: [], active_modals: 0 },
+  ...{ modal_budget_remaining: 35, suggest_active: false },
   analyzer: { standing: "stalled", last_done_at: null, oldest_waiting_at: NOW, last_error_kind: "timeout" },
 };
 

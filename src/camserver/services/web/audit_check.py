@@ -1,7 +1,7 @@
 """Checks a chain of the audit log, a bounded part at a time; writes it out as a file that can be checked anywhere."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
 from camserver.domain.audit import (
@@ -82,7 +82,7 @@ async def _beside(store: Store, tenant_id: int, anchor: Anchor | None) -> list[F
     return wrong
 
 
-async def export_lines(call: Call, chain: Chain, tenant: str) -> AsyncIterator[bytes]:
+async def export_lines(call: Call, chain: Chain, tenant: str) -> AsyncGenerator[bytes, None]:
     """The sealed entries of a chain with their seals. What is not sealed yet is not among them."""
     store = call.web.store
     people = store.as_(replace(call.principal, tenant_id=chain.tenant_id))

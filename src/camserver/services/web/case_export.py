@@ -8,7 +8,7 @@ object that can't be read never ends the export.
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import asdict, dataclass, field
 
 from camserver import __version__
@@ -96,26 +96,21 @@ class CaseExport:
     _frames_seen: set[str] = field(default_factory=set)
     _clips_seen: set[str] = field(default_factory=set)
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         """The file, piece by piece. It counts as an export from the first piece to the last."""
         with self.call.web.exports.one_more():
-            async for chunk in self._chunks():
-                yield chunk
-
-    async def _chunks(self) -> AsyncIterator[bytes]:
-        drafts = [self.page, *(draft for table in (self.frames, self.events) for draft in (table.json, table.csv))]
-        try:
             async for chunk in self._media():
                 yield chunk
             async for chunk in self._tables():
                 yield chunk
             async for chunk in self._manifest():
                 yield chunk
-        finally:
-            # Also when the reader goes away in the middle.
-            self.zip.abandon()
-            for draft in drafts:
-                draft.close()
+
+    def close(self) -> None:
+        """Lets go of what is half written; also when the reader left in the middle, or before the first piece."""
+        self.zip.abandon()
+        for draft in (self.page, self.frames.json, self.frames.csv, self.events.json, self.events.csv):
+            draft.close()
 
     # -----------------------------------------------------------------------------------------------------------
 

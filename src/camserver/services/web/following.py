@@ -5,7 +5,7 @@ from then on changes come as they happen. Listeners send nothing.
 """
 
 import asyncio
-from dataclasses import asdict
+from functools import lru_cache
 from typing import Protocol
 
 from camserver.base.errors import BadInput, Retry
@@ -21,12 +21,14 @@ log = get_logger(__name__)
 CLOSE_TRY_LATER = 1013  # the store is away
 # A browser that is too slow for its messages is also too slow for the last one.
 CLOSE_TIMEOUT_SEC = 5.0
-Told = api.FeedChanges | api.FeedResync | api.FeedPing
+# Texts of messages of the last moment, for readers who are told the same.
+TEXTS_KEPT = 256
+First = api.FeedChanges | api.FeedResync
 
 
 class Line(Protocol):
-    async def tell(self, message: Told) -> bool:
-        """False when nobody is there any more."""
+    async def tell(self, text: str, last_seq: int) -> bool:
+        """A message as JSON, and the cursor behind it. False when nobody is there any more."""
 
     async def hear(self) -> int | None:
         """Ends when the listener leaves (None), or does what it has no reason to: the code it is sent away with."""
@@ -72,23 +74,35 @@ def _outcome(sending: asyncio.Task[None]) -> int | None:
 
 
 def shown_change(item: feed.Item) -> api.Change:
-    return api.Change.model_validate(asdict(item))
+    return api.Change(
+        seq=item.seq, kind=item.kind, at=item.at, site=item.site, camera_id=item.camera_id, object=item.object
+    )
+
+
+# Whoever reaches the same is told the same: the text is made once for all of them, not once for each. It follows from
+# the changes alone, and which of them are for somebody was decided before.
+@lru_cache(maxsize=TEXTS_KEPT)
+def _live(items: tuple[feed.Item, ...], last_seq: int) -> str:
+    changes = [shown_change(item) for item in items]
+    return api.FeedChanges(changes=changes, last_seq=last_seq, live=True).model_dump_json()
 
 
 async def _send(line: Line, call: Call, tail: Tail, reader: Reader, after: int | None) -> None:
-    is_there = await line.tell(await _first(call, tail, reader, after))
+    first = await _first(call, tail, reader, after)
+    is_there = await line.tell(first.model_dump_json(), first.last_seq)
     while is_there:
-        match await reader.next():
+        told = await reader.next()
+        match told:
             case Changes(items, last_seq):
-                shown = [shown_change(item) for item in items]
-                is_there = await line.tell(api.FeedChanges(changes=shown, last_seq=last_seq, live=True))
+                text = _live(items, last_seq)
             case Resync(last_seq):
-                is_there = await line.tell(api.FeedResync(last_seq=last_seq))
+                text = api.FeedResync(last_seq=last_seq).model_dump_json()
             case Ping(last_seq):
-                is_there = await line.tell(api.FeedPing(last_seq=last_seq))
+                text = api.FeedPing(last_seq=last_seq).model_dump_json()
+        is_there = await line.tell(text, told.last_seq)
 
 
-async def _first(call: Call, tail: Tail, reader: Reader, after: int | None) -> Told:
+async def _first(call: Call, tail: Tail, reader: Reader, after: int | None) -> First:
     """What the reader missed. It has joined the tail already, so that nothing falls between the two."""
     position = await tail.position()
     if after is None:

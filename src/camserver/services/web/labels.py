@@ -42,6 +42,8 @@ def _unknown(vocabulary: Vocabulary, tag_id: str) -> Tag:
     )
 
 
+# Tags and answers don't change, so each is made once; a vocabulary has some hundred.
+@lru_cache(maxsize=4096)
 def shown_tag(tag: Tag) -> api.Tag:
     return api.Tag.model_validate(
         {

@@ -14,13 +14,21 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from camserver.base.clock import Clock
+from camserver.base.log import get_logger
 from camserver.base.secrets import Secret
-from camserver.clients.oidc import Client, Endpoints, OidcProvider
+from camserver.clients.oidc import Client, OidcProvider
 from camserver.config import Settings
-from camserver.domain.oidc import FLOW_TTL_MS, Claimed, Failure, claimed, refused, safe_target
+from camserver.domain.oidc import FLOW_TTL_MS, Claimed, Failure, OidcRefused, claimed, refused, safe_target
+
+log = get_logger(__name__)
 
 CALLBACK = "/api/oidc/callback"
+SIGNED_OUT = "/sign-in"
 CODE_MAX_CHARS = 4096
+# The ID token, by which the provider knows whom to sign out without asking. Browsers keep cookies of 4 kB; with a
+# longer token the cookie only says that somebody came in by the provider.
+HINT_MAX_CHARS = 3_000
+NO_HINT = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,7 @@ class OidcSignIn:
         self.settings = settings.oidc
         self.flows = Flows(session_key)
         self.redirect_uri = public_url + CALLBACK
+        self.signed_out_uri = public_url + SIGNED_OUT
         client = Client(self.settings.client_id, self.settings.client_secret)
         self._provider = OidcProvider(self.settings.issuer or "", client, clock, self.settings.allow_loopback)
 
@@ -80,7 +89,7 @@ class OidcSignIn:
     async def address_for(self, flow: Flow) -> str:
         """Where the browser goes to sign in."""
         endpoints = await self._provider.endpoints()
-        return _with_query(endpoints, self._asked(flow))
+        return _with_query(endpoints.authorization, self._asked(flow))
 
     def _asked(self, flow: Flow) -> dict[str, str]:
         challenge = hashlib.sha256(self.flows.verifier(flow).encode()).digest()
@@ -95,21 +104,36 @@ class OidcSignIn:
             "code_challenge_method": "S256",
         }
 
-    async def who_came_back(self, flow: Flow, code: str, issuer: str | None) -> Claimed:
-        """Who the provider says it is."""
+    async def who_came_back(self, flow: Flow, code: str, issuer: str | None) -> tuple[Claimed, str]:
+        """Who the provider says it is, and the hint by which it knows them again when they sign out."""
         # Providers that say who they are in the answer say it so that answers of another one are noticed (RFC 9207).
         if issuer is not None and issuer != self._provider.issuer:
             raise refused(Failure.FLOW, "the answer names another issuer")
         if not code or len(code) > CODE_MAX_CHARS:
             raise refused(Failure.REFUSED, "the provider's answer holds no code")
-        claims = await self._provider.claims_for(
+        claims, id_token = await self._provider.claims_for(
             code, self.flows.verifier(flow), self.redirect_uri, self.flows.nonce(flow)
         )
-        return claimed(claims, self._provider.issuer, self.settings.login_claim, self.settings.groups_claim)
+        who = claimed(claims, self._provider.issuer, self.settings.login_claim, self.settings.groups_claim)
+        return who, id_token if len(id_token) <= HINT_MAX_CHARS else NO_HINT
+
+    async def sign_out_address(self, hint: str) -> str | None:
+        """Where somebody who came in with that hint signs out at the provider; None where nobody is led there."""
+        if not self.settings.sign_out_there or not hint or len(hint) > HINT_MAX_CHARS:
+            return None
+        try:
+            place = (await self._provider.endpoints()).end_session
+        except OidcRefused as error:
+            # Signing out here must not depend on it.
+            log.warning("somebody is not led to sign out at the provider", cause=error.message)
+            return None
+        if place is None:
+            return None
+        asked = {"client_id": self.settings.client_id, "post_logout_redirect_uri": self.signed_out_uri}
+        return _with_query(place, asked if hint == NO_HINT else {"id_token_hint": hint, **asked})
 
 
-def _with_query(endpoints: Endpoints, asked: dict[str, str]) -> str:
-    address = endpoints.authorization
+def _with_query(address: str, asked: dict[str, str]) -> str:
     return f"{address}{'&' if '?' in address else '?'}{urlencode(asked)}"
 
 

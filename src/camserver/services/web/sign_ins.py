@@ -14,11 +14,16 @@ from camserver.store import sessions
 from camserver.store.sessions import SignedIn
 
 DEVICE_COOKIE = "camserver_device"
+# Of somebody who came in by a provider: what it knows them by when they sign out.
+HINT_COOKIE = "camserver_oidc_hint"
 DEVICE_COOKIE_SEC = 365 * 86_400
 
 
-async def begin(call: Call, user_id: int, tenant_id: int, login: str, response: Response, by: str = "") -> SignedIn:
-    """Signs in and sets the cookies; `by` says how it was proved, where that was not a password."""
+async def begin(
+    call: Call, user_id: int, tenant_id: int, login: str, response: Response, by: str = "", hint: str = ""
+) -> SignedIn:
+    """Signs in and sets the cookies; `by` says how it was proved, where that was not a password, and `hint` is what a
+    provider knows the person by."""
     await _end_former(call)
     token = secrets.token_urlsafe(32)
     session = sessions.NewSession(
@@ -35,7 +40,15 @@ async def begin(call: Call, user_id: int, tenant_id: int, login: str, response: 
         raise Unauthenticated("the account was switched off at this moment; ask an administrator")
     set_cookie(call, response, SESSION_COOKIE, token, call.web.settings.web.session_hours * 3600)
     set_cookie(call, response, DEVICE_COOKIE, call.web.devices.make(login), DEVICE_COOKIE_SEC)
+    if hint or HINT_COOKIE in call.request.cookies:
+        set_hint(call, response, hint)
     return signed_in
+
+
+def set_hint(call: Call, response: Response, hint: str) -> None:
+    """Kept by the browser alone, and sent to signing in and out only. An empty one is forgotten."""
+    lifetime_sec = call.web.settings.web.session_hours * 3600 if hint else 0
+    set_cookie(call, response, HINT_COOKIE, hint, lifetime_sec, path="/api/session")
 
 
 async def _end_former(call: Call) -> None:

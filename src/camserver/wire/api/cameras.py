@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from camserver.domain.hints import NAME_CHARS_MAX, NAMES_MAX
 from camserver.domain.polygons import POINTS_MAX, POLYGONS_MAX, ZONE_NAME_MAX_CHARS
@@ -26,10 +26,8 @@ Points = Annotated[
 Polygons = Annotated[list[Points], Field(max_length=POLYGONS_MAX)]
 
 
-class Zone(BaseModel):
+class Zone(Asked):
     """A part of the picture with a name."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(min_length=1, max_length=ZONE_NAME_MAX_CHARS)]
     points: Points
@@ -41,10 +39,8 @@ HintNames = Annotated[list[HintName], Field(max_length=NAMES_MAX)]
 Threshold = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
-class CameraHints(BaseModel):
+class CameraHints(Asked):
     """What the analyzer is told of a camera. What is not null stands in the place of what the preset says."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     preset: Preset | None = None
     expected_objects: HintNames | None = None  # no event by themselves

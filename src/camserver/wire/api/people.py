@@ -45,6 +45,12 @@ class Session(Answer):
     expires_at: int | None
 
 
+class SignedOut(Answer):
+    """The browser goes to `provider_url`, if there is one, to sign out at the provider as well."""
+
+    provider_url: str | None
+
+
 class OidcOffer(Answer):
     """Signing in with an OpenID Connect provider: `start_url` is opened by the browser, with `?next=` and a page."""
 

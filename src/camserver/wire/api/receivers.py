@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, Field, JsonValue, model_validato
 
 from camserver.domain.deliveries import ReceiverKind
 from camserver.wire.api import archives, mqtt, push
-from camserver.wire.api.shapes import Answer, Asked, Language
+from camserver.wire.api.shapes import MOMENT_MAX_MS, UUID_PATTERN, Answer, Asked, Language
 
 Kind = Literal["webhook", "slack", "email", "mqtt", "push", "folder", "s3", "drive"]
 DeliveryKindName = Literal["archive", "notify", "llm_review", "summary", "message", "copy"]
@@ -284,10 +284,10 @@ class DeliveryPage(Answer):
 class RequeueAsked(Asked):
     """Which dead deliveries are tried again. Nothing said: all of them."""
 
-    receiver_uuid: str | None = None
+    receiver_uuid: Annotated[str, Field(pattern=UUID_PATTERN)] | None = None
     kind: DeliveryKindName | None = None
-    from_ms: int | None = None
-    to_ms: int | None = None
+    from_ms: Annotated[int, Field(ge=0, lt=MOMENT_MAX_MS)] | None = None
+    to_ms: Annotated[int, Field(ge=0, lt=MOMENT_MAX_MS)] | None = None
 
 
 class Requeued(Answer):

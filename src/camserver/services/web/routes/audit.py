@@ -9,7 +9,6 @@ from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import Query, Response
-from starlette.responses import StreamingResponse
 
 from camserver.base.errors import NotFound, Unavailable
 from camserver.domain.audit import SealKey
@@ -19,6 +18,7 @@ from camserver.services.web import audit_check
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.routes.filters import Cursor, From, To
 from camserver.services.web.routing import Routes
+from camserver.services.web.streamed import Streamed
 from camserver.store import audit, audit_anchors, audit_pages, audit_seals, tenants
 from camserver.store.audit import INSTALLATION
 from camserver.store.audit_pages import AuditFilter
@@ -139,7 +139,7 @@ async def export_audit(call: TheCall, installation: OfInstallation = False) -> R
         "Cache-Control": "no-store",
     }
     lines = audit_check.export_lines(call, chain, chain.tenant or "installation")
-    return StreamingResponse(lines, media_type=JSON_LINES, headers=headers)
+    return Streamed(lines, JSON_LINES, headers)
 
 
 def _own(call: Call, installation: bool) -> int:

@@ -1,13 +1,13 @@
 """Cameras: list, add, change, look at, remove; and the newest picture of each."""
 
 import json
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import Path, Query, Response
 
 from camserver.base.credentials import Sealed, seal
 from camserver.base.errors import BadInput, Forbidden, NotFound
+from camserver.base.records import fields_of
 from camserver.base.secrets import Secret
 from camserver.domain.people import Permission
 from camserver.domain.phrases import camera_cause_phrase
@@ -186,9 +186,15 @@ def shown(call: Call, camera: CameraSummary) -> api.Camera:
         created_at=camera.created_at,
         latest=None if camera.latest is None else _look(camera.latest),
         latest_picture=(
-            None if camera.latest_picture is None else api.PictureRef.model_validate(asdict(camera.latest_picture))
+            None
+            if camera.latest_picture is None
+            else api.PictureRef.model_validate(camera.latest_picture, from_attributes=True)
         ),
-        open_event=None if camera.open_event is None else api.OpenEvent.model_validate(asdict(camera.open_event)),
+        open_event=(
+            None
+            if camera.open_event is None
+            else api.OpenEvent.model_validate(camera.open_event, from_attributes=True)
+        ),
         health=shown_health(camera.health),
         stream_fault=_stream_fault(camera.stream_fault) if manages else None,
     )
@@ -208,4 +214,4 @@ def _stream_fault(fault: StreamFault | None) -> api.StreamFault | None:
 
 
 def _look(frame: LatestFrame) -> api.Look:
-    return api.Look.model_validate(asdict(frame))
+    return api.Look(**fields_of(frame))

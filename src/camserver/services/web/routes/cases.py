@@ -5,7 +5,6 @@ from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import Path, Query, Response
-from starlette.responses import StreamingResponse
 
 from camserver.base.errors import BadInput, Unavailable
 from camserver.domain.cases import CaseState, ItemKind, checked_note, checked_title
@@ -15,6 +14,7 @@ from camserver.services.web.case_export import CaseExport
 from camserver.services.web.looks import note_case
 from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
+from camserver.services.web.streamed import Streamed
 from camserver.store import case_items, cases
 from camserver.store.cases import CaseChange, CaseItem, CaseSummary
 from camserver.wire import api
@@ -147,7 +147,7 @@ async def export_case(call: TheCall, case_uuid: CaseUuid) -> Response:
         "Content-Disposition": f"attachment; filename=\"{name}\"; filename*=UTF-8''{quote(name)}",
         "Cache-Control": "no-store",
     }
-    return StreamingResponse(export.chunks(), media_type=ZIP, headers=headers)
+    return Streamed(export.chunks(), ZIP, headers, export.close)
 
 
 def _shown(case: CaseSummary) -> api.Case:

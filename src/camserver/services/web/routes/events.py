@@ -1,10 +1,10 @@
 """Events: newest first, a page at a time; one with its incident and its frames."""
 
-from dataclasses import asdict
 from typing import Annotated, Literal
 
 from fastapi import Path, Query
 
+from camserver.base.records import fields_of
 from camserver.domain.people import Permission
 from camserver.domain.vocabulary import Vocabulary
 from camserver.services.web.calls import TheCall
@@ -30,7 +30,7 @@ from camserver.services.web.routes.filters import (
 from camserver.services.web.routes.frames import shown_frame
 from camserver.services.web.routes.incidents import shown_incident
 from camserver.services.web.routing import Routes
-from camserver.store import clips, event_pages, frame_pages, llm_reviews, summaries
+from camserver.store import event_pages, event_views, frame_pages, summaries
 from camserver.store.event_pages import EventFilter, EventSummary
 from camserver.wire import api
 
@@ -84,9 +84,8 @@ async def list_events(
 async def get_event(call: TheCall, event_uuid: EventUuid) -> api.EventDetail:
     """One event with its incident, its best frame, how its clip stands and, for people who may investigate, what a
     language model said of it."""
-    found = await call.store.read(event_pages.get, event_uuid)
-    clip = await call.store.read(clips.of_event, event_uuid)
-    review = await call.store.read(llm_reviews.of_event, event_uuid)
+    view = await call.store.read(event_views.get, event_uuid)
+    found, clip, review = view.event, view.clip, view.review
     vocabulary = await active_vocabulary(call)
     shown = api.EventDetail.model_validate(
         {
@@ -94,7 +93,9 @@ async def get_event(call: TheCall, event_uuid: EventUuid) -> api.EventDetail:
             "incident": None if found.incident is None else shown_incident(found.incident),
             "best_frame": None if found.best_frame is None else shown_frame(vocabulary, found.best_frame),
             "clip": None if clip is None else shown_clip(clip),
-            "llm_review": None if review is None else {**asdict(review), "label": shown_review_label(review.label)},
+            "llm_review": None
+            if review is None
+            else {**fields_of(review), "label": shown_review_label(review.label)},
         }
     )
     frame_tags = [] if shown.best_frame is None else shown.best_frame.tags
@@ -122,7 +123,7 @@ async def list_event_frames(
 
 def shown_event(vocabulary: Vocabulary, event: EventSummary) -> dict[str, object]:
     return {
-        **asdict(event),
+        **fields_of(event),
         "tags": shown_tags(vocabulary, event.tags),
         "issue": shown_issue(event.subject) if event.subject else None,
         "cause": shown_cause(event.cause),

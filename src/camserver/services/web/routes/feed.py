@@ -12,7 +12,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from camserver.domain.people import Permission
 from camserver.services.web.calls import Call, TheCall
-from camserver.services.web.following import CLOSE_TIMEOUT_SEC, Told, converse, parse_cursor
+from camserver.services.web.following import CLOSE_TIMEOUT_SEC, converse, parse_cursor
 from camserver.services.web.routing import Routes
 
 routes = Routes()
@@ -39,9 +39,9 @@ class _SocketLine:
     def __init__(self, socket: WebSocket) -> None:
         self._socket = socket
 
-    async def tell(self, message: Told) -> bool:
+    async def tell(self, text: str, last_seq: int) -> bool:
         try:
-            await self._socket.send_text(message.model_dump_json())
+            await self._socket.send_text(text)
         except WebSocketDisconnect:
             return False
         return True
@@ -113,10 +113,10 @@ class _EventLine:
         self._send = send
         self._preface = f"retry: {RETRY_MS}\n"
 
-    async def tell(self, message: Told) -> bool:
-        text = f"{self._preface}id: {message.last_seq}\ndata: {message.model_dump_json()}\n\n"
+    async def tell(self, text: str, last_seq: int) -> bool:
+        event = f"{self._preface}id: {last_seq}\ndata: {text}\n\n"
         self._preface = ""
-        await self._send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+        await self._send({"type": "http.response.body", "body": event.encode(), "more_body": True})
         return True
 
     async def hear(self) -> int | None:

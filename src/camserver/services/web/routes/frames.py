@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastapi import Path, Query, Response
 
+from camserver.base.records import fields_of
 from camserver.domain.people import Permission
 from camserver.domain.vocabulary import Vocabulary
 from camserver.services.web import pictures
@@ -56,5 +57,6 @@ async def list_frame_copies(call: TheCall, frame_uuid: FrameUuid) -> api.Archive
 
 def shown_frame(vocabulary: Vocabulary, frame: FrameDetail) -> api.Frame:
     return api.Frame.model_validate(
-        {**asdict(frame), "pictures": list(frame.pictures), "tags": shown_tags(vocabulary, frame.tags)}
+        {**fields_of(frame), "pictures": list(frame.pictures), "tags": shown_tags(vocabulary, frame.tags)},
+        from_attributes=True,
     )

@@ -94,14 +94,14 @@ async def _sign_in(
         if error:
             failure = Failure.DENIED if error == "access_denied" else Failure.REFUSED
             raise refused(failure, f"the provider answered with the error {error[:64]!r}")
-        who = await oidc.who_came_back(flow, code, issuer)
+        who, hint = await oidc.who_came_back(flow, code, issuer)
         rules = oidc.settings.entry_rules
         entered = await call.web.store.write(oidc_entries.enter, who, rules, call.language, call.address, call.now_ms)
     except OidcRefused as problem:
         await call.web.store.write(oidc_entries.note_failed, problem.failure, who, call.address, call.now_ms)
         raise
     response = _redirect(flow.target)
-    await sign_ins.begin(call, entered.user_id, entered.tenant_id, entered.login, response, by="oidc")
+    await sign_ins.begin(call, entered.user_id, entered.tenant_id, entered.login, response, by="oidc", hint=hint)
     return response
 
 

@@ -8,7 +8,7 @@ from camserver.services.web import sign_ins
 from camserver.services.web.access import SESSION_COOKIE, Gate, token_hash
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.routing import Routes
-from camserver.services.web.sign_ins import DEVICE_COOKIE, over_tls
+from camserver.services.web.sign_ins import DEVICE_COOKIE, HINT_COOKIE, over_tls
 from camserver.services.web.throttle import FREE_TRIES, keys_of
 from camserver.store import password_links, people, sessions, users
 from camserver.store.sessions import SignedIn
@@ -75,12 +75,17 @@ async def who_am_i(call: TheCall) -> api.Session:
     )
 
 
-@routes.delete("/api/session", Gate.SIGNED_IN, status_code=204)
-async def sign_out(call: TheCall, response: Response) -> None:
-    """Signs out; the cookie is worth nothing afterwards."""
+@routes.delete("/api/session", Gate.SIGNED_IN)
+async def sign_out(call: TheCall, response: Response) -> api.SignedOut:
+    """Signs out; the cookie is worth nothing afterwards. The answer says where to sign out at the provider, too."""
     if call.signed_in is not None:
         await call.store.write(sessions.end, call.address, call.now_ms)
     response.delete_cookie(SESSION_COOKIE, path="/", secure=over_tls(call), httponly=True, samesite="strict")
+    hint = call.request.cookies.get(HINT_COOKIE, "")
+    if not hint or call.web.oidc is None:
+        return api.SignedOut(provider_url=None)
+    sign_ins.set_hint(call, response, "")
+    return api.SignedOut(provider_url=await call.web.oidc.sign_out_address(hint))
 
 
 @routes.post("/api/session/password", Gate.SESSION, status_code=204)

@@ -1,0 +1,210 @@
+"""What a request costs beside a bare FastAPI route, and what telling 500 browsers of 50 changes a second costs.
+
+    make bench-api                          each route for 8 s, the feed for 30 s
+    QUICK=1 make bench-api                  1.5 s and 8 s
+    BENCH_ARGS=feed make bench-api          one part of it: routes or feed
+
+The web service is a process of its own on SQLite with 200 cameras; people are signed in, half of them hold one site.
+The bare routes run on the same HTTP server with the same settings and answer with the same JSON and bytes, without
+looking who asks and without a store. Counted is the CPU of the server's processes alone (the store's writer among
+them), never that of the clients, which are other processes. The aim is three times the bare route, and half a core.
+"""
+
+import asyncio
+import base64
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import aiohttp
+import psutil
+import uvloop
+
+from bench._api_server import CHANGES_PER_SEC
+from bench._child import Child, child
+from bench._cpu import cpu_seconds
+from bench._report import QUICK, Row, figure, less_is_better, report, say
+from tests.rig.ports import free_port
+
+PARTS = ("routes", "feed")
+MEASURE_SEC = 1.5 if QUICK else 8.0
+WARM_SEC = 0.4 if QUICK else 1.0
+FEED_SEC = 8 if QUICK else 30
+LOOKS = 20_000
+# Connections that a browser opens to one server.
+LANES = 6
+BROWSERS = 500
+PEOPLE = 50
+BROWSER_PROCESSES = 2
+AIM_TIMES = 3.0
+AIM_CORES = 0.5
+BARE = "a bare route"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What is asked of ours, and where the same is at the bare server."""
+
+    name: str
+    ours: Request
+    bare: str
+
+
+async def drive(url: str, asked: Request, pid: int) -> float:
+    """CPU milliseconds of the server a request, asked on a few connections at once, as a browser does."""
+    async with aiohttp.ClientSession() as http:
+
+        async def lane(until: float) -> int:
+            count = 0
+            while time.perf_counter() < until:
+                async with http.request(
+                    asked.method, url + asked.path, headers=asked.headers, data=asked.body
+                ) as got:
+                    await got.read()
+                    if got.status != 200:
+                        raise RuntimeError(f"{asked.path} answered {got.status}: {await got.text()}")
+                count += 1
+            return count
+
+        async def ask(seconds: float) -> int:
+            until = time.perf_counter() + seconds
+            return sum(await asyncio.gather(*(lane(until) for _ in range(LANES))))
+
+        await ask(WARM_SEC)
+        before = cpu_seconds(pid)
+        done = await ask(MEASURE_SEC)
+        return (cpu_seconds(pid) - before) / done * 1000
+
+
+async def fetch(url: str, asked: Request) -> bytes:
+    async with (
+        aiohttp.ClientSession() as http,
+        http.request(asked.method, url + asked.path, headers=asked.headers, data=asked.body) as got,
+    ):
+        return await got.read()
+
+
+async def asked_of(url: str, made: dict[str, Any]) -> list[Route]:
+    token = made["tokens"][0]
+    signed_in = {"Cookie": f"camserver_session={token}"}
+    writing = {**signed_in, "X-CSRF-Token": token, "Content-Type": "application/json"}
+    link = Request(
+        "POST", "/api/media/link", writing, json.dumps({"frame_uuid": made["frame"], "kind": "infer"}).encode()
+    )
+    address = json.loads(await fetch(url, link))["url"]
+    return [
+        Route("who is signed in, and 50 cameras", Request("GET", "/api/cameras?limit=50", signed_in), "cameras"),
+        Route("one event", Request("GET", f"/api/events/{made['event']}", signed_in), "event"),
+        Route("the first page of a search", Request("GET", "/api/search?limit=50", signed_in), "search"),
+        Route("a picture by its link", Request("GET", address[len(url) :], {}), "picture"),
+        Route("a link to the newest picture, noted in the audit log", link, "link"),
+    ]
+
+
+async def measure_routes(url: str, server: Child, made: dict[str, Any]) -> list[Row]:
+    routes = await asked_of(url, made)
+    answers = {route.bare: await fetch(url, route.ours) for route in routes}
+    told = {name: answer.decode() for name, answer in answers.items() if name != "picture"}
+    told["picture"] = base64.b64encode(answers["picture"]).decode()
+    port, rows = free_port(), []
+    with child("_api_bare", port=port, **told) as bare:
+        bare.hear()
+        for route in routes:
+            beside = Request(route.ours.method, f"/{route.bare}", {}, route.ours.body)
+            if route.ours.body is not None:
+                beside = Request(beside.method, beside.path, {"Content-Type": "application/json"}, beside.body)
+            # Ours between two of the bare one: what else the machine does falls on both.
+            first = await drive(f"http://127.0.0.1:{port}", beside, bare.pid)
+            ours = await drive(url, route.ours, server.pid)
+            limit = (first + await drive(f"http://127.0.0.1:{port}", beside, bare.pid)) / 2
+            say(f"{route.name}: {ours:.3f} ms, bare {limit:.3f} ms, {ours / limit:.2f} times")
+            rows.append(less_is_better(f"{route.name}, CPU", ours, limit, BARE, "ms", aim=1 / AIM_TIMES))
+        bare.tell()
+    return rows
+
+
+def measure_feed(url: str, server: Child, made: dict[str, Any]) -> list[Row]:
+    count, each = CHANGES_PER_SEC * FEED_SEC, BROWSERS // BROWSER_PROCESSES
+    clients = [
+        Child("_api_browsers", {"url": url, "browsers": each, "tokens": made["tokens"]})
+        for _ in range(BROWSER_PROCESSES)
+    ]
+    try:
+        for one in clients:
+            one.hear()
+        web = psutil.Process(server.pid)
+        rss_mb = web.memory_info().rss / 1e6
+        before, all_before, clients_before = own_cpu(web), cpu_seconds(server.pid), cpu_of(clients)
+        server.tell(f"changes {count}")
+        server.hear()
+        told = messages = closed = 0
+        for one in clients:
+            # Half of the people reach all four sites, the others one of them.
+            one.tell(str(int(each * count * (1 + 1 / 4) / 2)))
+        for one in clients:
+            got = json.loads(one.hear())
+            told, messages, closed = told + got[0], messages + got[1], closed + got[2]
+        # What it took is the time in which so many changes happen, also where a busy machine took longer.
+        own, everything = own_cpu(web) - before, cpu_seconds(server.pid) - all_before
+        of_clients = (cpu_of(clients) - clients_before) / FEED_SEC
+    finally:
+        for one in clients:
+            one.close()
+    if closed or told < BROWSERS * count * 0.99 * (1 + 1 / 4) / 2:
+        raise RuntimeError(f"{told} changes were told in {messages} messages and {closed} browsers were cut off")
+    name = f"{BROWSERS} browsers, {CHANGES_PER_SEC} changes/s"
+    return [
+        less_is_better(f"{name}, web", own / FEED_SEC, AIM_CORES, "aim", "cores", aim=1.0),
+        figure(f"{name}, the store's writer", (everything - own) / FEED_SEC, "cores"),
+        figure(f"{name}, the browsers", of_clients, "cores"),
+        figure(f"{name}, messages sent", messages / FEED_SEC, "1/s"),
+        figure(f"{name}, CPU of web a message", own / messages * 1e6, "us"),
+        figure(f"{name}, memory of web", rss_mb, "MB"),
+    ]
+
+
+def own_cpu(process: psutil.Process) -> float:
+    used = process.cpu_times()
+    return float(used.user + used.system)
+
+
+def cpu_of(children: Sequence[Child]) -> float:
+    return sum(cpu_seconds(one.pid) for one in children)
+
+
+def measured(parts: Sequence[str]) -> list[Row]:
+    rows: list[Row] = []
+    with TemporaryDirectory(prefix="camserver-bench-") as folder:
+        port = free_port()
+        url = f"http://127.0.0.1:{port}"
+        with child("_api_server", folder=str(Path(folder)), port=port, looks=LOOKS, people=PEOPLE) as server:
+            made = json.loads(server.hear())
+            if "routes" in parts:
+                rows += uvloop.run(measure_routes(url, server, made))
+            if "feed" in parts:
+                rows += measure_feed(url, server, made)
+    return rows
+
+
+def main() -> None:
+    parts = sys.argv[1:] or PARTS
+    if unknown := set(parts) - set(PARTS):
+        raise SystemExit(f"there is no part {', '.join(sorted(unknown))}; there are: {', '.join(PARTS)}")
+    report("api", measured(parts))
+
+
+if __name__ == "__main__":
+    main()

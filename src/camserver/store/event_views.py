@@ -1,0 +1,22 @@
+"""An event with all that its page shows, read at once."""
+
+from dataclasses import dataclass
+
+from camserver.store import clips, event_pages, llm_reviews
+from camserver.store.event_pages import EventDetail
+from camserver.store.tx import Scoped
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    event: EventDetail
+    clip: clips.ClipDetail | None
+    review: llm_reviews.ShownReview | None  # None also for people who may not investigate
+
+
+async def get(tx: Scoped, event_uuid: str) -> EventView:
+    return EventView(
+        await event_pages.get(tx, event_uuid),
+        await clips.of_event(tx, event_uuid),
+        await llm_reviews.of_event(tx, event_uuid),
+    )

@@ -1,0 +1,98 @@
+"""Requests that are made to hurt: bodies that explode, addresses that lie, two requests in one."""
+
+import asyncio
+from urllib.parse import urlsplit
+
+import pytest
+
+from camserver.services.web.throttle import FREE_TRIES
+from tests.rig.polling import TIMEOUT_SEC
+from tests.services.web.rig import LOGIN, RunningWeb
+
+NESTED = 30_000
+# Each has to end in the one shape of errors. What a parser says to them is no JSON error: it may be any other.
+BODIES = {
+    "nested lists": b"[" * NESTED + b"]" * NESTED,
+    "nested objects": b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
+    "never closed": b"[" * 2 * NESTED,
+    "a number of many digits": b'{"login": ' + b"9" * 6_000 + b', "password": "x"}',
+    "an endless exponent": b'{"login": 1e999999, "password": "x"}',
+    "no UTF-8": b'{"login": "\xff\xfe", "password": "x"}',
+    "half a character": b'{"login": "\\ud800", "password": "\\udfff"}',
+    "a character of nothing": b'{"login": "a\\u0000b", "password": "x"}',
+    "not a number": b'{"login": NaN, "password": Infinity}',
+    "the same field twice": b'{"login": "a", "login": ["b"], "password": "x"}',
+    "UTF-16": '{"login": "a", "password": "x"}'.encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+async def test_a_body_that_explodes_is_bad_input(web: RunningWeb, name: str) -> None:
+    headers = {"Content-Type": "application/json"}
+    reply = await web.browser().ask("POST", "/api/session", headers=headers, data=BODIES[name])
+    assert reply.status in (400, 401), reply.content
+    assert set(reply.body) == {"error_code", "message", "details"}
+
+
+async def raw(web: RunningWeb, request: bytes) -> bytes:
+    """Everything that is answered until the server closes, or waits for more."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(web.url).port)
+    writer.write(request)
+    writer.write_eof()
+    async with asyncio.timeout(TIMEOUT_SEC):
+        answer = await reader.read()
+    writer.close()
+    return answer
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 6\r\n",
+        "Content-Length: 6\r\nContent-Length: 0\r\n",
+        "Transfer-Encoding: identity, chunked\r\nContent-Length: 6\r\n",
+        "Transfer-Encoding : chunked\r\n",
+    ],
+)
+async def test_a_request_whose_end_can_be_read_in_two_ways_is_not_answered(web: RunningWeb, lengths: str) -> None:
+    """What a proxy in front took for its body would be a second request, in somebody else's name."""
+    host = f"Host: 127.0.0.1:{urlsplit(web.url).port}\r\n"
+    smuggled = f"GET /healthz HTTP/1.1\r\n{host}\r\n"
+    answer = await raw(web, f"POST /api/session HTTP/1.1\r\n{host}{lengths}\r\n0\r\n\r\n{smuggled}".encode())
+    assert answer.count(b"HTTP/1.1 200") == 0, answer
+
+
+async def test_the_feed_answers_to_known_host_names_only(web: RunningWeb) -> None:
+    """A page whose name was pointed at this server (DNS rebinding) is of the same origin as its own socket."""
+    handshake = (
+        "GET /api/feed HTTP/1.1\r\nHost: rebound.example\r\nOrigin: http://rebound.example\r\n"
+        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    answer = await raw(web, handshake.encode())
+    assert answer.startswith(b"HTTP/1.1 421"), answer
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "X-Real-IP", "Forwarded", "True-Client-IP", "Client-IP"])
+async def test_nobody_gets_more_tries_by_saying_to_be_elsewhere(web: RunningWeb, header: str) -> None:
+    """Nor can somebody have another one's address slowed down."""
+    browser = web.browser()
+    await web.owner()
+    body = {"login": LOGIN, "password": "a wrong password"}
+    said = [
+        f"for=10.1.1.{number}" if header == "Forwarded" else f"10.1.1.{number}" for number in range(FREE_TRIES + 1)
+    ]
+    # Through two of them: a proxy adds what it sees behind what it was given.
+    replies = [await browser.post("/api/session", body, {header: f"{one}, 10.2.2.2"}) for one in said]
+    assert [reply.status for reply in replies] == [*[401] * FREE_TRIES, 429]
+
+
+async def test_a_lock_out_tells_nobody_who_is_here(web: RunningWeb) -> None:
+    await web.owner()
+    tried = {}
+    for login in (LOGIN, "nobody-here"):
+        browser, body = web.browser(), {"login": login, "password": "a wrong password"}
+        replies = [await browser.post("/api/session", body) for _ in range(FREE_TRIES + 1)]
+        tried[login] = [(reply.status, reply.content) for reply in replies]
+    assert tried[LOGIN] == tried["nobody-here"]
