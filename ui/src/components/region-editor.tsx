@@ -104,6 +104,7 @@ export function RegionEditor({ picture, aspect, regions, onChange }: Props) {
             aria-hidden="true"
           >
             {regions.map((region, place) => (
+              // biome-ignore lint/a11y/noStaticElementInteractions: keys choose a shape in the list beside it
               <polygon
                 // biome-ignore lint/suspicious/noArrayIndexKey: a shape is its place
                 key={place}
