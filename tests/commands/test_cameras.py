@@ -124,6 +124,7 @@ VALUES = [
     (["--device", "nvr"], {"device": "nvr"}),
     (["--streams-max", "2"], {"streams_max": 2}),
     (["--clip-sec", "0"], {"clip_sec": 0.0}),
+    (["--suggest-weight", "10"], {"suggest_weight": 10}),
     (["--network-zone", "vpn"], {"network_zone": "vpn"}),
     (["--no-mask-clock"], {"mask_clock": False}),
     (["--mask-clock"], {"mask_clock": True}),

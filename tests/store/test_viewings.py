@@ -9,8 +9,8 @@ import pytest
 from camserver.base.errors import Conflict, NotFound
 from camserver.domain.admission import Kind, Load, Note, Quality, Refusal
 from camserver.domain.people import Principal, Role
-from camserver.store import Store, streamers, viewings
-from camserver.store.admissions import Admitted, NotAdmitted
+from camserver.store import Store, admissions, streamers, viewings
+from camserver.store.admissions import Admitted, NotAdmitted, Request, Wish
 from camserver.store.tx import Tx
 from tests.store.people_rows import count_rows
 from tests.store.stage import NOW_MS, statement
@@ -201,6 +201,28 @@ async def test_requests_at_the_same_time_never_use_more_than_there_is(fresh_pair
     assert (await first.read(streamers.states, NOW_MS))[0].held
 
 
+async def test_requests_that_are_decided_together_keep_the_budget_too(fresh_pair: tuple[Store, Store]) -> None:
+    first, _ = fresh_pair
+    house = await furnish(first, people=20, units=22)  # seven are left
+    wish = Wish("cam_0", Quality.SUB, plays=frozenset({"h264"}))
+    parts = [
+        tuple(Request(person, wish, "", NOW_MS) for person in house.people[start : start + 5])
+        for start in range(0, 20, 5)
+    ]
+    done = await asyncio.gather(
+        *(fresh_pair[number % 2].write(admissions.admit_all, part, POLICY) for number, part in enumerate(parts))
+    )
+    answers = [one for part in done for one in part]
+    assert len([one for one in answers if isinstance(one, Admitted)]) == 7
+    assert await first.read(count_rows, "modal_leases") == 7
+    twice = (Request(house.people[0], wish, "", NOW_MS + 50_000),) * 2
+    await first.write(streamers.check_in, report(units=22), POLICY, NOW_MS + 50_000)
+    now, again = await first.write(admissions.admit_all, twice, POLICY)
+    assert isinstance(now, Admitted)
+    assert isinstance(again, NotAdmitted)
+    assert again.details["lease_id"] == now.lease_id
+
+
 async def test_heartbeats_and_releases_beside_admissions_keep_the_budget(fresh_pair: tuple[Store, Store]) -> None:
     """Half of the viewings are just over: some beat, some are released, others ask for their place."""
     first, second = fresh_pair
@@ -329,18 +351,24 @@ async def test_a_transcode_that_proves_necessary_later_is_charged_or_refused(fre
     house = await furnish(fresh_store, units=19)  # four are left
     one = await ask(fresh_store, house.people[0], quality=Quality.MAIN)
     assert isinstance(one, Admitted)
-    charge = (viewings.charge_transcode, "streamer-1", house.cameras[0], Quality.MAIN, POLICY, NOW_MS)
-    assert await fresh_store.write(*charge)
-    assert await fresh_store.write(*charge), "once"
+
+    async def charge() -> bool:
+        camera_key = house.cameras[0]
+        return await fresh_store.write(
+            viewings.charge_transcode, "streamer-1", camera_key, Quality.MAIN, POLICY, NOW_MS
+        )
+
+    assert await charge()
+    assert await charge(), "once"
     assert (await valid(fresh_store)).viewings[0].transcode
     assert isinstance(await ask(fresh_store, house.people[1]), NotAdmitted)
     await fresh_store.as_(house.people[0]).write(viewings.release, one.lease_id)
-    assert not await fresh_store.write(*charge), "nobody watches it"
+    assert not await charge(), "nobody watches it"
     for person, camera, quality in zip(
         house.people, (0, 1, 2), (Quality.MAIN, Quality.SUB, Quality.SUB), strict=True
     ):
         assert isinstance(await ask(fresh_store, person, camera, quality), Admitted)
-    assert not await fresh_store.write(*charge), "two units more than there are"
+    assert not await charge(), "two units more than there are"
 
 
 # Logins ----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from camserver.domain.admission import AdmissionPolicy, Kind, Load, Quality
 from camserver.domain.people import Principal, Role
 from camserver.store import Store, Tx, admissions, streamers
-from camserver.store.admissions import Admitted, NotAdmitted, Wish
+from camserver.store.admissions import Admitted, NotAdmitted, Request, Wish
 from camserver.store.streamers import StreamerReport
 from tests.store.stage import NOW_MS, build
 
@@ -62,7 +62,7 @@ async def sign_in(tx: Tx, tenant_id: int, login: str) -> Principal:
         user_id=user_id,
         token_hash=f"hash-{login}",
         now_ms=NOW_MS,
-        ends=NOW_MS + 3_600_000,
+        ends=NOW_MS + 30 * 86_400_000,
     )
     return Principal(tenant_id, user_id, Role.VIEWER, session_id=session_id)
 
@@ -78,7 +78,9 @@ async def ask(
     tried: frozenset[str] = frozenset(),
 ) -> Admitted | NotAdmitted:
     wish = Wish(f"cam_{camera}", quality, kind, PLAYS)
-    return await store.write(admissions.admit, principal, wish, tried, policy, "192.0.2.1", now_ms)
+    request = Request(principal, wish, "192.0.2.1", now_ms, tried)
+    [answer] = await store.write(admissions.admit_all, (request,), policy)
+    return answer
 
 
 async def viewing_rows(tx: Tx) -> list[tuple[str, str, int]]:

@@ -24,11 +24,12 @@ _VALUES: Mapping[str, tuple[str, Any, str]] = {
     "device": ("device", str, "Cameras with the same name here share a device."),
     "streams-max": ("streams_max", click.IntRange(1, 64), "Connections that the device bears at once."),
     "clip-sec": ("clip_sec", click.FloatRange(0, 60), "Length of event clips; 0 for none."),
+    "suggest-weight": ("suggest_weight", click.IntRange(0, 10), "How readily it is suggested for live view."),
 }
 # What `--default` takes.
 RESETTABLE = (*_VALUES, "mask-clock")
 _FIELD_OF = {option: field for option, (field, _, _) in _VALUES.items()} | {"mask-clock": "mask_clock"}
-_DEFAULTS = {"interval-sec": "60", "transport": "tcp", "device": "host and port"}
+_DEFAULTS = {"interval-sec": "60", "transport": "tcp", "device": "host and port", "suggest-weight": "5"}
 
 
 def camera_options(command: F) -> F:

@@ -48,6 +48,17 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
+class Request:
+    """A wish in somebody's name. Streamers that were `tried` already are not asked again."""
+
+    principal: Principal
+    wish: Wish
+    address: str
+    now_ms: int
+    tried: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Admitted:
     lease_id: str
     camera_id: str
@@ -79,55 +90,96 @@ class _Camera:
     streams: CameraStreams
 
 
-async def admit(
-    tx: Tx,
-    principal: Principal,
-    wish: Wish,
-    tried: frozenset[str],
-    policy: AdmissionPolicy,
-    address: str,
-    now_ms: int,
-) -> Admitted | NotAdmitted:
-    """Admits a viewing on a streamer that is not among those `tried`, or says why not.
+@dataclass(slots=True)
+class _Place:
+    """A streamer whose row is locked, and what its viewings use."""
 
-    NotFound when the camera is not in the principal's reach. The same login asking twice at once on two streamers is
-    a Conflict for one of them: asked again, it learns of the other.
+    row: Row
+    held: tuple[Held, ...] | None  # None: to be read again
+    is_alone: bool  # there is no other that could be asked
+    requests: int = 0
+    rejections: int = 0
+
+
+async def admit_all(
+    tx: Tx, requests: tuple[Request, ...], policy: AdmissionPolicy
+) -> tuple[Admitted | NotAdmitted, ...]:
+    """Decides about several viewings one after the other, under one lock of each streamer that is asked.
+
+    NotFound when a camera is not in its principal's reach. The same login asking twice at once on two streamers is a
+    Conflict for one of them: asked again, it learns of the other.
     """
-    mine = Scoped(tx, principal)
-    camera = await _camera(mine, wish.camera_id)
+    places: dict[str, _Place] = {}
+    answers = [await _admit(tx, places, one, policy) for one in requests]
+    for streamer_id, place in places.items():
+        await tx.run(
+            "UPDATE streamers SET requests_total = requests_total + :requests, "
+            "rejections_total = rejections_total + :rejections WHERE streamer_id = :streamer_id",
+            streamer_id=streamer_id,
+            requests=place.requests,
+            rejections=place.rejections,
+        )
+    return tuple(answers)
+
+
+async def _admit(
+    tx: Tx, places: dict[str, _Place], request: Request, policy: AdmissionPolicy
+) -> Admitted | NotAdmitted:
+    mine, wish, now_ms = Scoped(tx, request.principal), request.wish, request.now_ms
+    camera, own = await _camera(mine, wish, now_ms)
     if not camera.is_on:
         return NotAdmitted(Refusal.CAMERA_OFF)
     if wish.kind is Kind.SUGGEST and not await _is_suggested(mine, camera.camera_key, now_ms):
         return NotAdmitted(Refusal.NOT_SUGGESTED)
-    streamer_id = await streamers.choose(tx, camera.camera_key, tried, now_ms)
-    streamer = None if streamer_id is None else await streamers.lock(tx, streamer_id)
-    if streamer is None or streamer_id is None:
+    noted = await audit.is_noted(mine, _entry(request, camera))
+    place = await _locked(tx, places, camera.camera_key, request)
+    if place is None:
         return NotAdmitted(Refusal.NO_STREAMER)
-    own = await _own_or_none(mine, wish.kind, now_ms)
-    terms = policy.of_units(streamer["total_units"])
-    held = await _held_now(tx, streamer_id, now_ms)
+    terms, guard = policy.of_units(place.row["total_units"]), streamers.guard_of(place.row)
+    held = place.held if place.held is not None else await _held_now(tx, place.row["streamer_id"], now_ms)
     ways = offers(camera.streams, wish.quality, wish.plays, terms)
-    asked = Asked(camera.camera_key, wish.kind, ways, own is not None)
-    answer = decide(asked, streamers.guard_of(streamer), held, terms)
-    await tx.run(
-        "UPDATE streamers SET requests_total = requests_total + 1, rejections_total = rejections_total + :rejected "
-        "WHERE streamer_id = :streamer_id",
-        streamer_id=streamer_id,
-        rejected=int(isinstance(answer, Refused)),
-    )
+    answer = decide(Asked(camera.camera_key, wish.kind, ways, own is not None), guard, held, terms)
+    place.requests += 1
     if isinstance(answer, Refused):
-        details = _details(answer, own, streamers.guard_of(streamer), policy, now_ms)
-        return NotAdmitted(answer.refusal, streamer_id, details)
-    admitted = await _add(mine, camera, wish.kind, answer, streamer, policy, now_ms)
-    await audit.look(mine, audit.Entry("live_opened", now_ms, address, "camera", camera.camera_id))
+        place.held = held
+        place.rejections += 1
+        details = _details(answer, own, guard, policy, now_ms)
+        return NotAdmitted(answer.refusal, place.row["streamer_id"], details)
+    admitted = await _add(mine, camera, wish.kind, answer, place.row, policy, now_ms)
+    one_more = Held(wish.kind, camera.camera_key, answer.quality, answer.units, answer.transcode_units)
+    # A suggested camera's viewing takes the place of its prewarmed one.
+    place.held = None if wish.kind is Kind.SUGGEST else (*held, one_more)
+    if not noted:
+        await audit.add_own(mine, _entry(request, camera))
     return admitted
 
 
-async def _camera(tx: Scoped, camera_id: str) -> _Camera:
-    row = await tx.one(_CAMERA, camera_id=camera_id)
+def _entry(request: Request, camera: _Camera) -> audit.Entry:
+    return audit.Entry("live_opened", request.now_ms, request.address, "camera", camera.camera_id)
+
+
+async def _locked(tx: Tx, places: dict[str, _Place], camera_key: int, request: Request) -> _Place | None:
+    """The streamer to ask, locked from now on. What a login has elsewhere is known by then, and held by its key."""
+    only = next(iter(places.values())) if len(places) == 1 else None
+    if only is not None and only.is_alone and not request.tried:
+        return only
+    streamer_id, is_alone = await streamers.choose(tx, camera_key, request.tried, request.now_ms)
+    if streamer_id is None:
+        return None
+    if streamer_id not in places:
+        row = await streamers.lock(tx, streamer_id)
+        if row is None:
+            return None
+        places[streamer_id] = _Place(row, None, is_alone)
+    return places[streamer_id]
+
+
+async def _camera(tx: Scoped, wish: Wish, now_ms: int) -> tuple[_Camera, Row | None]:
+    """The camera, and the login's viewing of this kind, whatever it shows; one that is over goes."""
+    row = await tx.one(_CAMERA, camera_id=wish.camera_id, user_id=viewer_of(tx.principal), kind=wish.kind.value)
     if row is None:
-        raise missing(camera_id)
-    return _Camera(
+        raise missing(wish.camera_id)
+    camera = _Camera(
         camera_key=row["camera_key"],
         site_id=row["site_id"],
         camera_id=row["camera_id"],
@@ -135,6 +187,20 @@ async def _camera(tx: Scoped, camera_id: str) -> _Camera:
         is_on=bool(row["enabled"]) and not row["do_not_process"],
         streams=streams_of(row),
     )
+    if row["own_lease_id"] is None or await _is_over(tx, row, now_ms):
+        return camera, None
+    return camera, row
+
+
+async def _is_over(tx: Scoped, row: Row, now_ms: int) -> bool:
+    if row["own_valid_until"] >= now_ms:
+        return False
+    gone = await tx.run(
+        "DELETE FROM modal_leases WHERE tenant_id = :tenant_id AND lease_id = :lease_id AND valid_until < :now_ms",
+        lease_id=row["own_lease_id"],
+        now_ms=now_ms,
+    )
+    return gone > 0
 
 
 def streams_of(row: Row) -> CameraStreams:
@@ -163,26 +229,6 @@ async def _is_suggested(tx: Scoped, camera_key: int, now_ms: int) -> bool:
         now_ms=now_ms,
     )
     return row is not None
-
-
-async def _own_or_none(tx: Scoped, kind: Kind, now_ms: int) -> Row | None:
-    """The login's viewing of this kind, wherever it is; one that is over goes."""
-    user_id = viewer_of(tx.principal)
-    row = await tx.one(
-        "SELECT v.lease_id, v.valid_until, c.camera_id, c.name FROM modal_leases v JOIN cameras c ON c.camera_key = "
-        "v.camera_key WHERE v.tenant_id = :tenant_id AND v.user_id = :user_id AND v.kind = :kind",
-        user_id=user_id,
-        kind=kind.value,
-    )
-    if row is not None and row["valid_until"] < now_ms:
-        gone = await tx.run(
-            "DELETE FROM modal_leases WHERE tenant_id = :tenant_id AND lease_id = :lease_id "
-            "AND valid_until < :now_ms",
-            lease_id=row["lease_id"],
-            now_ms=now_ms,
-        )
-        return None if gone else row
-    return row
 
 
 async def _held_now(tx: Tx, streamer_id: str, now_ms: int) -> tuple[Held, ...]:
@@ -251,7 +297,11 @@ def _details(
 ) -> dict[str, object]:
     match answer.refusal:
         case Refusal.USER_ALREADY_HAS_MODAL if own is not None:
-            return {"lease_id": own["lease_id"], "camera_id": own["camera_id"], "camera_name": own["name"]}
+            return {
+                "lease_id": own["own_lease_id"],
+                "camera_id": own["own_camera_id"],
+                "camera_name": own["own_name"],
+            }
         case Refusal.OVER_CAPACITY:
             figures: dict[str, object] = {"units_used": answer.units_used, "units_budget": answer.units_budget}
             return {**figures, "retry_after_sec": RETRY_AFTER_SEC}
@@ -263,11 +313,14 @@ def _details(
 
 _CAMERA = """
 SELECT c.camera_key, c.site_id, c.camera_id, c.name, c.enabled, c.do_not_process, c.caps, m.source_type AS main_type,
-  u.source_type AS sub_type, o.privacy_masks
+  u.source_type AS sub_type, o.privacy_masks, v.lease_id AS own_lease_id, v.valid_until AS own_valid_until,
+  w.camera_id AS own_camera_id, w.name AS own_name
 FROM cameras c
 LEFT JOIN camera_streams m ON m.camera_key = c.camera_key AND m.kind = 'main'
 LEFT JOIN camera_streams u ON u.camera_key = c.camera_key AND u.kind = 'sub'
 LEFT JOIN camera_overrides o ON o.camera_key = c.camera_key
+LEFT JOIN modal_leases v ON v.user_id = :user_id AND v.kind = :kind
+LEFT JOIN cameras w ON w.camera_key = v.camera_key
 WHERE c.tenant_id = :tenant_id AND c.camera_id = :camera_id AND c.deleted_at IS NULL AND IN_REACH(c)"""
 _INSERT = """
 INSERT INTO modal_leases (lease_id, tenant_id, site_id, camera_key, streamer_id, user_id, session_id, token_id, kind,

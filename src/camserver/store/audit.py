@@ -84,15 +84,18 @@ def _with_token(principal: Principal, entry: Entry) -> Entry:
 
 async def look(tx: Scoped, entry: Entry) -> None:
     """Notes that the principal opened evidence, unless they did a few minutes ago."""
-    kind, actor_id = actor(tx.principal)
-    columns = entry.columns()
-    noted = _with_token(tx.principal, entry)
-    since = entry.now_ms - LOOK_FOLDED_MS
-    recent = await tx.all(_RECENT, actor_kind=kind, actor_id=actor_id, since=since, **columns)
-    if _is_repeat(recent, noted):
+    if await is_noted(tx, entry):
         tx.logged = True
     else:
         await add_own(tx, entry)
+
+
+async def is_noted(tx: Scoped, entry: Entry) -> bool:
+    """Whether the principal opened the same a few minutes ago, so that it need not be noted again."""
+    kind, actor_id = actor(tx.principal)
+    since = entry.now_ms - LOOK_FOLDED_MS
+    recent = await tx.all(_RECENT, actor_kind=kind, actor_id=actor_id, since=since, **entry.columns())
+    return _is_repeat(recent, _with_token(tx.principal, entry))
 
 
 async def link_opened(tx: Tx, frame_uuid: str, what: str, address: str, now_ms: int) -> None:

@@ -31,6 +31,7 @@ class Overrides:
     streams_max: int | None = None
     clip_sec: float | None = None
     hints: str | None = None  # JSON: what the analyzer is told
+    suggest_weight: int | None = None  # 0..10: how readily it is suggested for watching
 
 
 NAMES = tuple(field.name for field in fields(Overrides))

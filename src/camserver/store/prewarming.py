@@ -29,7 +29,7 @@ async def prewarm(tx: Tx, tenant_id: int, policy: AdmissionPolicy, now_ms: int) 
     wanted = await tx.one(_WANTED, tenant_id=tenant_id, now_ms=now_ms)
     if wanted is None:
         return False
-    streamer_id = await streamers.choose(tx, wanted["camera_key"], frozenset(), now_ms)
+    streamer_id, _ = await streamers.choose(tx, wanted["camera_key"], frozenset(), now_ms)
     streamer = None if streamer_id is None else await streamers.lock(tx, streamer_id)
     if streamer is None or streamer_id is None:
         return False

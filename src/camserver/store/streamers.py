@@ -126,10 +126,11 @@ def guard_of(row: Row) -> Guard:
     return Guard(bool(row["overloaded"]), row["overload_at"])
 
 
-async def choose(tx: Tx, camera_key: int, tried: frozenset[str], now_ms: int) -> str | None:
+async def choose(tx: Tx, camera_key: int, tried: frozenset[str], now_ms: int) -> tuple[str | None, bool]:
     """The streamer to ask for a viewing: one that shows the camera already, else the one with the most room.
 
-    Judged without a lock, so the one chosen may prove full; it is then left out by `tried`. None: none is there.
+    Judged without a lock, so the one chosen may prove full; it is then left out by `tried`. None: none is there. The
+    second answer is whether there is but one.
     """
     rows = await tx.all(
         "SELECT streamer_id, overloaded, total_units FROM streamers WHERE reported_at >= :since "
@@ -138,7 +139,7 @@ async def choose(tx: Tx, camera_key: int, tried: frozenset[str], now_ms: int) ->
     )
     there = [row for row in rows if row["streamer_id"] not in tried]
     if len(there) < 2:
-        return there[0]["streamer_id"] if there else None
+        return there[0]["streamer_id"] if there else None, len(rows) == 1
     carried = {row["streamer_id"]: row for row in await tx.all(_CARRIED, camera_key=camera_key)}
 
     def order(row: Row) -> tuple[bool, bool, int, str]:
@@ -146,7 +147,7 @@ async def choose(tx: Tx, camera_key: int, tried: frozenset[str], now_ms: int) ->
         shows, units = (False, 0) if use is None else (use["shows"] > 0, use["units"])
         return bool(row["overloaded"]), not shows, int(units) - int(row["total_units"]), str(row["streamer_id"])
 
-    return str(min(there, key=order)["streamer_id"])
+    return str(min(there, key=order)["streamer_id"]), False
 
 
 async def held_on(tx: Tx, streamer_id: str) -> tuple[tuple[Held, ...], int | None]:

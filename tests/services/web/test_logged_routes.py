@@ -39,7 +39,7 @@ NOT_IN_A_NAME = {
     "upkeep.ask_round": "holds for the installation; logs `retention_asked`",
     "reseal": "goes over all tenants; logs `credentials_moved`",
     "audit.link_opened": "is the entry itself",
-    "admissions.admit": "the budget is the installation's; logs `live_opened`",
+    "admissions.admit_all": "the budget is the installation's; logs `live_opened`",
     "viewings.forget_over": "deletes viewings that are over, which nobody asked for",
     "viewings.forget": "deletes viewings that are not allowed any more; why is logged elsewhere",
     "streamers.prune": "deletes what was measured long ago, which nobody asked for",

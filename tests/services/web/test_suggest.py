@@ -82,8 +82,8 @@ async def test_viewers_see_it_and_do_not_choose(web: RunningWeb, owner: Browser)
     await happens(web, "cam_2", "e1", "hazard", 3)
     assert (await suggested(browsers["viewer"]) or {})["camera_id"] == "cam_2"
     assert await suggested(browsers["narrow"]) is None
-    body = {"camera_id": "cam_1", "duration_sec": 60}
-    assert (await browsers["viewer"].post("/api/suggest/manual", body)).status == 403
+    asked = {"camera_id": "cam_1", "duration_sec": 60}
+    assert (await browsers["viewer"].post("/api/suggest/manual", asked)).status == 403
     assert (await browsers["viewer"].ask("DELETE", "/api/suggest")).status == 403
 
 

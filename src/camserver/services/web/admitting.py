@@ -11,15 +11,13 @@ from camserver.services.web.calls import Call
 from camserver.services.web.edge import host_name
 from camserver.services.web.sign_ins import over_tls
 from camserver.store import admissions, viewings
-from camserver.store.admissions import Admitted, NotAdmitted, Wish
+from camserver.store.admissions import Admitted, NotAdmitted, Request, Wish
 from camserver.wire import api
 
 log = get_logger(__name__)
 
 # Streamers that are asked before somebody is refused for want of room.
 STREAMERS_ASKED_MAX = 8
-# The same login may ask twice at once; the second time the other one is seen.
-TRIES_MAX = 3
 
 
 async def admit(call: Call, wish: Wish) -> Admitted:
@@ -41,14 +39,13 @@ async def admit(call: Call, wish: Wish) -> Admitted:
 
 
 async def _ask(call: Call, wish: Wish, tried: frozenset[str]) -> Admitted | NotAdmitted:
-    store, policy = call.web.store, call.web.settings.admission
-    for number in range(TRIES_MAX):
-        try:
-            return await store.write(admissions.admit, call.principal, wish, tried, policy, call.address, call.now_ms)
-        except Conflict:
-            if number == TRIES_MAX - 1:
-                raise
-    raise AssertionError
+    request = Request(call.principal, wish, call.address, call.now_ms, tried)
+    try:
+        return await call.web.desk.ask(request)
+    except Conflict:
+        # The same login asked on another streamer at the same moment; this time that one is seen.
+        [answer] = await call.web.store.write(admissions.admit_all, (request,), call.web.settings.admission)
+        return answer
 
 
 def _error(answer: NotAdmitted) -> CamError:

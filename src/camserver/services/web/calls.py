@@ -12,6 +12,7 @@ from camserver.base.ready import Ready
 from camserver.config import Secrets, Settings
 from camserver.domain.people import Principal
 from camserver.objects.local import Objects
+from camserver.services.web.admission_desk import AdmissionDesk
 from camserver.services.web.archive_files import ArchiveFiles
 from camserver.services.web.drawings import Drawings
 from camserver.services.web.feeds import Feeds
@@ -45,6 +46,7 @@ class Web:
     throttle: Throttle
     devices: Devices
     feeds: Feeds
+    desk: AdmissionDesk
     archive_files: ArchiveFiles
     oidc: OidcSignIn | None  # None: no provider is configured
     waits: Waits = field(default_factory=Waits)

@@ -13,6 +13,7 @@ from camserver.base.ready import Ready
 from camserver.config import Settings, make_secrets
 from camserver.objects.local import Objects
 from camserver.services.web import live_rounds, setup_link
+from camserver.services.web.admission_desk import AdmissionDesk
 from camserver.services.web.app import build_app
 from camserver.services.web.archive_files import ArchiveFiles
 from camserver.services.web.calls import Web
@@ -54,6 +55,7 @@ async def run(
             group.create_task(asgi.serve(build_app(web, ui), sock, lambda: ready.set("web")))
     finally:
         await web.feeds.close()
+        await web.desk.close()
         await web.archive_files.close()
         if web.oidc is not None:
             await web.oidc.close()
@@ -80,6 +82,7 @@ async def _make_web(
         throttle=Throttle(),
         devices=Devices(secrets.session_key),
         feeds=Feeds(store, clock),
+        desk=AdmissionDesk(store, settings.admission),
         archive_files=ArchiveFiles(clock, settings, secrets),
         oidc=OidcSignIn(settings, secrets.session_key, public_url, clock) if settings.oidc.issuer else None,
     )

@@ -75,6 +75,7 @@ class CameraValues(Asked):
     streams_max: Annotated[int, Field(ge=1, le=64)] | None = None  # connections that device bears at once
     clip_sec: Annotated[float, Field(ge=0, le=60, allow_inf_nan=False)] | None = None  # 0: no clips
     hints: CameraHints | None = None  # replaced as a whole
+    suggest_weight: Annotated[int, Field(ge=0, le=10)] | None = None  # how readily it is suggested; null: 5
 
 
 class CameraAsked(CameraValues):
@@ -191,6 +192,7 @@ class CameraOwn(Answer):
     streams_max: int | None
     clip_sec: float | None
     hints: CameraHints | None
+    suggest_weight: int | None
     network_zone: Literal["local", "vpn"]
 
 

@@ -11,7 +11,7 @@ class Change(Answer):
     """That something changed, never its content. `object` is the uuid of a frame, an event or an incident."""
 
     seq: int
-    kind: str  # camera, session, look, frame, event, incident, receiver, delivery
+    kind: str  # camera, session, look, frame, event, incident, receiver, delivery, suggestion
     at: int
     site: str | None
     camera_id: str | None

@@ -1,5 +1,7 @@
 """Live view: streamers, viewings, what admission measured, and the camera to watch now."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -8,7 +10,7 @@ down_revision = "0010"
 
 KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 ZERO = sa.text("0")
-MARIADB = {"mariadb_charset": "utf8mb4", "mariadb_collate": "utf8mb4_bin", "mariadb_engine": "InnoDB"}
+MARIADB: dict[str, Any] = {"mariadb_charset": "utf8mb4", "mariadb_collate": "utf8mb4_bin", "mariadb_engine": "InnoDB"}
 
 
 def upgrade() -> None:
