@@ -58,6 +58,8 @@ class Viewer(asyncio.Protocol):
 async def view(url: str, asks_for_mse: bool) -> Viewer:
     parts = urlsplit(url)
     loop = asyncio.get_running_loop()
+    assert parts.hostname is not None
+    assert parts.port is not None
     _, viewer = await loop.create_connection(lambda: Viewer(asks_for_mse), parts.hostname, parts.port)
     viewer.ask(url)
     return viewer

@@ -4,9 +4,10 @@ Cameras are simulated in a process of their own: 1080p, 15 pictures a second, a 
 authentication. Viewers are sockets in another one that take what comes; all get every picture, or the row says so.
 Ours is the streamer and the worker's part of it, by the product's own code; viewings are not admitted here, which
 costs a request each and no media. CPU is by /proc, of both; memory is what the streamer holds at the end and what
-live view added to the worker, which is there for its looks. The first picture is counted from the opening of the
-socket: warm when somebody watches already, cold when the camera has to be opened, with the time that control takes
-to see that somebody watches; a camera's next keyframe is up to 2 s away then, for everybody."""
+live view added to the worker, which is there for its looks. The first picture is counted from the socket's opening:
+warm when somebody watches already, cold when the camera has to be opened, with the time that control takes to see
+that somebody watches; a camera's next keyframe is up to 2 s away then, for everybody.
+"""
 
 import contextlib
 import json

@@ -96,6 +96,16 @@ def test_h265_is_decoded_as_it_went_in() -> None:
     assert {(frame.width, frame.height) for frame in frames} == {(320, 192)}
 
 
+def test_known_places_of_units_give_the_same() -> None:
+    for packet in (*encoded([flat(90), flat(91)]), *refreshed(2)):
+        nals = nal_units.split(packet.data)
+        data = nal_units.joined(nals)
+        ends = list(itertools.accumulate(len(nal) + 4 for nal in nals))
+        starts = [4, *(end + 4 for end in ends[:-1])]
+        codec = packet.stream.codec
+        assert b"".join(sample_pieces(codec, data, starts)) == b"".join(sample_pieces(codec, packet.data))
+
+
 def test_what_a_browser_is_told() -> None:
     packet = encoded([flat(90)], profile="high", level="3.1")[0]
     sets = nal_units.kind_of_bytes("h264", packet.data).sets

@@ -18,6 +18,14 @@ def test_a_packet(pts: int | None, dts: int | None, is_keyframe: bool, boot_ms: 
     assert live.unpack_feed(message) == live.FeedPacket(pts, dts, is_keyframe, boot_ms, data)
 
 
+def test_a_packet_with_the_places_of_its_units() -> None:
+    data = b"\0\0\0\1one\0\0\0\1two"
+    packet = live.unpack_feed(live.packet_head(1, 1, True, 1, (4, 11)) + data)
+    assert packet == live.FeedPacket(1, 1, True, 1, data, (4, 11))
+    many = live.packet_head(1, 1, True, 1, tuple(range(4, 4 + live.STARTS_MAX + 1)))
+    assert live.unpack_feed(many + data) == live.FeedPacket(1, 1, True, 1, data)
+
+
 def test_a_stream_and_a_status() -> None:
     stream = live.FeedStream("h264", b"\0\0\1\x67sets", Fraction(1, 90_000), "transcoded_mask")
     assert live.unpack_feed(live.pack_stream(stream)) == stream
@@ -32,6 +40,10 @@ def test_a_stream_and_a_status() -> None:
         b"\x09",
         b"\x02\0\0",
         live.packet_head(1, 1, True, 1),
+        live.packet_head(1, 1, True, 1, (4, 11)) + b"short",
+        live.packet_head(1, 1, True, 1, (11, 4)) + b"long enough for both",
+        live.packet_head(1, 1, True, 1, (2,)) + b"long enough",
+        live.packet_head(1, 1, True, 1)[:-1] + b"\xff" + b"x" * 2000,
         b"\x01{}",
         b'\x01["h264", "!", 1, 90000, ""]',
         b'\x01["h264", "", 1, 0, ""]',

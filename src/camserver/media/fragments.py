@@ -6,6 +6,7 @@ together once for all who get them.
 """
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -63,8 +64,13 @@ def fragment_head(number: int, track: int, dts: int, offset: int, duration: int,
     )
 
 
-def sample_pieces(codec: str, data: bytes) -> list[bytes]:
-    """An access unit in Annex B as MP4 has it, with lengths instead of start codes, in pieces to be joined."""
+def sample_pieces(codec: str, data: bytes, starts: Sequence[int] = ()) -> list[bytes]:
+    """An access unit in Annex B as MP4 has it, with lengths instead of start codes, in pieces to be joined.
+
+    `starts`: where its NAL units begin, behind start codes of four bytes, if that is known.
+    """
+    if starts:
+        return _pieces_at(codec, data, starts)
     pieces: list[bytes] = []
     left_out, shift, mask = (_HEVC_LEFT_OUT, 1, 63) if codec == "hevc" else (_AVC_LEFT_OUT, 0, 31)
     parts = data.split(b"\0\0\1")
@@ -75,6 +81,18 @@ def sample_pieces(codec: str, data: bytes) -> list[bytes]:
         if nal and number and (nal[0] >> shift & mask) not in left_out:
             pieces.append(len(nal).to_bytes(4, "big"))
             pieces.append(nal)
+    return pieces
+
+
+def _pieces_at(codec: str, data: bytes, starts: Sequence[int]) -> list[bytes]:
+    pieces: list[bytes] = []
+    left_out, shift, mask = (_HEVC_LEFT_OUT, 1, 63) if codec == "hevc" else (_AVC_LEFT_OUT, 0, 31)
+    stop = len(data)
+    for start in reversed(starts):
+        if start < stop and (data[start] >> shift & mask) not in left_out:
+            pieces += (data[start:stop], (stop - start).to_bytes(4, "big"))
+        stop = start - 4
+    pieces.reverse()
     return pieces
 
 

@@ -45,7 +45,10 @@ CLOSE_GONE: Final = 4410  # to viewers: the camera; to a feed: nobody watches
 # ---------------------------------------------------------------------------------------------------------------
 
 STREAM, PACKET, STATUS = 1, 2, 3
-_PACKET: Final = struct.Struct(">BBqqQ")
+_PACKET: Final = struct.Struct(">BBqqQB")
+# Pictures in more pieces are looked through instead.
+STARTS_MAX: Final = 64
+_STARTS: Final = [struct.Struct(f">{count}I") for count in range(STARTS_MAX + 1)]
 _KEYFRAME, _HAS_PTS, _HAS_DTS = 1, 2, 4
 PACKET_HEAD_BYTES: Final = _PACKET.size
 
@@ -67,6 +70,7 @@ class FeedPacket:
     is_keyframe: bool
     boot_ms: int  # of the worker's machine
     data: bytes
+    starts: tuple[int, ...] = ()  # where its NAL units begin, behind their start codes; empty: not known
 
 
 class FeedStatus(Message):
@@ -86,10 +90,14 @@ def pack_stream(stream: FeedStream) -> bytes:
     return bytes((STREAM,)) + json.dumps(values).encode()
 
 
-def packet_head(pts: int | None, dts: int | None, is_keyframe: bool, boot_ms: int) -> bytes:
+def packet_head(
+    pts: int | None, dts: int | None, is_keyframe: bool, boot_ms: int, starts: tuple[int, ...] = ()
+) -> bytes:
     """What stands before the access unit."""
+    count = len(starts) if len(starts) <= STARTS_MAX else 0
     flags = (_KEYFRAME if is_keyframe else 0) | (0 if pts is None else _HAS_PTS) | (0 if dts is None else _HAS_DTS)
-    return _PACKET.pack(PACKET, flags, pts or 0, dts or 0, boot_ms)
+    head = _PACKET.pack(PACKET, flags, pts or 0, dts or 0, boot_ms, count)
+    return head + _STARTS[count].pack(*starts) if count else head
 
 
 def pack_status(status: FeedStatus) -> bytes:
@@ -102,13 +110,21 @@ def unpack_feed(message: bytes) -> FeedMessage:
     if kind == PACKET:
         if len(message) <= PACKET_HEAD_BYTES:
             raise BadInput("a packet of a feed is cut off")
-        _, flags, pts, dts, boot_ms = _PACKET.unpack_from(message)
+        _, flags, pts, dts, boot_ms, count = _PACKET.unpack_from(message)
+        begin = PACKET_HEAD_BYTES + 4 * count
+        if count > STARTS_MAX or len(message) <= begin:
+            raise BadInput("a packet of a feed is cut off")
+        starts = _STARTS[count].unpack_from(message, PACKET_HEAD_BYTES)
+        # In order and inside, or else they are no places in it.
+        if count and (starts[0] < 4 or starts[-1] > len(message) - begin or list(starts) != sorted(set(starts))):
+            raise BadInput("a packet of a feed has its units elsewhere")
         return FeedPacket(
             pts if flags & _HAS_PTS else None,
             dts if flags & _HAS_DTS else None,
             bool(flags & _KEYFRAME),
             boot_ms,
-            message[PACKET_HEAD_BYTES:],
+            message[begin:],
+            starts,
         )
     if kind == STREAM:
         return _stream(message[1:])

@@ -202,3 +202,31 @@ async def test_a_device_that_was_not_the_cause_is_not_throttled(doors: Doors) ->
     second.settle(has_helped=False)
     await task
     assert await entered(first, second) == [True, True]
+
+
+async def test_who_watches_does_not_give_way_and_looks_are_told_instead_of_waiting(doors: Doors) -> None:
+    watched, looked_at = doors.door(NVR, 1), doors.door(NVR, 1)
+    asked: list[str] = []
+    watched.on_asked = lambda: asked.append("watched")
+    await watched.enter(is_urgent=True)
+    watched.is_live = True
+    assert looked_at.is_taken_by_live
+    assert not watched.is_taken_by_live, "it is inside itself"
+    waiting = enter_all(looked_at)
+    assert await entered(looked_at) == [False]
+    assert asked == []
+    # Nobody watches any more.
+    watched.is_live = False
+    watched.leave()
+    assert await entered(looked_at) == [True]
+    assert not looked_at.is_taken_by_live
+    await asyncio.gather(*waiting)
+
+
+async def test_who_wants_to_watch_has_a_look_give_way(doors: Doors) -> None:
+    looked_at, watched = doors.door(NVR, 1), doors.door(NVR, 1)
+    looked_at.on_asked = looked_at.leave
+    await looked_at.enter()
+    looked_at.opened()
+    await watched.enter(is_urgent=True)
+    assert (looked_at.is_inside, watched.is_inside) == (False, True)

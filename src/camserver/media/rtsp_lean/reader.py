@@ -190,4 +190,4 @@ def following(stream: Stream, unit: Unit) -> Stream:
 def as_packet(stream: Stream, unit: Unit, boot_ms: int) -> Packet:
     # When a picture is to be decoded is not sent; where they are shown in another order, it is not known here.
     decoded_at = unit.time if unit.is_in_order else None
-    return Packet(stream, unit.time, decoded_at, unit.is_keyframe, unit.data, boot_ms, unit.is_recovery)
+    return Packet(stream, unit.time, decoded_at, unit.is_keyframe, unit.data, boot_ms, unit.is_recovery, unit.starts)

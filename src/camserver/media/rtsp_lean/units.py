@@ -44,6 +44,7 @@ class Unit:
     is_keyframe: bool
     is_recovery: bool
     sets: bytes  # its parameter sets, if it holds them
+    starts: tuple[int, ...] = ()  # where its NAL units begin, behind their start codes
 
 
 class Units:
@@ -298,7 +299,10 @@ class Units:
         self._waits, self._waiting = False, 0
         time = self._time()
         self._watch_order(time)
-        self.done.append(Unit(data, time, not self._is_reordered, kind.is_keyframe, kind.is_recovery, kind.sets))
+        starts = tuple(place + len(START_CODE) for _, place in self._heads)
+        self.done.append(
+            Unit(data, time, not self._is_reordered, kind.is_keyframe, kind.is_recovery, kind.sets, starts)
+        )
 
     def _kind(self, data: bytes) -> nal_units.UnitKind:
         """Of its NAL units with picture data only the first bytes are looked at: they are large."""

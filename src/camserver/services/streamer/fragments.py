@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from camserver.base import websocket
 from camserver.media.fragments import MOOF_HEAD_BYTES, VIDEO_TRACK, Placed, fragment_head, sample_pieces
+from camserver.wire.live import FeedPacket
 
 
 @dataclass(slots=True)
@@ -23,8 +24,9 @@ class Fragment:
         return memoryview(self.frame)[self.begin :]
 
 
-def make_fragment(number: int, codec: str, data: bytes, placed: Placed, is_key: bool) -> Fragment:
-    pieces = sample_pieces(codec, data)
+def make_fragment(number: int, codec: str, packet: FeedPacket, placed: Placed) -> Fragment:
+    is_key = packet.is_keyframe
+    pieces = sample_pieces(codec, packet.data, packet.starts)
     size = sum(map(len, pieces))
     socket_head = websocket.head(websocket.BINARY, MOOF_HEAD_BYTES + size)
     head = fragment_head(number, VIDEO_TRACK, placed.dts, placed.offset, placed.duration, size, is_key)

@@ -192,7 +192,7 @@ class LiveStream:
             return
         placed = self._timeline.place(packet.pts, packet.dts, stream.time_base, packet.is_keyframe, boot_ms)
         self._number += 1
-        fragment = make_fragment(self._number, described.codec, packet.data, placed, packet.is_keyframe)
+        fragment = make_fragment(self._number, described.codec, packet, placed)
         self._keep(fragment)
         if self._status.state != "live":
             self.set_status("live")

@@ -337,7 +337,8 @@ class Pushed:
         if self._needs_key:
             self.skipped += 1
             return
-        self._line.send(packet_head(packet.pts, packet.dts, packet.is_keyframe, packet.boot_ms), packet.data)
+        head = packet_head(packet.pts, packet.dts, packet.is_keyframe, packet.boot_ms, packet.starts)
+        self._line.send(head, packet.data)
 
     def _tell_stream(self, stream: Video) -> None:
         old, self.stream = self.stream, stream
