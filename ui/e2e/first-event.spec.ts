@@ -148,7 +148,14 @@ test("without a mouse", async ({ browser }) => {
   await expect(page.getByRole("link", { name: WORDS.en.app.skip })).toBeFocused();
   await page.keyboard.press("Enter");
   await page.keyboard.press("Tab");
-  await expect(tile.getByRole("link")).toBeFocused();
+  await expect(tile.getByRole("link").first()).toBeFocused();
+  await page.keyboard.press("Enter");
+  const live = page.getByRole("dialog", { name: WORDS.en.live.title.replace("{{name}}", "Gate") });
+  await expect(live).toBeVisible();
+  await page.keyboard.press("Escape");
+  await expect(live).toHaveCount(0);
+  await expect(tile.getByRole("link").first()).toBeFocused();
+  await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
   await expect(page).toHaveURL(/\/events/);
 });

@@ -38,6 +38,7 @@ export default function LiveModal({ cameraId, onClose }: Props) {
   }, []);
   const { player, view } = usePlayer(video, { cameraId, purpose: "modal", quality: "sub" }, onEnding);
   const isPlaying = view !== null && isLive(view.viewing) && view.viewing.seen;
+  const hasEnded = view !== null && ["expired", "lost", "rejected"].includes(view.viewing.phase);
   const { data: camera } = useCamera(cameraId, !isPlaying);
   const name = camera?.name ?? cameraId;
   useOpenDialog(dialog);
@@ -69,7 +70,7 @@ export default function LiveModal({ cameraId, onClose }: Props) {
         onClose();
       }}
       onKeyDown={(event) => pressed(event, actions)}
-      className="m-auto h-dvh max-h-dvh w-full max-w-full overflow-auto bg-surface text-text backdrop:bg-black/70 sm:h-auto sm:w-[min(72rem,94vw)] sm:rounded-xl sm:border"
+      className="m-auto h-dvh max-h-dvh w-full max-w-full overflow-auto bg-surface text-text backdrop:bg-black/70 sm:h-fit sm:w-[min(72rem,94vw)] sm:rounded-xl sm:border"
     >
       <header className="flex flex-wrap items-center gap-x-3 gap-y-1 border-b py-2 pr-2 pl-4">
         <h2 id="live-title" className="min-w-0 truncate font-semibold">
@@ -92,13 +93,17 @@ export default function LiveModal({ cameraId, onClose }: Props) {
           last={last}
           hasLast={hasLast}
           isMuted={isMuted}
-          className={full.isFull ? "h-dvh w-dvw" : "max-h-[68dvh] w-full"}
+          className={cn(
+            full.isFull ? "h-dvh w-dvw" : "max-h-[68dvh] w-full",
+            // What is said then needs more room than a telephone gives to a picture.
+            hasEnded && "max-sm:min-h-80",
+          )}
         >
           {hasFigures && player && view && <FiguresPanel player={player} view={view} />}
           {view && <StandingBar view={view} />}
           {view?.facts.needsPlay && <PlayButton onPlay={() => void video.current?.play()} />}
           {isRecent && <RecentClip cameraId={cameraId} onBack={() => setRecent(false)} />}
-          {player && view && <EndedPanel view={view} player={player} onClose={onClose} />}
+          {player && view && !isRecent && <EndedPanel view={view} player={player} onClose={onClose} />}
         </Stage>
       </div>
       <Notes view={view} said={said} />

@@ -82,13 +82,13 @@ function Panel({ title, lead, Icon, children }: PanelProps) {
     ref.current?.querySelector<HTMLElement>("button:not(:disabled)")?.focus();
   }, []);
   return (
-    <div className="absolute inset-0 grid place-items-center overflow-auto p-3">
+    <div className="absolute inset-0 flex overflow-auto p-3">
       <div
         ref={ref}
         role="alertdialog"
         aria-labelledby="live-panel-title"
         aria-describedby={lead ? "live-panel-lead" : undefined}
-        className="grid max-w-md justify-items-center gap-3 rounded-xl border bg-surface px-6 py-5 text-center text-text shadow-lg"
+        className="m-auto grid max-w-md justify-items-center gap-2 rounded-xl border bg-surface px-5 py-4 text-center text-text shadow-lg sm:gap-3 sm:px-6 sm:py-5"
       >
         <Icon aria-hidden="true" className="size-7 text-severity-2" />
         <h3 id="live-panel-title" className="text-balance font-semibold">
