@@ -2,7 +2,18 @@ import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it, vi } from "vitest";
 import { renderAt } from "@/test/render";
-import { ADMIN, COVERED, camera, event, frame, health, look, SESSION, VOCABULARY, WRONG_PASSWORD } from "@/test/samples";
+import {
+  ADMIN,
+  COVERED,
+  camera,
+  event,
+  frame,
+  health,
+  look,
+  SESSION,
+  VOCABULARY,
+  WRONG_PASSWORD,
+} from "@/test/samples";
 import { failing, serve } from "@/test/server";
 import { tokenOf } from "./setup";
 import { safeTarget } from "./sign-in";
