@@ -78,7 +78,7 @@ test("every page, and from an event to a case and its export", async ({ browser 
     await expectAccessible(page, "ja");
     await page.getByRole("link", { name: "入口 Entrance" }).click();
     for (const part of [cameras.ja.overview, cameras.ja.gate, cameras.ja.settings, cameras.ja.regions]) {
-      await page.getByRole("link", { name: part, exact: true }).click();
+      await page.getByRole("main").getByRole("link", { name: part, exact: true }).click();
       await expectAccessible(page, "ja");
     }
     await addByWizard(page);
