@@ -76,7 +76,7 @@ e2e: setup-dev packages ## Run the whole-product tests only, browser included
 	@$(BIN)/python tools/ui_build.py --dev
 	@$(BIN)/python -m pytest tests/e2e $(PYTEST_ARGS)
 
-screenshots: setup-dev packages ## Take the pictures of the UI that the docs show, into docs/images
+screenshots: setup-dev packages ## Take pictures of every page, and those that the docs show
 	@$(BIN)/python tools/ui_build.py --dev
 	@$(BIN)/python -m tests.e2e.ui.screenshots
 

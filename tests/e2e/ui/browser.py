@@ -47,7 +47,7 @@ def _node_folder() -> str:
     return subprocess.run(asked, check=True, capture_output=True, text=True, timeout=TIMEOUT_SEC).stdout.strip()
 
 
-async def play(spec: str, address: Mapping[str, str]) -> None:
+async def play(spec: str, address: Mapping[str, str], timeout_sec: float = TIMEOUT_SEC) -> None:
     """Plays one file of ui/e2e; AssertionError with what Playwright said when it fails."""
     path = os.pathsep.join([_node_folder(), os.environ["PATH"]])
     process = await asyncio.create_subprocess_exec(
@@ -60,7 +60,7 @@ async def play(spec: str, address: Mapping[str, str]) -> None:
         stderr=asyncio.subprocess.STDOUT,
     )
     try:
-        async with asyncio.timeout(TIMEOUT_SEC):
+        async with asyncio.timeout(timeout_sec):
             output, _ = await process.communicate()
     finally:
         if process.returncode is None:

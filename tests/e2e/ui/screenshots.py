@@ -11,6 +11,9 @@ from tests.rig.ports import LOOPBACK, free_port
 from tests.rig.processes import Launcher
 
 IMAGES = REPOSITORY / "docs" / "images"
+# Every page in both languages at three widths, to be looked at; not kept.
+EVERYTHING = REPOSITORY / "build" / "screenshots"
+TIMEOUT_SEC = 1200
 FOOTAGE = REPOSITORY / ".assets" / "bikes.mp4"
 # Camera → its name and what the simulator plays; None is a camera that is not there.
 CAMERAS = {
@@ -36,8 +39,9 @@ async def take(folder: Path) -> None:
             "CAMSERVER_URL": house.web_url,
             "CAMSERVER_SETUP_LINK": house.link_file.read_text().strip(),
             "CAMSERVER_SCREENSHOTS": str(IMAGES),
+            "CAMSERVER_SCREENSHOTS_ALL": str(EVERYTHING),
         }
-        await play("screenshots.spec.ts", address)
+        await play("screenshots.spec.ts", address, TIMEOUT_SEC)
     finally:
         await launcher.close()
 
@@ -49,6 +53,7 @@ def main() -> int:
         return 1
     with tempfile.TemporaryDirectory(prefix="camserver-screenshots-") as folder:
         asyncio.run(take(Path(folder)))
+    print(f"Wrote every page into {EVERYTHING}")
     print(f"Wrote {', '.join(sorted(path.name for path in IMAGES.glob('*.png')))} in {IMAGES}")
     return 0
 

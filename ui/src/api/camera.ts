@@ -1,8 +1,8 @@
 // One camera: what it is, changing it, and what it saw in numbers.
 
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
+import { useChanging } from "./changing";
 import { answered, api } from "./client";
-import { keys } from "./queries";
 import type { CameraAsked, CameraChange, Errand } from "./types";
 
 const HOUR_MS = 3_600_000;
@@ -38,17 +38,8 @@ export function useCameraHours(cameraId: string) {
 export const useSites = () =>
   useQuery({ queryKey: ["sites"], queryFn: () => answered(api.GET("/api/sites")), staleTime: 60_000 });
 
-function useCameraChange<Given, Answer>(change: (given: Given) => Promise<Answer>) {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: change,
-    onSettled: () =>
-      Promise.all([
-        client.invalidateQueries({ queryKey: keys.cameras }),
-        client.invalidateQueries({ queryKey: ["camera"] }),
-      ]),
-  });
-}
+const useCameraChange = <Given, Answer>(change: (given: Given) => Promise<Answer>) =>
+  useChanging(["cameras", "camera"], change);
 
 export const useAddCamera = () =>
   useCameraChange((body: CameraAsked) => answered(api.POST("/api/cameras", { body })));

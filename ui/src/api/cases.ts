@@ -1,6 +1,7 @@
 // Cases: evidence that people keep together.
 
-import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useChanging } from "./changing";
 import { answered, api } from "./client";
 import type { CaseChange, CaseItem, CaseItemAsked } from "./types";
 
@@ -55,18 +56,8 @@ export function useCaseItems(uuid: string) {
   });
 }
 
-/** Runs a change and has cases asked for again. */
-function useCaseChange<Given, Answer>(change: (given: Given) => Promise<Answer>) {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: change,
-    onSettled: () =>
-      Promise.all([
-        client.invalidateQueries({ queryKey: ["cases"] }),
-        client.invalidateQueries({ queryKey: ["case"] }),
-      ]),
-  });
-}
+const useCaseChange = <Given, Answer>(change: (given: Given) => Promise<Answer>) =>
+  useChanging(["cases", "case"], change);
 
 export const useCreateCase = () =>
   useCaseChange((body: { title: string; note: string | null }) => answered(api.POST("/api/cases", { body })));

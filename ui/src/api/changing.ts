@@ -5,6 +5,9 @@ export function useChanging<Given, Answer>(nouns: readonly string[], change: (gi
   const client = useQueryClient();
   return useMutation({
     mutationFn: change,
-    onSettled: () => Promise.all(nouns.map((noun) => client.invalidateQueries({ queryKey: [noun] }))),
+    // Not waited for: what asked for the change may be gone from the page when the answer is there.
+    onSettled: () => {
+      for (const noun of nouns) void client.invalidateQueries({ queryKey: [noun] });
+    },
   });
 }

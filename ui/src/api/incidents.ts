@@ -60,7 +60,7 @@ export function useReview() {
         withIncident(known, { ...incident, reviewed_at }),
       );
     },
-    onSettled: () => client.invalidateQueries({ queryKey: ["incidents"] }),
+    onSettled: () => void client.invalidateQueries({ queryKey: ["incidents"] }),
   });
 }
 

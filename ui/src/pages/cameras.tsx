@@ -119,7 +119,7 @@ function CameraRow({ camera }: { camera: Camera }) {
   const picture = camera.latest_picture;
   return (
     <Row className="hover:bg-raised/50">
-      <Cell column={0} className="w-40 sm:py-1.5">
+      <Cell column={0} className="sm:w-40 sm:py-1.5">
         <Still
           src={picture ? framePicture(picture.frame_uuid, "infer") : null}
           alt=""

@@ -185,19 +185,13 @@ function List({ incidents }: { incidents: readonly Incident[] }) {
 /** Reviews, says so, and offers the way back. */
 function useReviewing() {
   const { t } = useWords();
-  const { mutate } = useReview();
+  const { mutateAsync } = useReview();
   return function review(incident: Incident, reviewed: boolean): void {
     const name = incident.camera_name;
-    mutate(
-      { incident, reviewed },
-      {
-        onSuccess: () =>
-          tell({
-            text: t(reviewed ? "marked" : "unmarked", { name }),
-            undo: () => review(incident, !reviewed),
-          }),
-        onError: (error) => tell({ text: t("failed", { code: asProblem(error).code }), failed: true }),
-      },
+    // Not by callbacks of the mutation: those are lost with the list, which goes when nothing is left to review.
+    mutateAsync({ incident, reviewed }).then(
+      () => tell({ text: t(reviewed ? "marked" : "unmarked", { name }), undo: () => review(incident, !reviewed) }),
+      (error: unknown) => tell({ text: t("failed", { code: asProblem(error).code }), failed: true }),
     );
   };
 }

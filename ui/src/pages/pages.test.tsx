@@ -2,7 +2,18 @@ import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it, vi } from "vitest";
 import { renderAt } from "@/test/render";
-import { COVERED, camera, event, frame, health, look, SESSION, VOCABULARY, WRONG_PASSWORD } from "@/test/samples";
+import {
+  ADMIN,
+  COVERED,
+  camera,
+  event,
+  frame,
+  health,
+  look,
+  SESSION,
+  VOCABULARY,
+  WRONG_PASSWORD,
+} from "@/test/samples";
 import { failing, serve } from "@/test/server";
 import { tokenOf } from "./setup";
 import { safeTarget } from "./sign-in";
@@ -156,9 +167,10 @@ describe("sign-in with a provider", () => {
 
 describe("the wall", () => {
   it("says how to add a camera where there is none", async () => {
-    serve({ ...SIGNED_IN, ...NO_CAMERAS, ...NO_EVENTS });
+    serve({ ...SIGNED_IN, "GET /api/session": ADMIN, ...NO_CAMERAS, ...NO_EVENTS });
     await renderAt("/");
     expect(await screen.findByText(/camserver camera add/)).toBeVisible();
+    expect(screen.getByRole("link", { name: "Add your first camera" })).toHaveAttribute("href", "/cameras/add");
   });
 
   it("shows what is seen, what goes on, and why there is no picture", async () => {

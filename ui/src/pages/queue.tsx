@@ -205,7 +205,7 @@ function JobRow({ job }: { job: Job }) {
   const requeue = useRequeueJob();
   return (
     <Row>
-      <Cell column={0} className="w-32 sm:py-1.5">
+      <Cell column={0} className="sm:w-32 sm:py-1.5">
         <Still
           src={framePicture(job.frame_uuid, "infer")}
           alt={shared("event.frameAt", { time: job.camera_name })}

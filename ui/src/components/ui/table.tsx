@@ -18,12 +18,16 @@ export function Table({ label, headings, busy = false, children }: Props) {
         <table aria-label={label} aria-busy={busy} className="w-full text-left text-sm max-sm:block">
           <thead className="border-b bg-raised text-quiet text-xs max-sm:sr-only">
             <tr>
-              {headings.map((heading, place) => (
-                // biome-ignore lint/suspicious/noArrayIndexKey: a column is its place
-                <th key={place} scope="col" className="px-3 py-2 font-medium">
-                  {heading}
-                </th>
-              ))}
+              {headings.map((heading, place) => {
+                // Above what can be done with a row there is nothing to say, and a heading must say something.
+                const Head = heading ? "th" : "td";
+                return (
+                  // biome-ignore lint/suspicious/noArrayIndexKey: a column is its place
+                  <Head key={place} {...(heading ? { scope: "col" } : {})} className="px-3 py-2 font-medium">
+                    {heading}
+                  </Head>
+                );
+              })}
             </tr>
           </thead>
           <tbody className="max-sm:grid max-sm:gap-3">{children}</tbody>
