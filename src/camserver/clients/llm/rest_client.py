@@ -17,7 +17,7 @@ import aiohttp
 
 from camserver.base.log import get_logger
 from camserver.base.secrets import Secret
-from camserver.clients.llm.answers import document_of, object_in, retry_after_sec
+from camserver.clients.llm.answers import document_of, object_in, rate_limits, retry_after_sec
 from camserver.clients.llm.provider import Extra, Provider, Question, Said, Without, refused_extra
 from camserver.clients.llm.questions import (
     ERROR_CHARS_MAX,
@@ -27,6 +27,7 @@ from camserver.clients.llm.questions import (
     LlmError,
     LlmErrorKind,
     Prompt,
+    RateLimit,
     Usage,
 )
 from camserver.clients.outgoing import OutgoingPolicy, checked_connector
@@ -40,7 +41,7 @@ _POLICY = OutgoingPolicy(allow_loopback=True)
 # A machine that is switched off never refuses a connection.
 CONNECT_TIMEOUT_SEC = 10.0
 # Extras that may be left out one after the other within one question.
-ADAPTATIONS_MAX = 2
+ADAPTATIONS_MAX = 3
 MODEL_MAX_CHARS = 128
 # No token of a text is shorter than a byte, no provider counts more than this for one picture, and none puts more
 # than this around a question.
@@ -85,22 +86,32 @@ class RestClient:
             await self._session.close()
 
     async def ask(self, prompt: Prompt, schema: JsonSchema | None, max_tokens: int) -> Answer:
+        return await self._asked(prompt, schema, max_tokens, wants_object=schema is not None)
+
+    async def ask_loosely(self, prompt: Prompt, schema: JsonSchema | None, max_tokens: int) -> Answer:
+        """As `ask`, but whatever the model says is an answer: its reader knows better what can be repaired."""
+        return await self._asked(prompt, schema, max_tokens, wants_object=False)
+
+    async def _asked(
+        self, prompt: Prompt, schema: JsonSchema | None, max_tokens: int, *, wants_object: bool
+    ) -> Answer:
         question = Question(self.model, prompt, schema, max_tokens, self._without)
         for _ in range(ADAPTATIONS_MAX + 1):
             reply = await self._post(question)
             document = document_of(reply.body)
             if reply.status == 200:
-                return _checked(self._api.read(document) if document is not None else None, question)
+                said = self._api.read(document) if document is not None else None
+                return _checked(said, question, wants_object, rate_limits(reply.headers))
             failure = self._api.failure(reply.status, document)
             extra = refused_extra(failure.message, question) if reply.status in (400, 422) else None
             if extra is None:
                 break
             self._without |= {extra}
             question = replace(question, without=self._without)
-        said = failure.message or reply.body.decode("utf-8", "replace")
+        message = failure.message or reply.body.decode("utf-8", "replace")
         raise LlmError(
             failure.kind,
-            f"{self.host} answered {reply.status}: {said[:ERROR_CHARS_MAX]}",
+            f"{self.host} answered {reply.status}: {message[:ERROR_CHARS_MAX]}",
             failure.retry_after_sec if failure.retry_after_sec is not None else retry_after_sec(reply.headers),
         )
 
@@ -167,14 +178,14 @@ def _told(question: Question) -> Question:
     return replace(question, prompt=replace(question.prompt, text=text))
 
 
-def _checked(said: Said | None, question: Question) -> Answer:
+def _checked(said: Said | None, question: Question, wants_object: bool, limits: tuple[RateLimit, ...]) -> Answer:
     if said is None:
         raise LlmError(LlmErrorKind.BROKEN_ANSWER, "what came with status 200 is no answer of this API")
     usage = _possible(said.usage, question)
     if said.refused:
         raise LlmError(LlmErrorKind.REFUSED, f"no answer: {said.refused[:ERROR_CHARS_MAX]}", usage=usage)
     parsed: dict[str, Any] | None = None
-    if question.schema is not None:
+    if wants_object:
         parsed = object_in(said.text)
         if parsed is None and said.finish is Finish.LENGTH:
             raise LlmError(
@@ -185,7 +196,7 @@ def _checked(said: Said | None, question: Question) -> Answer:
             raise LlmError(LlmErrorKind.BROKEN_ANSWER, f"the answer holds no JSON: {begin}", usage=usage)
     # The model's name is stored with the answer.
     model = one_line(said.model[: 2 * MODEL_MAX_CHARS], MODEL_MAX_CHARS)
-    return Answer(said.text, parsed, usage, model or question.model, said.finish)
+    return Answer(said.text, parsed, usage, model or question.model, said.finish, limits)
 
 
 def _possible(usage: Usage, question: Question) -> Usage:
