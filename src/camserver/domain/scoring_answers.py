@@ -93,7 +93,15 @@ def _entries(document: Any, categories: Sequence[Category]) -> list[Any] | None:
         return _by_name(document, categories)
     if not isinstance(document, list):
         return None
+    named = {str(label): one for one in document if isinstance(one, Mapping) for label in [_label(one)] if label}
+    if named and len(named) == len(document):
+        # Each says what it is about: its place in the list says less.
+        return _by_name(named, categories)
     return [_single(one) for one in document]
+
+
+def _label(entry: Mapping[str, Any]) -> Any:
+    return next((entry[name] for name in ("category", "name", "label") if name in entry), None)
 
 
 def _by_name(document: Mapping[str, Any], categories: Sequence[Category]) -> list[Any] | None:
@@ -128,7 +136,7 @@ def _score(entry: Any) -> float | str:
         entry = float(entry) if 0 <= entry <= 1 else math.inf
     if not math.isfinite(entry) or not -_SLACK <= entry <= 1 + _SLACK:
         return "is not between 0.00 and 1.00"
-    return round(min(max(entry, 0.0), 1.0), 4)
+    return round(min(max(float(entry), 0.0), 1.0), 4)
 
 
 class Next(StrEnum):

@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from camserver.domain.scoring import ERROR_MAX_CHARS, ResultState, Source
+from camserver.domain.scoring import ERROR_MAX_CHARS, ResultState, RunSpec, Source
 from camserver.store import scoring_chunks
 from camserver.store.sql import Sql
 from camserver.store.tx import Tx
@@ -241,6 +241,20 @@ def _scores(text: str) -> tuple[float, ...]:
     except ValueError:
         return ()  # not valid for any question: it is asked anew
     return tuple(found) if isinstance(found, list) else ()
+
+
+async def calls_per_sec(tx: Tx, tenant_id: int, provider: str, model: str) -> float | None:
+    """How many questions a second a model answered in the last run with enough of them; None: there was none."""
+    rows = await tx.all(
+        "SELECT spec, calls - refused AS answered, updated_at - created_at AS took_ms FROM scoring_runs "
+        "WHERE tenant_id = :tenant_id AND calls >= 100 AND status = 'completed' ORDER BY run_id DESC LIMIT 20",
+        tenant_id=tenant_id,
+    )
+    for row in rows:
+        spec = RunSpec.from_json(row["spec"])
+        if (spec.provider, spec.model) == (provider, model) and row["took_ms"] > 0:
+            return float(row["answered"]) * 1000 / float(row["took_ms"])
+    return None
 
 
 async def prune_kept(tx: Tx, tenant_id: int, since_ms: int, most: int) -> int:

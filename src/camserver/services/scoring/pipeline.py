@@ -146,7 +146,7 @@ class ScoringPipeline:
                 self._invokers.run, self._scheduler.keep, self._writer.run, self._sharing.run, self._prune,
             )
         ]  # fmt: skip
-        everyone: set[asyncio.Task[object]] = {scheduling, stopping, *others}  # type: ignore[arg-type]  # covariant
+        everyone: set[asyncio.Task[object]] = {scheduling, stopping, *others}
         try:
             while True:
                 done, _ = await asyncio.wait(everyone, return_when=asyncio.FIRST_COMPLETED)

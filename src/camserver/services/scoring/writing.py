@@ -22,6 +22,7 @@ log = get_logger(__name__)
 
 # A large file takes its time.
 LOCK_MS = 180_000
+HANDED_MAX = 50_000
 _STATES = {
     Outcome.WRITTEN: ResultState.WRITTEN,
     Outcome.CHANGED: ResultState.MOVED,
@@ -113,7 +114,8 @@ class SheetWriter:
                     self._handed[one.row, one.identity, one.first_category] = one.result_id, one.chunk
                 self._after_id = max(self._after_id, batch[-1].result_id)
                 await self._settle(outcomes)
-            async for outcomes in self._sheet.flush(final=final):
+            # What waits for a file to be written again is remembered here: not without bound.
+            async for outcomes in self._sheet.flush(final=final or len(self._handed) > HANDED_MAX):
                 await self._settle(outcomes)
         except SheetError as error:
             if error.kind not in PASSING:
