@@ -7,7 +7,6 @@ are written as texts; where categories are the names of columns (name_row 1, fir
 import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,7 +54,7 @@ class ParquetFormat:
                     yield _changed(batch, schema, row, layout, change)
                     row += batch.num_rows
             except Exception as error:
-                failed.append(error)  # the library would make its own of it
+                failed.append(error)  # the library makes an error of its own of it
                 raise
 
         try:
@@ -66,8 +65,8 @@ class ParquetFormat:
                 max_row_group_size=ROW_GROUP_ROWS,
                 key_value_metadata=_notes(schema),
             )
-        except Exception as error:
-            raise failed[0] if failed else error from None
+        except BaseException as error:
+            raise failed[0] if failed else error if isinstance(error, OSError) else _blamed(draft, error) from None
 
 
 def _opened(path: Path) -> "RecordBatchReader":
@@ -79,29 +78,28 @@ def _opened(path: Path) -> "RecordBatchReader":
         file.seek(max(file.tell() - len(MAGIC), 0))
         if begins != MAGIC or file.read() != MAGIC:
             raise SheetError(SheetTrouble.BROKEN, f"{path.name} is no Parquet file, or an encrypted one")
-    with _blamed(path):
+    try:
         return read_parquet(str(path), batch_size=BATCH_ROWS)
+    except BaseException as error:
+        raise _blamed(path, error) from None
 
 
 def _batches(reader: "RecordBatchReader", path: Path) -> "Iterator[RecordBatch]":
     while True:
-        batch: RecordBatch | None = None
-        with _blamed(path):
-            batch = next(reader, None)
-        if batch is None:
+        try:
+            batch = next(reader)
+        except StopIteration:
             return
+        except BaseException as error:
+            raise _blamed(path, error) from None
         yield batch
 
 
-@contextmanager
-def _blamed(path: Path) -> Iterator[None]:
+def _blamed(path: Path, error: BaseException) -> BaseException:
     """What the library says, or panics with, is the file's fault: nothing else is given to it."""
-    try:
-        yield
-    except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        raise SheetError(SheetTrouble.BROKEN, f"{path.name} is damaged and can't be read: {error}") from None
+    if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        return error
+    return SheetError(SheetTrouble.BROKEN, f"{path.name} is damaged and can't be read: {error}")
 
 
 def _notes(schema: "Schema") -> dict[str, str]:
@@ -123,15 +121,12 @@ def _target_type(field: "Field") -> "DataType | None":
     from arro3.core import DataType
 
     given = field.type
-    if DataType.is_null(given):
-        return DataType.float64()
-    if DataType.is_floating(given) or any(
-        test(given) for test in (DataType.is_string, DataType.is_large_string, DataType.is_string_view)
-    ):
+    fine = (DataType.is_floating, DataType.is_string, DataType.is_large_string, DataType.is_string_view)
+    if any(test(given) for test in fine):
         return given
     if DataType.is_dictionary(given):
         return DataType.string()
-    return None
+    return DataType.float64() if DataType.is_null(given) else None
 
 
 def _target_schema(schema: "Schema", layout: SheetLayout) -> "Schema":
