@@ -121,12 +121,11 @@ def _target_type(field: "Field") -> "DataType | None":
     from arro3.core import DataType
 
     given = field.type
-    fine = (DataType.is_floating, DataType.is_string, DataType.is_large_string, DataType.is_string_view)
-    if any(test(given) for test in fine):
+    kept = (DataType.is_floating, DataType.is_string, DataType.is_large_string, DataType.is_string_view)
+    made = {DataType.is_dictionary: DataType.string(), DataType.is_null: DataType.float64()}
+    if any(test(given) for test in kept):
         return given
-    if DataType.is_dictionary(given):
-        return DataType.string()
-    return DataType.float64() if DataType.is_null(given) else None
+    return next((wanted for test, wanted in made.items() if test(given)), None)
 
 
 def _target_schema(schema: "Schema", layout: SheetLayout) -> "Schema":
