@@ -125,6 +125,7 @@ class SheetCheck:
     findings: tuple[Finding, ...]
     last_row: int  # the last one with a text; 0: none
     texts: int = 0  # rows with a text
+    distinct_texts: int = 0  # rows that differ from all others: equal ones are scored once
     empty_rows: int = 0  # rows without one before the last row
     filled_cells: int = 0  # cells of scores, in rows with a text, that hold something already
     text_chars: int = 0  # of all texts together: what an estimate of cost begins with
