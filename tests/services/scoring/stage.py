@@ -65,7 +65,7 @@ class Stage:
         return ScoringPipeline(self.store, self.clock, sheet, run, policy or self.policy, models)
 
     def client(self, model: str) -> RestClient:
-        return open_client("openai", model=model, base_url=self.url, key=None, timeout_sec=30)
+        return open_client("openai", model=model, base_url=self.url, key=None, timeout_sec=30, lean=True)
 
     async def work(self, run: Run, sheet: ListSheet, policy: ScoringPolicy | None = None) -> RunStatus:
         run = await self.run(run.run_id)

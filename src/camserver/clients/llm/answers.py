@@ -84,10 +84,15 @@ def retry_after_sec(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-# By provider: limit, remaining and reset of requests, then of tokens.
-_LIMIT_HEADERS = (
-    ("x-ratelimit-limit-{}", "x-ratelimit-remaining-{}", "x-ratelimit-reset-{}"),
-    ("anthropic-ratelimit-{}-limit", "anthropic-ratelimit-{}-remaining", "anthropic-ratelimit-{}-reset"),
+_LIMITED: tuple[Literal["requests", "tokens"], ...] = ("requests", "tokens")
+# Limit, remaining and reset, as the providers name them.
+_LIMIT_HEADERS = tuple(
+    (what, *(name.format(what) for name in names))
+    for names in (
+        ("x-ratelimit-limit-{}", "x-ratelimit-remaining-{}", "x-ratelimit-reset-{}"),
+        ("anthropic-ratelimit-{}-limit", "anthropic-ratelimit-{}-remaining", "anthropic-ratelimit-{}-reset"),
+    )
+    for what in _LIMITED
 )
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _UNITS_SEC = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -96,21 +101,16 @@ _UNITS_SEC = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 def rate_limits(headers: Mapping[str, str]) -> tuple[RateLimit, ...]:
     """What the answer's headers say is left; nothing where they say nothing, or nonsense."""
     found: list[RateLimit] = []
-    for names in _LIMIT_HEADERS:
-        for what in _LIMITED:
-            limit, remaining, reset = (headers.get(name.format(what)) for name in names)
-            if limit is None or remaining is None or reset is None:
-                continue
-            try:
-                numbers = float(limit), float(remaining), _until(reset, headers)
-            except (ValueError, TypeError, OverflowError):
-                continue
-            if all(math.isfinite(number) for number in numbers):
-                found.append(RateLimit(what, *numbers))
+    for what, limit, remaining, reset in _LIMIT_HEADERS:
+        if limit not in headers or remaining not in headers or reset not in headers:
+            continue
+        try:
+            numbers = float(headers[limit]), float(headers[remaining]), _until(headers[reset], headers)
+        except (ValueError, TypeError, OverflowError):
+            continue
+        if all(math.isfinite(number) for number in numbers):
+            found.append(RateLimit(what, *numbers))
     return tuple(found)
-
-
-_LIMITED: tuple[Literal["requests", "tokens"], ...] = ("requests", "tokens")
 
 
 def _until(reset: str, headers: Mapping[str, str]) -> float:

@@ -8,8 +8,7 @@ that is remembered.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +17,7 @@ import aiohttp
 from camserver.base.log import get_logger
 from camserver.base.secrets import Secret
 from camserver.clients.llm.answers import document_of, object_in, rate_limits, retry_after_sec
+from camserver.clients.llm.lean_http import LeanHttp, Reply, TooLong
 from camserver.clients.llm.provider import Extra, Provider, Question, Said, Without, refused_extra
 from camserver.clients.llm.questions import (
     ERROR_CHARS_MAX,
@@ -49,13 +49,6 @@ PICTURE_TOKENS_MAX = 50_000
 AROUND_TOKENS_MAX = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    status: int
-    headers: Mapping[str, str]  # lower case
-    body: bytes
-
-
 class RestClient:
     """One provider's API with one model. Connections are kept open between questions; `close` lets them go."""
 
@@ -67,7 +60,9 @@ class RestClient:
         model: str,
         key: Secret | None,
         timeout_sec: float,
+        lean: bool = False,
     ) -> None:
+        """`lean`: for very many questions; see lean_http.py."""
         self.provider = provider.name
         self.model = model
         self._api = provider
@@ -76,6 +71,8 @@ class RestClient:
         self._timeout = aiohttp.ClientTimeout(total=timeout_sec, connect=min(CONNECT_TIMEOUT_SEC, timeout_sec / 2))
         self._without: Without = frozenset()
         self._session: aiohttp.ClientSession | None = None
+        self._is_checked = False
+        self._lean = LeanHttp(self._url, _POLICY, answer_bytes_max=ANSWER_BYTES_MAX) if lean else None
 
     @property
     def host(self) -> str:
@@ -84,6 +81,8 @@ class RestClient:
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
+        if self._lean is not None:
+            await self._lean.close()
 
     async def ask(self, prompt: Prompt, schema: JsonSchema | None, max_tokens: int) -> Answer:
         return await self._asked(prompt, schema, max_tokens, wants_object=schema is not None)
@@ -115,11 +114,21 @@ class RestClient:
             failure.retry_after_sec if failure.retry_after_sec is not None else retry_after_sec(reply.headers),
         )
 
-    async def _post(self, question: Question) -> _Reply:
+    async def _post(self, question: Question) -> Reply:
         body = json.dumps(self._api.body(_told(question))).encode()
         headers = {"Content-Type": "application/json", **self._api.headers(self._key)}
         try:
-            _POLICY.check_literal(urlsplit(self._url).hostname or "")
+            if not self._is_checked:
+                _POLICY.check_literal(urlsplit(self._url).hostname or "")
+                self._is_checked = True
+            if self._lean is not None:
+                return await self._lean.post(
+                    self._api.path(self.model),
+                    headers,
+                    body,
+                    timeout_sec=self._timeout.total or 0,
+                    connect_sec=self._timeout.connect or 0,
+                )
             async with self._opened().post(
                 self._url + self._api.path(self.model),
                 data=body,
@@ -128,11 +137,15 @@ class RestClient:
                 allow_redirects=False,
             ) as answer:
                 names = {name.lower(): value for name, value in answer.headers.items()}
-                return _Reply(answer.status, names, await _bounded(answer))
+                return Reply(answer.status, names, await _bounded(answer))
         except DeliveryError as error:
             # Of the address policy: a name nobody knows, or a place nobody may connect to.
             away = error.kind is Trouble.RETRY
             raise LlmError(LlmErrorKind.CONNECTION if away else LlmErrorKind.BAD_REQUEST, error.message) from None
+        except TooLong:
+            raise LlmError(
+                LlmErrorKind.BROKEN_ANSWER, f"the answer is longer than {ANSWER_BYTES_MAX} bytes"
+            ) from None
         except aiohttp.ConnectionTimeoutError:
             raise LlmError(
                 LlmErrorKind.CONNECTION, f"no connection to {self.host} within {self._timeout.connect:g} s"
@@ -201,6 +214,8 @@ def _checked(said: Said | None, question: Question, wants_object: bool, limits: 
 
 def _possible(usage: Usage, question: Question) -> Usage:
     """What was used, but no more than this question could have: a lie must not eat up the day's budget."""
+    if usage.tokens_in <= AROUND_TOKENS_MAX and usage.tokens_out <= question.max_tokens:
+        return usage
     prompt = _told(question).prompt
     texts = (prompt.system, prompt.text, json.dumps(dict(question.schema or {})))
     most_in = sum(len(text.encode()) for text in texts) + PICTURE_TOKENS_MAX * len(prompt.pictures)

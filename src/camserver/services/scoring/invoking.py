@@ -142,24 +142,24 @@ class InvokerPool:
     # -- One task ------------------------------------------------------------------------------------------------
 
     async def _handle(self, task: Task) -> None:
+        """A place is held until the answer is in the journal: what a crash makes us pay twice is never more than the
+        questions in flight."""
         tally = _Tally()
         verdict: Verdict | None = None
         try:
             try:
                 verdict = await self._verdict(task, tally)
-            finally:
-                self.slots.release()
-        except ChunkFailed as error:
-            for one in (task, *task.followers):
-                one.chunk.fail(str(error))
-        except Interrupted as error:
-            self._interrupt(error)
-        except asyncio.CancelledError:
-            self._drop(task)
-            raise
-        except Exception as error:
-            self._interrupt(error)
-        await self._settle(task, verdict, tally)
+            except ChunkFailed as error:
+                for one in (task, *task.followers):
+                    one.chunk.fail(str(error))
+            except asyncio.CancelledError:
+                self._drop(task)
+                raise
+            except Exception as error:
+                self._interrupt(error)
+            await self._settle(task, verdict, tally)
+        finally:
+            self.slots.release()
 
     def _interrupt(self, error: Exception) -> None:
         if self._interrupted is not None and not self._interrupted.done():

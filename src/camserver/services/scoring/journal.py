@@ -4,6 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from operator import attrgetter
 
 from camserver.base.batches import Batcher
 from camserver.base.clock import Clock
@@ -117,4 +118,9 @@ class Journal:
 
 
 def _sum(spent: Sequence[Spent]) -> Spent:
-    return Spent(**{one.name: sum(getattr(each, one.name) for each in spent) for one in fields(Spent)})
+    if len(spent) == 1:
+        return spent[0]
+    return Spent(*map(sum, zip(*map(_VALUES, spent), strict=True)))
+
+
+_VALUES = attrgetter(*(one.name for one in fields(Spent)))

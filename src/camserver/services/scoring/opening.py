@@ -67,7 +67,9 @@ def open_models(llm: "LlmSettings", spec: RunSpec) -> "tuple[Models, list[RestCl
     """The clients are closed by whoever asked for them."""
     names = (spec.model, *spec.fallback_models)
     clients = [
-        open_client(spec.provider, model=name, base_url=spec.base_url, key=llm.key, timeout_sec=llm.timeout_sec)
+        open_client(
+            spec.provider, model=name, base_url=spec.base_url, key=llm.key, timeout_sec=llm.timeout_sec, lean=True
+        )
         for name in names
     ]
     return Models(clients, [price_for(llm, name) for name in names], spec.base_url, llm.key), clients
