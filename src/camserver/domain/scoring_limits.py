@@ -191,7 +191,8 @@ class ConcurrencyController:
             self._clean = 0.0
 
     def _cut(self, ticket: Ticket, now_sec: float, wait_sec: float) -> None:
-        too_many = float(max(ticket.in_flight, 1))
+        # Refusals may come in another order than the questions went: one that was sent alone tells little.
+        too_many = max(float(ticket.in_flight), 0.5 * self.limit, 1.0)
         before = self._ceiling
         is_same = before is not None and abs(too_many - before) <= max(SAME_CEILING * before, 2.0)
         self._refused_again = self._refused_again + 1 if is_same else 0
