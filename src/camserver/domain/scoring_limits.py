@@ -27,7 +27,10 @@ WAIT_USUAL_SEC: Final = 0.5
 WAIT_MAX_SEC: Final = 120.0
 PACE_CUT: Final = 0.95
 PACE_GROWTH: Final = 0.01  # of itself, a second
-PACE_REST_FIRST_SEC: Final = 5.0
+PACE_GROWTH_FIRST: Final = 0.02  # the same until it was refused for the first time
+# Timers come late on a busy machine: who was held back longer than it should be may make up for so much.
+CATCH_UP_SEC: Final = 0.05
+PACE_REST_FIRST_SEC: Final = 4.0
 PACE_REST_MAX_SEC: Final = 60.0
 # A pace that held nothing back for so long is forgotten.
 PACE_IDLE_SEC: Final = 30.0
@@ -122,7 +125,7 @@ class ConcurrencyController:
             self._spread_left -= 1
             spacing = max(spacing, self.latency_sec / self.places)
         if spacing:
-            self._next_send_sec = max(self._next_send_sec, now_sec) + spacing
+            self._next_send_sec = max(self._next_send_sec, now_sec - min(CATCH_UP_SEC, spacing * 8)) + spacing
         return Ticket(self._sent, now_sec, self.in_flight, self.in_flight >= self.places - 1)
 
     # -- What comes back -----------------------------------------------------------------------------------------
@@ -228,7 +231,7 @@ class ConcurrencyController:
             self.pace = None
             return
         # Once an answer: so that a second's answers together make it.
-        self.pace += PACE_GROWTH
+        self.pace += PACE_GROWTH_FIRST if self._pace_rest_sec == PACE_REST_FIRST_SEC else PACE_GROWTH
 
 
 def share_of(limit: float, before: int, now: int, together: float) -> float | None:
