@@ -84,7 +84,7 @@ async def record(
             "run_id": run_id,
             "tenant_id": tenant_id,
             "chunk": one.chunk,
-            "row_number": one.row,
+            "sheet_row": one.row,
             "first_category": one.first_category,
             "identity": one.identity,
             "state": (ResultState.FAILED if one.scores is None else ResultState.SCORED).value,
@@ -124,19 +124,19 @@ async def record(
 async def of_chunk(tx: Tx, run_id: int, row_start: int, row_end: int) -> dict[tuple[int, int, str], ResultState]:
     """What is in the journal of a stretch of rows, by row, block and content."""
     rows = await tx.all(
-        "SELECT row_number, first_category, identity, state FROM scoring_results "
-        "WHERE run_id = :run_id AND row_number >= :row_start AND row_number <= :row_end",
+        "SELECT sheet_row, first_category, identity, state FROM scoring_results "
+        "WHERE run_id = :run_id AND sheet_row >= :row_start AND sheet_row <= :row_end",
         run_id=run_id,
         row_start=row_start,
         row_end=row_end,
     )
-    return {(row["row_number"], row["first_category"], row["identity"]): ResultState(row["state"]) for row in rows}
+    return {(row["sheet_row"], row["first_category"], row["identity"]): ResultState(row["state"]) for row in rows}
 
 
 async def unwritten(tx: Tx, run_id: int, after_id: int, limit: int) -> tuple[Unwritten, ...]:
     """Results that the sheet has not accepted yet, in the order they came."""
     rows = await tx.all(
-        "SELECT result_id, chunk, row_number, first_category, identity, scores FROM scoring_results "
+        "SELECT result_id, chunk, sheet_row, first_category, identity, scores FROM scoring_results "
         "WHERE run_id = :run_id AND state = 'scored' AND result_id > :after_id ORDER BY result_id LIMIT :limit",
         run_id=run_id,
         after_id=after_id,
@@ -146,7 +146,7 @@ async def unwritten(tx: Tx, run_id: int, after_id: int, limit: int) -> tuple[Unw
         Unwritten(
             row["result_id"],
             row["chunk"],
-            row["row_number"],
+            row["sheet_row"],
             row["first_category"],
             row["identity"],
             tuple(json.loads(row["scores"])),
@@ -190,12 +190,12 @@ class Note:
 
 async def notes(tx: Tx, run_id: int, limit: int) -> tuple[Note, ...]:
     rows = await tx.all(
-        "SELECT row_number, first_category, state, note FROM scoring_results "
-        "WHERE run_id = :run_id AND state IN ('failed','refused','moved') ORDER BY row_number LIMIT :limit",
+        "SELECT sheet_row, first_category, state, note FROM scoring_results "
+        "WHERE run_id = :run_id AND state IN ('failed','refused','moved') ORDER BY sheet_row LIMIT :limit",
         run_id=run_id,
         limit=limit,
     )
-    return tuple(Note(row["row_number"], row["first_category"], row["state"], row["note"] or "") for row in rows)
+    return tuple(Note(row["sheet_row"], row["first_category"], row["state"], row["note"] or "") for row in rows)
 
 
 async def states(tx: Tx, run_id: int) -> dict[str, int]:
@@ -208,15 +208,15 @@ async def states(tx: Tx, run_id: int) -> dict[str, int]:
 async def written_blocks(tx: Tx, run_id: int, after: tuple[int, int], limit: int) -> tuple[tuple[int, int], ...]:
     """Row and first category of what the sheet has, for the export of a checkpoint."""
     rows = await tx.all(
-        "SELECT row_number, first_category FROM scoring_results WHERE run_id = :run_id AND state = 'written' "
-        "AND (row_number > :row OR (row_number = :row AND first_category > :category)) "
-        "ORDER BY row_number, first_category LIMIT :limit",
+        "SELECT sheet_row, first_category FROM scoring_results WHERE run_id = :run_id AND state = 'written' "
+        "AND (sheet_row > :row OR (sheet_row = :row AND first_category > :category)) "
+        "ORDER BY sheet_row, first_category LIMIT :limit",
         run_id=run_id,
         row=after[0],
         category=after[1],
         limit=limit,
     )
-    return tuple((row["row_number"], row["first_category"]) for row in rows)
+    return tuple((row["sheet_row"], row["first_category"]) for row in rows)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -291,14 +291,14 @@ _PRUNE = (
     f"(SELECT question_key FROM scoring_cache WHERE tenant_id = :tenant_id AND {{}} LIMIT {PRUNE_BATCH})"
 )
 _COLUMNS = """
-INSERT INTO scoring_results (run_id, tenant_id, chunk, row_number, first_category, identity, state, scores,
+INSERT INTO scoring_results (run_id, tenant_id, chunk, sheet_row, first_category, identity, state, scores,
   question_key, model, source, note, created_at)
-VALUES (:run_id, :tenant_id, :chunk, :row_number, :first_category, :identity, :state, :scores, :question_key, :model,
+VALUES (:run_id, :tenant_id, :chunk, :sheet_row, :first_category, :identity, :state, :scores, :question_key, :model,
   :source, :note, :now_ms)"""
 _SET = ("chunk", "state", "scores", "question_key", "model", "source", "note", "created_at")
 # What the sheet has stays so: a late repeat of the same question changes nothing.
 _RECORD = Sql(
-    f"{_COLUMNS} ON CONFLICT (run_id, row_number, first_category, identity) DO UPDATE SET "
+    f"{_COLUMNS} ON CONFLICT (run_id, sheet_row, first_category, identity) DO UPDATE SET "
     + ", ".join(f"{name} = excluded.{name}" for name in _SET)
     + " WHERE scoring_results.state IN ('failed', 'moved')",
     mariadb=f"{_COLUMNS} ON DUPLICATE KEY UPDATE "

@@ -77,7 +77,7 @@ scoring_results = table(
     number("run_id"),
     number("tenant_id"),
     number("chunk"),
-    number("row_number"),
+    number("sheet_row"),
     count("first_category"),  # of the block
     word("identity", 32),
     word("state", 8),  # scored, written, refused, moved, failed
@@ -88,7 +88,7 @@ scoring_results = table(
     word("note", 255, nullable=True),  # why it failed or was refused
     number("created_at"),
     number("written_at", nullable=True),
-    UniqueConstraint("run_id", "row_number", "first_category", "identity", name="uq_scoring_results_cell"),
+    UniqueConstraint("run_id", "sheet_row", "first_category", "identity", name="uq_scoring_results_cell"),
     Index("ix_scoring_results_state", "run_id", "state", "result_id"),
     Index("ix_scoring_results_chunk", "run_id", "chunk"),
 )

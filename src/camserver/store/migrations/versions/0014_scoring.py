@@ -129,7 +129,7 @@ def _results() -> None:
         number("run_id"),
         number("tenant_id"),
         number("chunk"),
-        number("row_number"),
+        number("sheet_row"),
         count("first_category"),
         word("identity", 32),
         word("state", 8),
@@ -141,7 +141,7 @@ def _results() -> None:
         number("created_at"),
         number("written_at", nullable=True),
         sa.PrimaryKeyConstraint("result_id"),
-        sa.UniqueConstraint("run_id", "row_number", "first_category", "identity", name="uq_scoring_results_cell"),
+        sa.UniqueConstraint("run_id", "sheet_row", "first_category", "identity", name="uq_scoring_results_cell"),
         **OPTIONS,
     )
     op.create_index("ix_scoring_results_state", "scoring_results", ["run_id", "state", "result_id"])
