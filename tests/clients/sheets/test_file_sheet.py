@@ -235,12 +235,12 @@ async def test_no_sheet_of_its_kind(path: Path) -> None:
 
 
 async def test_thousands_of_rows_in_many_flushes(path: Path) -> None:
-    texts = [f"text {number}" for number in range(2300)]
+    texts = [f"text {number}" for number in range(1100)]
     save(path, table(texts, categories=3))
     sheet = await opened(path, SheetLayout(block_size=2))
     async for page in sheet.rows(5):
         await sheet.write([scored(row, 0.5, 0.25) for row in page])
-        if page[0].row > 1000:
+        if page[0].row > 500:
             assert {one.outcome async for some in sheet.flush(True) for one in some} <= {Outcome.WRITTEN}
         await sheet.write([scored(row, row.row % 100 / 100, first=2) for row in page])
     outcomes = [one async for some in sheet.flush(True) for one in some]

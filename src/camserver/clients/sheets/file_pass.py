@@ -9,7 +9,10 @@ import numpy.typing as npt
 from camserver.clients.sheets.formats import FileRow
 from camserver.clients.sheets.snapshot import Snapshot
 from camserver.clients.sheets.staging import Records, scores_of
-from camserver.domain.sheet_rows import Cells, Outcome, RowOutcome, cells_to_write
+from camserver.domain.sheet_layout import SheetLayout
+from camserver.domain.sheet_rows import Cells, Outcome, RowOutcome, RowScores, cells_to_write
+
+PAGE: Final = 2_000
 
 _OPEN, _WRITTEN, _KEPT, _CHANGED = range(4)
 _OUTCOMES: Final = {_WRITTEN: Outcome.WRITTEN, _KEPT: Outcome.KEPT, _CHANGED: Outcome.CHANGED}
@@ -18,7 +21,8 @@ _OUTCOMES: Final = {_WRITTEN: Outcome.WRITTEN, _KEPT: Outcome.KEPT, _CHANGED: Ou
 class Pass:
     """Staged scores against the rows of a file, which come in order. What is found out counts once it is settled."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records, layout: SheetLayout) -> None:
+        self._layout = layout
         self.records = records
         self.count = len(records)
         self.targets: npt.NDArray[np.int64] = records["row"].astype(np.int64)
@@ -28,6 +32,8 @@ class Pass:
         self._kept: dict[int, tuple[int, ...]] = {}
         self._order: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self._at = 0
+        self._page: list[RowScores] = []  # of the order, from _page_begin on
+        self._page_begin = 0
         self.writes = 0
 
     @property
@@ -56,11 +62,13 @@ class Pass:
         waiting = np.flatnonzero(self._found == _OPEN)
         self._order = waiting[np.argsort(self.targets[waiting], kind="stable")]
         self._at = 0
+        self._page, self._page_begin = [], 0
         self.writes = 0
 
     def meet(self, row: FileRow) -> dict[int, float]:
         """The scores for this row, by category."""
         scores: dict[int, float] = {}
+        identity = ""
         while self._at < len(self._order):
             index = int(self._order[self._at])
             target = int(self.targets[index])
@@ -70,8 +78,9 @@ class Pass:
             if target < row.row:
                 self._found[index] = _CHANGED
                 continue
-            wanted = scores_of(self.records[index])
-            if wanted.identity != row.identity:
+            wanted = self._read(self._at - 1)
+            identity = identity or row.identity
+            if wanted.identity != identity:
                 self._found[index] = _CHANGED
                 continue
             cells = cells_to_write(wanted, row.held)
@@ -82,6 +91,13 @@ class Pass:
         self.writes += len(scores)
         return scores
 
+    def _read(self, at: int) -> RowScores:
+        """What stands at a place of the order; places are asked for in order."""
+        if at >= self._page_begin + len(self._page):
+            self._page_begin = at
+            self._page = scores_of(self.records[self._order[at : at + PAGE]])
+        return self._page[at - self._page_begin]
+
     def end(self) -> None:
         self._found[self._order[self._at :]] = _CHANGED
 
@@ -90,18 +106,20 @@ class Pass:
         self._settled = self._found
 
     def outcomes(self, begin: int, end: int) -> list[RowOutcome]:
-        return [self._outcome(index) for index in range(begin, min(end, self.count))]
+        return [
+            self._outcome(begin + index, scores) for index, scores in enumerate(scores_of(self.records[begin:end]))
+        ]
 
-    def _outcome(self, index: int) -> RowOutcome:
-        scores = scores_of(self.records[index])
+    def _outcome(self, index: int, scores: RowScores) -> RowOutcome:
         outcome = _OUTCOMES[int(self._settled[index])]
         kept = self._kept.get(index, ())
+        now_row = 0 if outcome is Outcome.CHANGED else int(self.targets[index])
         reason = ""
         if outcome is Outcome.CHANGED:
             reason = f"the text of row {scores.row} was edited or removed after it was read; nothing was written"
         elif kept:
-            reason = f"row {int(self.targets[index])} holds something else in {len(kept)} of its cells; it was left"
-        now_row = 0 if outcome is Outcome.CHANGED else int(self.targets[index])
+            where = ", ".join(self._layout.cell(now_row, category) for category in kept[:5])
+            reason = f"{where} held something else, which was left as it was"
         return RowOutcome(scores.row, scores.identity, scores.first_category, outcome, now_row, kept, reason)
 
 
@@ -110,9 +128,9 @@ def new_rows(snapshot: Snapshot, done: Pass) -> npt.NDArray[np.bool_]:
     one each, as far as they go."""
     moved = np.zeros(done.count, np.bool_)
     wanted: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for index in np.flatnonzero(done.strays):
-        scores = scores_of(done.records[index])
-        wanted[scores.identity][scores.row].append(int(index))
+    strays = np.flatnonzero(done.strays)
+    for index, scores in zip(strays.tolist(), scores_of(done.records[strays]), strict=True):
+        wanted[scores.identity][scores.row].append(index)
     found: dict[str, list[int]] = defaultdict(list)
     for page in snapshot.pages(1, None):
         for row in page:

@@ -172,7 +172,7 @@ class FileSheet:
     async def _passes(self) -> Pass:
         """Fills the file with what is staged: where it was read, then where it went meanwhile."""
         await self._run(file_places.check_not_open, self._path)
-        done = Pass(self._staging.load())
+        done = Pass(self._staging.load(), self.layout)
         await self._one(done)
         if done.strays.any():
             moved = await self._run(new_rows, await self._current(), done)

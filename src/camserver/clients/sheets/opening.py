@@ -9,10 +9,14 @@ from typing import Final
 from camserver.base import folders
 from camserver.base.clock import Clock
 from camserver.base.errors import BadInput
+from camserver.base.secrets import Secret
+from camserver.clients.outgoing import OutgoingHttp, OutgoingPolicy
 from camserver.clients.sheets import file_places
 from camserver.clients.sheets.csv_format import CsvFormat
 from camserver.clients.sheets.file_sheet import SETTLE_SEC, FileSheet
 from camserver.clients.sheets.formats import FileFormat
+from camserver.clients.sheets.google_api import SHEETS_URL, GoogleApi, google_address
+from camserver.clients.sheets.google_sheet import GoogleSheet
 from camserver.clients.sheets.parquet_format import ParquetFormat
 from camserver.clients.sheets.sheet import SheetError
 from camserver.clients.sheets.xlsx_format import XlsxFormat
@@ -36,6 +40,37 @@ def format_of(path: Path, work_folder: Path | None = None) -> FileFormat:
     if ending == ".xls":
         raise BadInput(f"{path.name} is of an Excel before 2007; save it as .xlsx")
     raise BadInput(f"{path.name} is no sheet that can be scored; its name must end with one of {', '.join(ENDINGS)}")
+
+
+async def open_sheet(
+    address: str,
+    layout: SheetLayout,
+    clock: Clock,
+    *,
+    credentials: Secret | None = None,
+    output: Path | None = None,
+    work_folder: Path | None = None,
+    google_url: str = SHEETS_URL,
+) -> FileSheet | GoogleSheet:
+    """The sheet at an address: a path, a link to Google Sheets, or gsheet:ID. Google needs the key file of a service
+    account that the sheet is shared with."""
+    layout.check()
+    found = google_address(address)
+    if found is None and address.startswith(("http://", "https://", "gsheet:")):
+        raise BadInput(f"{address} is no link to Google Sheets; copy it from the address bar of the browser")
+    if found is None:
+        return await open_file(Path(address), layout, clock, output=output, work_folder=work_folder)
+    if credentials is None:
+        raise BadInput("Google Sheets needs the key file of a service account; name it, and share the sheet with it")
+    if output is not None:
+        raise BadInput("a Google sheet is filled where it is; make a copy of it there instead of naming an output")
+    http = OutgoingHttp(OutgoingPolicy(allow_loopback=google_url != SHEETS_URL))
+    try:
+        api = GoogleApi(http, clock, credentials, found.book_id, google_url)
+        return GoogleSheet(api, http, layout, clock, found.gid)
+    except BaseException:
+        await http.close()
+        raise
 
 
 async def open_file(

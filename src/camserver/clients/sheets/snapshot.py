@@ -96,7 +96,7 @@ class Snapshot:
         if len(self._page) >= PAGE_ROWS_MAX:
             self._write_page()
 
-    def finish(self, signature: Signature) -> None:
+    def finish(self, signature: Signature | None) -> None:
         if not self._is_headed:
             self._read_headers()
         self._write_page()
