@@ -1,5 +1,5 @@
-"""The peers: a loop around litellm and LangChain's `abatch`, run by the Python that has them. Standard library and the
-peer only: this file knows nothing of camserver."""
+"""The peers: a loop around litellm and LangChain's `abatch`, run by the Python that has them. Standard library and
+the peer only: this file knows nothing of camserver."""
 
 import asyncio
 import json
