@@ -1,9 +1,9 @@
 """Rows a second that are scored, of what the model can take, without being told what that is.
 
 A fake model in a process of its own takes 50 questions at once for 200 ms each, 250 a second, and refuses the rest;
-half a per cent of its answers are a 500, some are wrapped in prose or too short. Ours scores a CSV file with all that
-belongs to it: journal, cache, sheet. Beside it a bare loop that is told the capacity and does nothing else, and, where
-they can be had, a loop around litellm and LangChain's `abatch`. Then capacities by time and by tokens, and memory.
+half a per cent of its answers are a 500, some are wrapped in prose or too short. Ours scores a CSV file with all
+that belongs to it: journal, cache, sheet. Beside it a bare loop that is told the capacity and does nothing else, and,
+where they can be had, a loop around litellm and LangChain's `abatch`. Then capacities by time and by tokens; memory.
 
 The peers are installed by name into a folder of their own (`.peers`); with QUICK=1 only if they are there already.
 """

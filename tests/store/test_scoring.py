@@ -110,22 +110,25 @@ async def test_a_failed_chunk_waits_and_is_given_up_at_last(fresh_store: Store) 
     assert len(await fresh_store.write(scoring_chunks.claim, run_id, "h", "t", 1, NOW + 9000, NOW)) == 1
 
 
-async def test_what_is_written_stays_so_and_what_failed_can_be_replaced(fresh_store: Store) -> None:
+async def test_what_waits_for_the_sheet_stays_and_the_rest_can_be_replaced(fresh_store: Store) -> None:
     of = await begun(fresh_store, rows=10)
-    await record(fresh_store, of, result(5), result(6, scores=None), result(7))
-    (five, seven) = await fresh_store.read(scoring_journal.unwritten, of[1], 0, 10)
+    await record(fresh_store, of, result(5), result(6, scores=None), result(7), result(8))
+    (five, seven, _) = await fresh_store.read(scoring_journal.unwritten, of[1], 0, 10)
     assert (five.row, five.scores, seven.row) == (5, (0.5, 1.0), 7)
     settled = (settle(five, ResultState.WRITTEN), settle(seven, ResultState.MOVED, "gone"))
     await fresh_store.write(scoring_journal.settle, of[1], settled, True, NOW)
-    await record(fresh_store, of, *(result(row, scores=(0.0, 0.0)) for row in (5, 6, 7)))
+    await record(fresh_store, of, *(result(row, scores=(0.0, 0.0)) for row in (6, 7, 8)))
     found = await fresh_store.read(scoring_journal.of_chunk, of[1], 5, 14)
     assert {row: state for (row, _, _), state in found.items()} == {
         5: ResultState.WRITTEN,
         6: ResultState.SCORED,
         7: ResultState.SCORED,
+        8: ResultState.SCORED,
     }
+    last = (await fresh_store.read(scoring_journal.unwritten, of[1], 0, 10))[-1]
+    assert (last.row, last.scores) == (8, (0.5, 1.0))
     assert await fresh_store.read(scoring_journal.written_blocks, of[1], (0, 0), 10) == ((5, 0),)
-    assert (await fresh_store.read(scoring_runs.get, of[1])).calls == 6
+    assert (await fresh_store.read(scoring_runs.get, of[1])).calls == 7
 
 
 async def test_a_chunk_is_complete_once_the_sheet_has_everything(fresh_store: Store) -> None:

@@ -189,13 +189,15 @@ async def exported(tx: Tx, run_id: int, after: int, limit: int) -> tuple[ChunkRo
     return tuple(ChunkRow(*(row[name] for name in ChunkRow.__slots__)) for row in rows)
 
 
-_WRITTEN = """
-UPDATE scoring_chunks SET written = (
-  SELECT COUNT(*) FROM scoring_results r
-  WHERE r.run_id = scoring_chunks.run_id AND r.chunk = scoring_chunks.number AND r.state = 'written')
+# By rows and not by the number of the chunk: these are the journal's key.
+_OF_CHUNK = """
+  SELECT {} FROM scoring_results r WHERE r.run_id = scoring_chunks.run_id
+    AND r.sheet_row >= scoring_chunks.row_start AND r.sheet_row <= scoring_chunks.row_end AND r.state = '{}'"""
+_WRITTEN = f"""
+UPDATE scoring_chunks SET written = ({_OF_CHUNK.format("COUNT(*)", "written")})
 WHERE run_id = :run_id AND number IN (:numbers...)"""
-_COMPLETE = """
+_COMPLETE = f"""
 UPDATE scoring_chunks SET status = 'completed', updated_at = :now_ms
-WHERE run_id = :run_id AND number IN (:numbers...) AND status = 'writing' AND NOT EXISTS (
-  SELECT 1 FROM scoring_results r
-  WHERE r.run_id = scoring_chunks.run_id AND r.chunk = scoring_chunks.number AND r.state = 'scored')"""
+WHERE run_id = :run_id AND number IN (:numbers...) AND status = 'writing' AND NOT EXISTS ({
+    _OF_CHUNK.format("1", "scored")
+})"""

@@ -306,14 +306,15 @@ INSERT INTO scoring_results (run_id, tenant_id, chunk, sheet_row, first_category
 VALUES (:run_id, :tenant_id, :chunk, :sheet_row, :first_category, :identity, :state, :scores, :question_key, :model,
   :source, :note, :now_ms)"""
 _SET = ("chunk", "state", "scores", "question_key", "model", "source", "note", "created_at")
-# What the sheet has stays so: a late repeat of the same question changes nothing.
+# What waits for the sheet, or was refused by it, stays so. What is written may be due again: rows with equal texts
+# change places, and the sheet takes the same score twice.
 _RECORD = Sql(
     f"{_COLUMNS} ON CONFLICT (run_id, sheet_row, first_category, identity) DO UPDATE SET "
     + ", ".join(f"{name} = excluded.{name}" for name in _SET)
-    + " WHERE scoring_results.state IN ('failed', 'moved')",
+    + " WHERE scoring_results.state IN ('failed', 'moved', 'written')",
     mariadb=f"{_COLUMNS} ON DUPLICATE KEY UPDATE "
     + ", ".join(
-        f"{name} = IF(state IN ('failed', 'moved'), VALUES({name}), {name})"
+        f"{name} = IF(state IN ('failed', 'moved', 'written'), VALUES({name}), {name})"
         for name in sorted(_SET, key=lambda name: name == "state")
     ),
 )

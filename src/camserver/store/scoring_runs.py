@@ -175,8 +175,10 @@ async def totals(tx: Tx, run_id: int) -> Totals:
 async def want(tx: Tx, run_id: int, wanted: str, now_ms: int) -> None:
     """What a person asks for: run, pause or cancel. A run that nobody works on is paused or cancelled at once."""
     if wanted == "run":
+        # People may have sorted the sheet meanwhile: it is gone over once more at the end.
         await tx.run(
             "UPDATE scoring_runs SET wanted = 'run', status = 'running', reason = NULL, message = NULL, "
+            "has_moved = 1, passes = 1, "
             "updated_at = :now_ms WHERE run_id = :run_id AND status IN ('running','paused','failed')",
             run_id=run_id,
             now_ms=now_ms,

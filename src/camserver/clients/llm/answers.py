@@ -44,7 +44,8 @@ def part(document: object, *path: str | int) -> Any:
     """What is at that place of a document, or None: providers leave out what they have nothing to say about."""
     for step in path:
         if isinstance(step, str):
-            if not isinstance(document, Mapping):
+            # A document is what JSON makes of a text; the general check of mappings costs ten times as much.
+            if type(document) is not dict:
                 return None
             document = document.get(step)
         else:

@@ -22,8 +22,9 @@ from camserver.store.scoring_journal import Kept, Spent
 # Tasks that the cache is asked for at once.
 LOOKED_UP_AT_ONCE = 100
 DAY_MS = 86_400_000
-# What of the journal needs no new look: what failed is tried again only when somebody asks for it.
-_SEEN_TO = frozenset(ResultState) - {ResultState.MOVED}
+# What of the journal needs no new look: what failed is tried again only when somebody asks for it. What is written is
+# looked at all the same: rows with equal texts may have changed places, and this one may be empty.
+_SEEN_TO = frozenset({ResultState.SCORED, ResultState.FAILED, ResultState.REFUSED})
 
 
 def questions_of(spec: RunSpec) -> list[BlockQuestion]:
@@ -75,14 +76,15 @@ class Producer:
         open_ones = set(row.open_categories(len(self._spec.categories)))
         made: list[Task] = []
         for question in self._questions:
-            state = known.get((row.row, question.first_category, row.identity))
-            if state in _SEEN_TO:
+            first = question.first_category
+            state = known.get((row.row, first, row.identity))
+            is_open = not open_ones.isdisjoint(range(first, first + len(question.categories)))
+            if state in _SEEN_TO or (state is ResultState.WRITTEN and not is_open):
                 chunk.tasks += 1
                 chunk.done += state is not ResultState.FAILED
                 chunk.failed += state is ResultState.FAILED
                 continue
-            first = question.first_category
-            if not row.text or open_ones.isdisjoint(range(first, first + len(question.categories))):
+            if not row.text or not is_open:
                 continue
             key = question.key(row.text, self._spec.provider, self._spec.model, self._spec.temperature)
             chunk.add()

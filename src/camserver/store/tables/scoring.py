@@ -90,7 +90,6 @@ scoring_results = table(
     number("written_at", nullable=True),
     UniqueConstraint("run_id", "sheet_row", "first_category", "identity", name="uq_scoring_results_cell"),
     Index("ix_scoring_results_state", "run_id", "state", "result_id"),
-    Index("ix_scoring_results_chunk", "run_id", "chunk"),
 )
 
 # Answers to the very same question; failures are never kept.

@@ -145,4 +145,3 @@ def _results() -> None:
         **OPTIONS,
     )
     op.create_index("ix_scoring_results_state", "scoring_results", ["run_id", "state", "result_id"])
-    op.create_index("ix_scoring_results_chunk", "scoring_results", ["run_id", "chunk"])
