@@ -21,7 +21,7 @@ def asked(row: int) -> list[dict[str, object]]:
 
 
 async def litellm_loop(url: str, rows: int) -> int:
-    import litellm
+    import litellm  # type: ignore[import-not-found]  # it is elsewhere
 
     places = asyncio.Semaphore(AT_ONCE)
 
@@ -35,11 +35,12 @@ async def litellm_loop(url: str, rows: int) -> int:
                 return False
             return len(json.loads(answer.choices[0].message.content)["scores"]) == len(NAMES)
 
-    return sum(await asyncio.gather(*(one(row) for row in range(rows))))
+    found = await asyncio.gather(*(one(row) for row in range(rows)))
+    return sum(found)
 
 
 async def langchain_abatch(url: str, rows: int) -> int:
-    from langchain_openai import ChatOpenAI
+    from langchain_openai import ChatOpenAI  # type: ignore[import-not-found]  # it is elsewhere
 
     model = ChatOpenAI(model="m", base_url=url, api_key="none", max_retries=8, max_tokens=200)
     said = await model.abatch(

@@ -63,7 +63,7 @@ def _layout_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @_layout_options
 @json_option
 @pass_chosen
-def score_command(chosen: Chosen, sheet: str, as_json: bool, **given: Any) -> None:
+def score_command(chosen: Chosen, /, sheet: str, as_json: bool, **given: Any) -> None:
     """Score the rows of a sheet by a language model.
 
     Each row is scored against the sheet's categories by the model of [llm]. SHEET is a CSV, Excel or Parquet file, or

@@ -71,16 +71,17 @@ async def score(settings: "Settings", asked: Asked) -> None:
 
 
 async def open_sheet(settings: "Settings", asked: Asked, layout: Any, clock: "StoreClock") -> "Sheet":
-    from camserver.clients.sheets import opening
+    from camserver.clients.sheets.google_api import SHEETS_URL
+    from camserver.clients.sheets.opening import open_sheet as opened
 
-    return await opening.open_sheet(
+    return await opened(
         asked.address,
         layout,
         clock,
         credentials=await asyncio.to_thread(_credentials, asked.credentials or settings.drive.credentials_file),
         output=asked.output,
         work_folder=settings.server.data_dir,
-        google_url=asked.google_url or opening.SHEETS_URL,
+        google_url=asked.google_url or SHEETS_URL,
     )
 
 

@@ -87,8 +87,8 @@ def retry_after_sec(headers: Mapping[str, str]) -> float | None:
 
 _LIMITED: tuple[Literal["requests", "tokens"], ...] = ("requests", "tokens")
 # Limit, remaining and reset, as the providers name them.
-_LIMIT_HEADERS = tuple(
-    (what, *(name.format(what) for name in names))
+_LIMIT_HEADERS: tuple[tuple[Literal["requests", "tokens"], str, str, str], ...] = tuple(
+    (what, names[0].format(what), names[1].format(what), names[2].format(what))
     for names in (
         ("x-ratelimit-limit-{}", "x-ratelimit-remaining-{}", "x-ratelimit-reset-{}"),
         ("anthropic-ratelimit-{}-limit", "anthropic-ratelimit-{}-remaining", "anthropic-ratelimit-{}-reset"),

@@ -1,5 +1,7 @@
 """Runs that score the rows of a sheet."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -7,18 +9,18 @@ revision = "0014"
 down_revision = "0010"
 
 KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-OPTIONS = {"mariadb_charset": "utf8mb4", "mariadb_collate": "utf8mb4_bin", "mariadb_engine": "InnoDB"}
+OPTIONS: dict[str, Any] = {"mariadb_charset": "utf8mb4", "mariadb_collate": "utf8mb4_bin", "mariadb_engine": "InnoDB"}
 
 
-def number(name: str, **options: object) -> sa.Column:
+def number(name: str, **options: Any) -> sa.Column[int]:
     return sa.Column(name, sa.BigInteger(), **{"nullable": False, **options})
 
 
-def word(name: str, length: int, nullable: bool = False) -> sa.Column:
+def word(name: str, length: int, nullable: bool = False) -> sa.Column[str]:
     return sa.Column(name, sa.String(length=length), nullable=nullable)
 
 
-def count(name: str, default: int = 0) -> sa.Column:
+def count(name: str, default: int = 0) -> sa.Column[int]:
     return sa.Column(name, sa.Integer(), server_default=sa.text(str(default)), nullable=False)
 
 
