@@ -51,6 +51,9 @@ def _layout_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path),
               help="Write the scores into this file and leave SHEET as it is.")  # fmt: skip
+@click.option("--google-key", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              envvar="CAMSERVER_GOOGLE_KEY_FILE", show_envvar=True,
+              help="Key file (JSON) of the service account that a Google sheet is shared with.")  # fmt: skip
 @click.option("--export", type=click.Path(file_okay=False, path_type=Path),
               help="Write chunk_meta.json, checkpoint.json and run_report.json into this folder.")  # fmt: skip
 @click.option("--check", is_flag=True, help="Only look whether the sheet can be scored.")
@@ -71,6 +74,7 @@ def score_command(chosen: Chosen, sheet: str, as_json: bool, **given: Any) -> No
       camserver score answers.csv --check
       camserver score answers.xlsx --dry-run
       camserver score answers.csv --budget 5 --output scored.csv
+      camserver score https://docs.google.com/spreadsheets/d/ID/edit --google-key key.json
     """
     import uvloop
 
@@ -85,6 +89,7 @@ def score_command(chosen: Chosen, sheet: str, as_json: bool, **given: Any) -> No
         {name: given[name] for name in _LAYOUT if given[name] is not None},
         Wishes(given["model"], given["form"], instructions, budget, given["new"]),
         given["output"],
+        given["google_key"],
         given["export"],
         given["check"],
         given["dry_run"],

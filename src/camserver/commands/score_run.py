@@ -39,6 +39,7 @@ class Asked:
     layout: Mapping[str, object]
     wishes: "Wishes"
     output: Path | None
+    google_key: Path | None
     export: Path | None
     check_only: bool
     dry_run: bool
@@ -68,10 +69,17 @@ async def score(settings: "Settings", asked: Asked) -> None:
 
 
 async def open_sheet(settings: "Settings", asked: Asked, layout: Any, clock: "StoreClock") -> "Sheet":
-    from camserver.clients.sheets.opening import open_file
+    from camserver.base.secrets import Secret
+    from camserver.clients.sheets import opening
 
-    return await open_file(
-        Path(asked.address), layout, clock, output=asked.output, work_folder=settings.server.data_dir
+    key = await asyncio.to_thread(asked.google_key.read_text, "utf-8") if asked.google_key is not None else None
+    return await opening.open_sheet(
+        asked.address,
+        layout,
+        clock,
+        credentials=None if key is None else Secret(key),
+        output=asked.output,
+        work_folder=settings.server.data_dir,
     )
 
 
