@@ -9,7 +9,7 @@ from camserver.domain.scoring import ChunkPlan, PauseReason, ResultState, RunSpe
 from camserver.domain.sheet_layout import Category, SheetLayout
 from camserver.store import Store, scoring_chunks, scoring_journal, scoring_limits, scoring_runs, tenants
 from camserver.store.scoring_chunks import ChunkCounts
-from camserver.store.scoring_journal import Kept, Result, Settled, Spent
+from camserver.store.scoring_journal import Kept, Result, Settled, Spent, Unwritten
 from camserver.store.scoring_limits import Together
 from camserver.store.scoring_runs import NewRun
 
@@ -32,6 +32,10 @@ def result(
     row: int, chunk: int = 1, scores: tuple[float, ...] | None = (0.5, 1.0), identity: str = "a" * 32
 ) -> Result:
     return Result(chunk, row, 0, identity, scores, "k" * 64, "m", Source.CALL, None if scores else "no answer 😀")
+
+
+def settle(one: Unwritten, state: ResultState, note: str | None = None) -> Settled:
+    return Settled(one.row, one.first_category, one.identity, state, note)
 
 
 async def record(store: Store, of: tuple[int, int], *results: Result, kept: tuple[Kept, ...] = ()) -> None:
@@ -111,10 +115,7 @@ async def test_what_is_written_stays_so_and_what_failed_can_be_replaced(fresh_st
     await record(fresh_store, of, result(5), result(6, scores=None), result(7))
     (five, seven) = await fresh_store.read(scoring_journal.unwritten, of[1], 0, 10)
     assert (five.row, five.scores, seven.row) == (5, (0.5, 1.0), 7)
-    settled = (
-        Settled(five.result_id, 1, ResultState.WRITTEN),
-        Settled(seven.result_id, 1, ResultState.MOVED, "gone"),
-    )
+    settled = (settle(five, ResultState.WRITTEN), settle(seven, ResultState.MOVED, "gone"))
     await fresh_store.write(scoring_journal.settle, of[1], settled, True, NOW)
     await record(fresh_store, of, *(result(row, scores=(0.0, 0.0)) for row in (5, 6, 7)))
     found = await fresh_store.read(scoring_journal.of_chunk, of[1], 5, 14)
@@ -133,7 +134,7 @@ async def test_a_chunk_is_complete_once_the_sheet_has_everything(fresh_store: St
     await record(fresh_store, of, result(5), result(6), result(7, scores=None))
     await fresh_store.write(scoring_chunks.finish, of[1], "t", ChunkCounts(1, 3, 2, 1), NOW)
     found = await fresh_store.read(scoring_journal.unwritten, of[1], 0, 10)
-    first, second = (Settled(one.result_id, 1, ResultState.WRITTEN) for one in found)
+    first, second = (settle(one, ResultState.WRITTEN) for one in found)
     await fresh_store.write(scoring_journal.settle, of[1], (first,), False, NOW)
     (row,) = await fresh_store.read(scoring_chunks.exported, of[1], 0, 10)
     assert (row.status, row.written) == ("writing", 1)

@@ -51,11 +51,11 @@ def _layout_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path),
               help="Write the scores into this file and leave SHEET as it is.")  # fmt: skip
-@click.option("--google-key", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              envvar="CAMSERVER_GOOGLE_KEY_FILE", show_envvar=True,
-              help="Key file (JSON) of the service account that a Google sheet is shared with.")  # fmt: skip
 @click.option("--export", type=click.Path(file_okay=False, path_type=Path),
               help="Write chunk_meta.json, checkpoint.json and run_report.json into this folder.")  # fmt: skip
+@click.option("--credentials", type=click.Path(dir_okay=False, path_type=Path), show_default="drive.credentials_file",
+              help="The key file of the service account that a Google sheet is shared with.")  # fmt: skip
+@click.option("--google-url", hidden=True, help="Address of Google's API; another one is of use only for tests.")
 @click.option("--check", is_flag=True, help="Only look whether the sheet can be scored.")
 @click.option("--dry-run", is_flag=True, help="Only say how many questions, tokens, dollars and hours it would take.")
 @click.option("--retry-failed", is_flag=True, help="Ask again what failed in the run that is gone on with.")
@@ -64,17 +64,17 @@ def _layout_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @json_option
 @pass_chosen
 def score_command(chosen: Chosen, sheet: str, as_json: bool, **given: Any) -> None:
-    """Score the rows of SHEET against its categories, by the language model of [llm].
+    """Score the rows of a sheet by a language model.
 
-    SHEET is a CSV, Excel or Parquet file, or a Google sheet. Stopped or killed at any moment, the same command goes
-    on where it was: nothing that was answered is asked again. Ctrl-C pauses. No server need run.
+    Each row is scored against the sheet's categories by the model of [llm]. SHEET is a CSV, Excel or Parquet file, or
+    a Google sheet. Stopped or killed at any moment, the same command goes on where it was: nothing that was answered
+    is asked again. Ctrl-C pauses. No server need run.
 
     \b
     Examples:
       camserver score answers.csv --check
       camserver score answers.xlsx --dry-run
       camserver score answers.csv --budget 5 --output scored.csv
-      camserver score https://docs.google.com/spreadsheets/d/ID/edit --google-key key.json
     """
     import uvloop
 
@@ -89,8 +89,9 @@ def score_command(chosen: Chosen, sheet: str, as_json: bool, **given: Any) -> No
         {name: given[name] for name in _LAYOUT if given[name] is not None},
         Wishes(given["model"], given["form"], instructions, budget, given["new"]),
         given["output"],
-        given["google_key"],
         given["export"],
+        given["credentials"],
+        given["google_url"],
         given["check"],
         given["dry_run"],
         given["retry_failed"],
@@ -163,7 +164,9 @@ def scoring_list(chosen: Chosen, limit: int, as_json: bool) -> None:
 @json_option
 @pass_chosen
 def scoring_show(chosen: Chosen, run_uuid: str, export: Path | None, as_json: bool) -> None:
-    """Show what became of a run, and of the rows that are not in the sheet.
+    """Show what became of a run.
+
+    Figures, and a note for each row that is not in the sheet.
 
     \b
     Examples:
@@ -211,9 +214,9 @@ def _wanting(name: str, wanted: str, purpose: str) -> click.Command:
 
 
 for _name, _wanted, _purpose in (
-    ("pause", "pause", "Pause a run: nothing new is asked, what is in flight is waited for."),
-    ("resume", "run", "Let a paused run go on, by the processes that work on runs or by its own command."),
+    ("pause", "pause", "Pause a run; what is in flight is waited for."),
+    ("resume", "run", "Let a run that is paused or failed go on."),
     ("cancel", "cancel", "Cancel a run; what it wrote stays."),
-    ("retry", "retry", "Make what failed in a run due again, and nothing else."),
+    ("retry", "retry", "Make what failed in a run due again."),
 ):
     scoring.add_command(_wanting(_name, _wanted, _purpose))

@@ -17,6 +17,7 @@ from camserver.commands.score_words import duration, money, say
 
 if TYPE_CHECKING:
     from camserver.base.clock import StoreClock
+    from camserver.base.secrets import Secret
     from camserver.clients.sheets.sheet import Sheet
     from camserver.config import Settings
     from camserver.domain.sheet_layout import SheetCheck
@@ -39,8 +40,9 @@ class Asked:
     layout: Mapping[str, object]
     wishes: "Wishes"
     output: Path | None
-    google_key: Path | None
     export: Path | None
+    credentials: Path | None
+    google_url: str | None
     check_only: bool
     dry_run: bool
     retry_failed: bool
@@ -69,18 +71,29 @@ async def score(settings: "Settings", asked: Asked) -> None:
 
 
 async def open_sheet(settings: "Settings", asked: Asked, layout: Any, clock: "StoreClock") -> "Sheet":
-    from camserver.base.secrets import Secret
     from camserver.clients.sheets import opening
 
-    key = await asyncio.to_thread(asked.google_key.read_text, "utf-8") if asked.google_key is not None else None
     return await opening.open_sheet(
         asked.address,
         layout,
         clock,
-        credentials=None if key is None else Secret(key),
+        credentials=await asyncio.to_thread(_credentials, asked.credentials or settings.drive.credentials_file),
         output=asked.output,
         work_folder=settings.server.data_dir,
+        google_url=asked.google_url or opening.SHEETS_URL,
     )
+
+
+def _credentials(file: Path | None) -> "Secret | None":
+    from camserver.base.errors import BadInput
+    from camserver.base.secrets import Secret
+
+    if file is None:
+        return None
+    try:
+        return Secret(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"the key file {file} can't be read: {error}") from None
 
 
 async def opened_store(settings: "Settings", clock: "StoreClock", stack: AsyncExitStack) -> "tuple[Store, int]":

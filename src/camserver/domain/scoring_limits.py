@@ -26,8 +26,12 @@ SAME_CEILING: Final = 0.1
 WAIT_USUAL_SEC: Final = 0.5
 WAIT_MAX_SEC: Final = 120.0
 PACE_CUT: Final = 0.95
+FAR: Final = 1.5
 PACE_GROWTH: Final = 0.01  # of itself, a second
-PACE_REST_FIRST_SEC: Final = 5.0
+PACE_GROWTH_FIRST: Final = 0.02  # the same until it was refused for the first time
+# Timers come late on a busy machine: who was held back longer than it should be may make up for so much.
+CATCH_UP_SEC: Final = 0.05
+PACE_REST_FIRST_SEC: Final = 4.0
 PACE_REST_MAX_SEC: Final = 60.0
 # A pace that held nothing back for so long is forgotten.
 PACE_IDLE_SEC: Final = 30.0
@@ -122,7 +126,7 @@ class ConcurrencyController:
             self._spread_left -= 1
             spacing = max(spacing, self.latency_sec / self.places)
         if spacing:
-            self._next_send_sec = max(self._next_send_sec, now_sec) + spacing
+            self._next_send_sec = max(self._next_send_sec, now_sec - min(CATCH_UP_SEC, spacing * 8)) + spacing
         return Ticket(self._sent, now_sec, self.in_flight, self.in_flight >= self.places - 1)
 
     # -- What comes back -----------------------------------------------------------------------------------------
@@ -146,7 +150,7 @@ class ConcurrencyController:
         if now_sec < self._cut_until_sec or self.pace is not None or ticket.in_flight <= 1:
             # Sent after the cut and refused before the wait was over, or alone: what counts here is time.
             self._gate(now_sec, wait_sec)
-        self._cut(ticket, now_sec, wait_sec)
+        self._cut(ticket, now_sec, wait_sec, by_time=self.pace is not None)
         return wait_sec
 
     def heed(self, told: Allowance, per_question: float, now_sec: float) -> None:
@@ -190,14 +194,15 @@ class ConcurrencyController:
             self.limit = min(self._ceiling, self._most)
             self._clean = 0.0
 
-    def _cut(self, ticket: Ticket, now_sec: float, wait_sec: float) -> None:
+    def _cut(self, ticket: Ticket, now_sec: float, wait_sec: float, *, by_time: bool) -> None:
         # Refusals may come in another order than the questions went: one that was sent alone tells little.
         too_many = max(float(ticket.in_flight), 0.5 * self.limit, 1.0)
         before = self._ceiling
         is_same = before is not None and abs(too_many - before) <= max(SAME_CEILING * before, 2.0)
         self._refused_again = self._refused_again + 1 if is_same else 0
         self._probe_after = min(PROBE_FIRST * 3.0 ** min(self._refused_again, 5), PROBE_MAX)
-        self._ceiling = too_many
+        # Where time is what counts, how many were in flight says nothing for later.
+        self._ceiling = None if by_time else too_many
         self._is_climbing = False
         self._clean = 0.0
         self.limit = max(1.0, min(self.limit, too_many) * self._cut_factor)
@@ -209,12 +214,16 @@ class ConcurrencyController:
 
     def _gate(self, now_sec: float, wait_sec: float) -> None:
         """Nobody sends until the wait is over; the answers since the last such moment tell the pace."""
+        measured: float | None = None
+        if self._gates is not None and 0 < now_sec - self._gates[0] <= GATES_APART_MAX_SEC:
+            measured = max(self._answered - self._gates[1], 1) / (now_sec - self._gates[0])
         if self.pace is not None and not self._pace_told:
-            self.pace = max(self.pace * PACE_CUT, PACE_MIN)
+            cut = self.pace * PACE_CUT
+            # Far above what was answered: not one step, but all the way.
+            self.pace = max(min(cut, measured * FAR) if measured is not None else cut, PACE_MIN)
             self._pace_rest_sec = min(self._pace_rest_sec * 2, PACE_REST_MAX_SEC)
-        elif self._gates is not None and 0 < now_sec - self._gates[0] <= GATES_APART_MAX_SEC:
-            answers = max(self._answered - self._gates[1], 1)
-            self.pace = max(answers / (now_sec - self._gates[0]), PACE_MIN)
+        elif measured is not None:
+            self.pace = max(measured, PACE_MIN)
         self._gates = now_sec, self._answered
         self._gate_until_sec = max(self._gate_until_sec, now_sec + wait_sec)
         self._pace_grows_at_sec = self._gate_until_sec + self._pace_rest_sec
@@ -228,7 +237,7 @@ class ConcurrencyController:
             self.pace = None
             return
         # Once an answer: so that a second's answers together make it.
-        self.pace += PACE_GROWTH
+        self.pace += PACE_GROWTH_FIRST if self._pace_rest_sec == PACE_REST_FIRST_SEC else PACE_GROWTH
 
 
 def share_of(limit: float, before: int, now: int, together: float) -> float | None:

@@ -63,8 +63,9 @@ class Unwritten:
 class Settled:
     """What the sheet made of a result."""
 
-    result_id: int
-    chunk: int
+    row: int
+    first_category: int
+    identity: str
     state: ResultState
     note: str | None = None
 
@@ -157,25 +158,34 @@ async def unwritten(tx: Tx, run_id: int, after_id: int, limit: int) -> tuple[Unw
 
 async def settle(tx: Tx, run_id: int, settled: tuple[Settled, ...], has_moved: bool, now_ms: int) -> None:
     """Marks what the sheet accepted or refused, and completes the chunks that are through."""
-    written = [one.result_id for one in settled if one.state is ResultState.WRITTEN]
-    if written:
-        await tx.run(
-            "UPDATE scoring_results SET state = 'written', written_at = :now_ms WHERE result_id IN (:ids...)",
-            ids=written,
-            now_ms=now_ms,
-        )
-    others = [one for one in settled if one.state is not ResultState.WRITTEN]
-    if others:
-        await tx.at_once(
-            "UPDATE scoring_results SET state = :state, note = :note WHERE result_id = :result_id",
-            [
-                {"result_id": one.result_id, "state": one.state.value, "note": (one.note or "")[:ERROR_MAX_CHARS]}
-                for one in others
-            ],
-        )
     if has_moved:
         await tx.run("UPDATE scoring_runs SET has_moved = 1 WHERE run_id = :run_id", run_id=run_id)
-    await scoring_chunks.complete(tx, run_id, sorted({one.chunk for one in settled}), now_ms)
+    if not settled:
+        return
+    await tx.at_once(
+        """
+        UPDATE scoring_results SET state = :state, note = :note, written_at = :now_ms
+        WHERE run_id = :run_id AND sheet_row = :sheet_row AND first_category = :first_category
+          AND identity = :identity AND state = 'scored'""",
+        [
+            {
+                "run_id": run_id,
+                "sheet_row": one.row,
+                "first_category": one.first_category,
+                "identity": one.identity,
+                "state": one.state.value,
+                "note": None if one.note is None else one.note[:ERROR_MAX_CHARS],
+                "now_ms": now_ms,
+            }
+            for one in settled
+        ],
+    )
+    rows = await tx.all(
+        "SELECT DISTINCT chunk FROM scoring_results WHERE run_id = :run_id AND sheet_row IN (:rows...)",
+        run_id=run_id,
+        rows=sorted({one.row for one in settled}),
+    )
+    await scoring_chunks.complete(tx, run_id, sorted(row["chunk"] for row in rows), now_ms)
 
 
 @dataclass(frozen=True, slots=True)

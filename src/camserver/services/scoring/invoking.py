@@ -16,7 +16,7 @@ from camserver.clients.llm.prices import Price
 from camserver.clients.llm.questions import BILLED, Answer, Finish, JsonSchema, LlmError, LlmErrorKind, Prompt, Usage
 from camserver.domain.scoring import PauseReason, RunSpec, ScoringPolicy, Source, retry_delay_sec
 from camserver.domain.scoring_answers import Next, after_bad_answer
-from camserver.domain.scoring_limits import Allowance
+from camserver.domain.scoring_limits import Allowance, Ticket
 from camserver.domain.scoring_prompts import user_prompt
 from camserver.services.scoring.budget import Budget
 from camserver.services.scoring.journal import Entry, Journal
@@ -45,8 +45,9 @@ class Model(Protocol):
 
 @dataclass(slots=True)
 class _Tally:
-    """What one task cost."""
+    """What one task cost, and the moment it was given to send."""
 
+    ticket: Ticket | None
     calls: int = 0
     refused: int = 0
     tokens_in: int = 0
@@ -125,8 +126,8 @@ class InvokerPool:
                 self._drop(task)
                 continue
             await self._journal.room()
-            await self.slots.acquire()
-            handling = asyncio.create_task(self._handle(task))
+            ticket = await self.slots.acquire()
+            handling = asyncio.create_task(self._handle(task, ticket))
             self._running.add(handling)
             handling.add_done_callback(self._running.discard)
 
@@ -141,10 +142,10 @@ class InvokerPool:
 
     # -- One task ------------------------------------------------------------------------------------------------
 
-    async def _handle(self, task: Task) -> None:
+    async def _handle(self, task: Task, ticket: Ticket) -> None:
         """A place is held until the answer is in the journal: what a crash makes us pay twice is never more than the
         questions in flight."""
-        tally = _Tally()
+        tally = _Tally(ticket)
         verdict: Verdict | None = None
         try:
             try:
@@ -227,8 +228,9 @@ class InvokerPool:
             await self._budget.reserve()
             cost_micro = 0
             try:
-                await self.slots.until_ready()
-                controller, ticket = self.slots.controller, self.slots.controller.sent(self.slots.now_sec())
+                controller = self.slots.controller
+                ticket = tally.ticket or await self.slots.again()
+                tally.ticket = None
                 tally.calls += 1
                 try:
                     answer = await self._models[number].ask_loosely(

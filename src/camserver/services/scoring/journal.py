@@ -16,7 +16,7 @@ from camserver.store.scoring_journal import Kept, Result, Spent
 
 log = get_logger(__name__)
 
-BATCH_MAX = 200
+BATCH_MAX = 100
 # Results on their way into the journal (decision 48); further questions wait for them.
 WAITING_MAX = 100
 # Between the look into the cache and the answer lie the tasks that wait; this is far more.

@@ -20,7 +20,7 @@ from camserver.store import Store, scoring_journal
 from camserver.store.scoring_journal import Kept, Spent
 
 # Tasks that the cache is asked for at once.
-LOOKED_UP_AT_ONCE = 64
+LOOKED_UP_AT_ONCE = 100
 DAY_MS = 86_400_000
 # What of the journal needs no new look: what failed is tried again only when somebody asks for it.
 _SEEN_TO = frozenset(ResultState) - {ResultState.MOVED}
@@ -93,6 +93,7 @@ class Producer:
         if not tasks:
             return
         found = await self._found(tasks)
+        answered: list[tuple[Task, Kept, Source]] = []
         for task in tasks:
             if task.chunk.error is not None:
                 task.chunk.abandon()
@@ -102,9 +103,11 @@ class Producer:
             if kept is None:
                 kept, source = found.get(task.key), Source.CACHE
             if kept is not None:
-                await self._settle(task, kept, source)
+                answered.append((task, kept, source))
             elif not self._invokers.follow(task):
                 await self._invokers.put(task)
+        if answered:
+            await self._settle(answered)
 
     async def _found(self, tasks: Sequence[Task]) -> dict[str, Kept]:
         """What the cache has for each task's key, of the first model that has it; valid answers only."""
@@ -129,8 +132,18 @@ class Producer:
         others = [task.question.key(task.text, spec.provider, one, spec.temperature) for one in spec.fallback_models]
         return [task.key, *others]
 
-    async def _settle(self, task: Task, kept: Kept, source: Source) -> None:
-        verdict = Verdict(kept.scores, kept.model, kept.question_key)
-        spent = Spent(cache_hits=source is Source.CACHE, same_hits=source is Source.SAME)
+    async def _settle(self, answered: list[tuple[Task, Kept, Source]]) -> None:
+        """All in one entry of the journal: these are many, and cost nothing else."""
+        results = tuple(
+            result_of(task, Verdict(kept.scores, kept.model, kept.question_key), source)
+            for task, kept, source in answered
+        )
+        cached = sum(source is Source.CACHE for _, _, source in answered)
+        spent = Spent(cache_hits=cached, same_hits=len(answered) - cached)
+
+        def tell() -> None:
+            for task, _, _ in answered:
+                task.chunk.settle(True)
+
         await self._journal.room()
-        self._journal.add_soon(Entry((result_of(task, verdict, source),), (), spent), lambda: task.chunk.settle(True))
+        self._journal.add_soon(Entry(results, (), spent), tell)

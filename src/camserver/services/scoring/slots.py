@@ -7,7 +7,7 @@ from camserver.base.clock import Clock
 from camserver.base.errors import Retry
 from camserver.base.log import get_logger
 from camserver.base.secrets import Secret
-from camserver.domain.scoring_limits import ConcurrencyController, share_of
+from camserver.domain.scoring_limits import ConcurrencyController, Ticket, share_of
 from camserver.store import Dialect, Store, scoring_limits
 
 log = get_logger(__name__)
@@ -27,8 +27,9 @@ class Slots:
     def now_sec() -> float:
         return asyncio.get_running_loop().time()
 
-    async def acquire(self) -> None:
-        """Waits for a place and for the moment to send; the place is taken."""
+    async def acquire(self) -> Ticket:
+        """Waits for a place and for the moment to send. The place is taken, and the question counts as sent: it is to
+        be sent right away."""
         while True:
             if not self.controller.has_place:
                 self._freed.clear()
@@ -37,13 +38,14 @@ class Slots:
             wait_sec = self.controller.wait_sec(self.now_sec())
             if wait_sec <= 0:
                 self.controller.take()
-                return
+                return self.controller.sent(self.now_sec())
             await asyncio.sleep(wait_sec)
 
-    async def until_ready(self) -> None:
-        """Waits for the moment to send again."""
+    async def again(self) -> Ticket:
+        """Waits for the moment to send again, with the place that is held."""
         while (wait_sec := self.controller.wait_sec(self.now_sec())) > 0:  # noqa: ASYNC110 - it is time that passes
             await asyncio.sleep(wait_sec)
+        return self.controller.sent(self.now_sec())
 
     def release(self) -> None:
         self.controller.release()

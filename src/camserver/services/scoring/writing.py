@@ -22,14 +22,12 @@ log = get_logger(__name__)
 
 # A large file takes its time.
 LOCK_MS = 180_000
-HANDED_MAX = 50_000
 _STATES = {
     Outcome.WRITTEN: ResultState.WRITTEN,
     Outcome.CHANGED: ResultState.MOVED,
     Outcome.KEPT: ResultState.REFUSED,
     Outcome.PROTECTED: ResultState.REFUSED,
 }
-_Place = tuple[int, str, int]
 
 
 class SheetWriter:
@@ -50,7 +48,7 @@ class SheetWriter:
         self._policy = policy
         self._token = token
         self._recorded = recorded
-        self._handed: dict[_Place, tuple[int, int]] = {}  # given to the sheet, not settled: result and chunk
+        self._staged = 0  # given to the sheet, not settled
         self._after_id = 0
         self._turn = asyncio.Lock()
         self._failures = 0
@@ -106,16 +104,14 @@ class SheetWriter:
             return not await self._store.read(scoring_journal.unwritten, self._run_id, 0, 1)
         began = time.monotonic()
         try:
-            while batch := await self._batch(final):
+            while batch := await self._batch():
                 outcomes = await self._sheet.write(
                     [RowScores(one.row, one.identity, one.first_category, one.scores) for one in batch]
                 )
-                for one in batch:
-                    self._handed[one.row, one.identity, one.first_category] = one.result_id, one.chunk
+                self._staged += len(batch)
                 self._after_id = max(self._after_id, batch[-1].result_id)
                 await self._settle(outcomes)
-            # What waits for a file to be written again is remembered here: not without bound.
-            async for outcomes in self._sheet.flush(final=final or len(self._handed) > HANDED_MAX):
+            async for outcomes in self._sheet.flush(final=final):
                 await self._settle(outcomes)
         except SheetError as error:
             if error.kind not in PASSING:
@@ -126,16 +122,14 @@ class SheetWriter:
             return False
         self._failures, self.trouble = 0, None
         self.delay_sec = time.monotonic() - began
-        return not self._handed
-
-    async def _batch(self, final: bool) -> Sequence[Unwritten]:
-        found = await self._store.read(scoring_journal.unwritten, self._run_id, self._after_id, WRITE_MAX)
-        if not found and final and self._after_id:
+        if not self._staged and self._after_id and final:
             # Results of other processes may have become visible out of order, and earlier ones may be due again.
-            every = await self._store.read(scoring_journal.unwritten, self._run_id, 0, WRITE_MAX + len(self._handed))
-            handed = {result_id for result_id, _ in self._handed.values()}
-            found = tuple(one for one in every if one.result_id not in handed)[:WRITE_MAX]
-        return found
+            self._after_id = 0
+            return not await self._store.read(scoring_journal.unwritten, self._run_id, 0, 1)
+        return not self._staged
+
+    async def _batch(self) -> Sequence[Unwritten]:
+        return await self._store.read(scoring_journal.unwritten, self._run_id, self._after_id, WRITE_MAX)
 
     async def _settle(self, outcomes: Sequence[RowOutcome]) -> None:
         settled: list[Settled] = []
@@ -144,9 +138,9 @@ class SheetWriter:
             if one.outcome not in FINAL:
                 continue
             has_moved = has_moved or one.outcome is Outcome.CHANGED or one.now_row not in (0, one.row)
-            handed = self._handed.pop((one.row, one.identity, one.first_category), None)
-            if handed is not None:
-                settled.append(Settled(*handed, _STATES[one.outcome], one.reason or None))
+            state = _STATES[one.outcome]
+            settled.append(Settled(one.row, one.first_category, one.identity, state, one.reason or None))
+        self._staged = max(self._staged - len(settled), 0)
         if settled:
             self.has_moved = self.has_moved or has_moved
             await self._store.write(
