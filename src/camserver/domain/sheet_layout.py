@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from camserver.base.errors import BadInput
@@ -135,6 +136,7 @@ class SheetCheck:
         return all(finding.severity is not Severity.ERROR for finding in self.findings)
 
 
+@lru_cache(maxsize=1000)
 def column_number(name: str) -> int:
     """1 for A, 27 for AA. BadInput when it is no column."""
     if not _COLUMN.fullmatch(name):

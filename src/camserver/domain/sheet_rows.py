@@ -71,6 +71,8 @@ def identity_of(text: str, known_by: str = "") -> str:
 
 def cell_text(value: object) -> str:
     """What a cell holds, as a text."""
+    if isinstance(value, str):
+        return value
     if value is None:
         return ""
     if isinstance(value, bool):

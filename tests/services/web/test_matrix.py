@@ -23,6 +23,7 @@ from camserver.store.deliveries import NewDelivery
 from camserver.store.errands import NewErrand
 from tests.rig.clock import ManualClock
 from tests.services.web.rig import PASSWORD, Browser, RunningWeb, running_web
+from tests.services.web.scoring_rows import add_run
 from tests.store.people_rows import EventRow, FrameRow, add_event, add_frame, add_incident, add_user
 
 ROUTES = [route for route in build_api().routes if isinstance(route, GuardedRoute)]
@@ -33,7 +34,7 @@ DAY = "2026-01-01"
 # What an address names, by the name of its part; of the installation as a whole, or of whoever asks.
 OF_SITE = {"camera_id", "event_uuid", "frame_uuid", "incident_uuid", "errand_uuid", "delivery_uuid", "snooze_uuid"}
 OF_SITE |= {"site", "worker_id"}
-OF_TENANT = {"case_uuid", "receiver_uuid", "rule_uuid", "user", "token_uuid"}
+OF_TENANT = {"case_uuid", "receiver_uuid", "rule_uuid", "user", "token_uuid", "run_uuid"}
 OF_ALL = {"schema_version", "address", "subscription_uuid", "kind", "object_uuid"}
 # Bodies without which a request is refused before anybody looks whose thing it is about.
 BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
@@ -42,6 +43,7 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api/cameras/{camera_id}/reassign"): {"worker_id": "worker-near"},
     ("POST", "/api/cases/{case_uuid}/items"): {"kind": "frame", "uuid": "frame-near"},
     ("POST", "/api/cases/{case_uuid}/notes"): {"body": "seen"},
+    ("POST", "/api/scoring/runs/{run_uuid}/control"): {"wanted": "pause"},
     ("PATCH", "/api/notify/rules/{rule_uuid}"): {"name": "rule"},
     ("PATCH", "/api/cameras/{camera_id}"): {"name": "new"},
     ("PATCH", "/api/sites/{site}"): {"timezone": "UTC"},
@@ -72,6 +74,7 @@ WHOLE = {
     *(("GET", path) for path in ("/api/push/subscriptions", "/api/quota", "/api/receivers", "/api/retention")),
     *(("GET", path) for path in ("/api/retention/preview", "/api/session", "/api/sessions", "/api/sites")),
     *(("GET", path) for path in ("/api/snoozes", "/api/statistics", "/api/summaries", "/api/system/status")),
+    ("GET", "/api/scoring/runs"),
     *(("GET", path) for path in ("/api/tokens", "/api/users", "/api/vocabulary", "/api/vocabulary/versions")),
     *(("GET", path) for path in ("/api/settings", "/api/workers", "/healthz", "/readyz", "/api/openapi.json")),
     *(("GET", path) for path in ("/api/oidc", "/api/oidc/start", "/api/oidc/callback")),
@@ -232,6 +235,7 @@ async def town(web: RunningWeb) -> Town:
         await web.store.write(_rows_of, tenant_id, where, now_ms)
         if where != "beyond":
             uuids |= await _things_of(admin, where)
+            uuids["run_uuid", where] = await add_run(web.store, tenant_id, now_ms)
     browsers = {}
     for one in PEOPLE:
         body = {"login": one.login, "role": one.role.value, "password": PASSWORD, "grants": one.grants}

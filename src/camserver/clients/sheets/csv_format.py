@@ -58,7 +58,7 @@ class CsvFormat:
                 yield _file_row(row, fields, dialect, layout)
 
     def rewrite(self, path: Path, draft: Path, layout: SheetLayout, change: Change) -> None:
-        dialect = find_dialect(path)
+        dialect, first = find_dialect(path), layout.first_category_index
         with path.open("rb") as file, draft.open("wb") as out:
             out.write(dialect.mark)
             for row, record in enumerate(_records(file, dialect), 1):
@@ -66,7 +66,7 @@ class CsvFormat:
                 scores = change(_file_row(row, fields, dialect, layout))
                 if scores:
                     for category, score in scores.items():
-                        index = layout.first_category_index + category
+                        index = first + category
                         fields.extend([b""] * (index + 1 - len(fields)))
                         fields[index] = _filled(fields[index], score)
                     record = dialect.delimiter.join(fields) + end

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from camserver.base.errors import CamError
+from camserver.base.errors import CamError, Reject, Unavailable
 from camserver.base.secrets import scrub
 from camserver.domain.sheet_layout import Category, SheetCheck, SheetLayout
 from camserver.domain.sheet_rows import RowOutcome, RowScores, SheetRow
@@ -45,9 +45,15 @@ PASSING = frozenset({SheetTrouble.BUSY, SheetTrouble.LOCKED, SheetTrouble.FULL})
 
 
 class SheetError(CamError):
-    """A sheet that can't be read or written as a whole. Nothing that was staged is lost by it: `flush` again."""
+    """A sheet that can't be read or written as a whole. Nothing that was staged is lost by it: `flush` again.
+
+    Made as one of its two kinds, by what the caller should do."""
 
     code = "sheet_error"
+
+    def __new__(cls, kind: SheetTrouble, message: str, retry_after_sec: float | None = None) -> "SheetError":
+        chosen = (SheetAway if kind in PASSING else SheetRefused) if cls is SheetError else cls
+        return super().__new__(chosen)
 
     def __init__(self, kind: SheetTrouble, message: str, retry_after_sec: float | None = None) -> None:
         super().__init__(scrub(message))
@@ -56,6 +62,14 @@ class SheetError(CamError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (SheetError, (self.kind, self.message, self.retry_after_sec))
+
+
+class SheetAway(SheetError, Unavailable):
+    """Waiting helps."""
+
+
+class SheetRefused(SheetError, Reject):
+    """A person has to do something first."""
 
 
 class Sheet(Protocol):
