@@ -31,9 +31,9 @@ async def litellm_loop(url: str, rows: int) -> int:
                 answer = await litellm.acompletion(
                     model="openai/m", api_base=url, api_key="none", messages=asked(row), num_retries=8, max_tokens=200
                 )
+                return len(json.loads(answer.choices[0].message.content)["scores"]) == len(NAMES)
             except Exception:
                 return False
-            return len(json.loads(answer.choices[0].message.content)["scores"]) == len(NAMES)
 
     found = await asyncio.gather(*(one(row) for row in range(rows)))
     return sum(found)

@@ -128,7 +128,7 @@ def measure_peer(fake: Model, peer: str, per_sec: float, cpu_sec: float) -> list
     given = json.dumps({"peer": peer, "url": fake.url, "rows": PEER_ROWS})
     try:
         done = subprocess.run(
-            [python, REPOSITORY / "bench" / "_scoring_peers.py"],
+            [python, "-P", REPOSITORY / "bench" / "_scoring_peers.py"],
             input=given,
             text=True,
             capture_output=True,
