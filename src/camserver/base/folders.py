@@ -1,6 +1,7 @@
 """Folders: whether one can be worked in, found out before it is relied on; names that outlive a power cut."""
 
 import errno
+import glob
 import os
 import shutil
 import tempfile
@@ -46,7 +47,7 @@ def sync(folder: Path) -> None:
 
 def write_whole(path: Path, content: bytes) -> None:
     """The file appears whole or not at all, when the power fails too, and when somebody else writes it meanwhile."""
-    _sweep_drafts(path)
+    sweep_drafts(path)
     handle, draft = tempfile.mkstemp(prefix=f".{path.name}-", suffix=DRAFT, dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -61,9 +62,9 @@ def write_whole(path: Path, content: bytes) -> None:
     sync(path.parent)
 
 
-def _sweep_drafts(path: Path) -> None:
+def sweep_drafts(path: Path) -> None:
     """Removes what writers left that were killed; one that writes now is younger."""
-    for left in path.parent.glob(f".{path.name}-*{DRAFT}"):
+    for left in path.parent.glob(f".{glob.escape(path.name)}-*{DRAFT}"):
         try:
             if time.time() - left.stat().st_mtime > _DRAFT_AGE_SEC_MAX:
                 left.unlink()

@@ -33,6 +33,8 @@ from camserver.domain.leases import LeasePolicy
 from camserver.domain.looks import LookPolicy
 from camserver.domain.notices import LlmReviewPolicy, NotifyPolicy
 from camserver.domain.retention import RetentionPolicy
+from camserver.domain.scoring import ScoringPolicy
+from camserver.domain.sheet_layout import SheetLayout
 from camserver.domain.sight import HealthPolicy
 from camserver.domain.stationary import StationaryPolicy
 from camserver.domain.suggest import SuggestPolicy
@@ -408,6 +410,8 @@ class Settings:
     notify: NotifyPolicy = section("When people are told; whom, and through what, is set in receivers and rules.")
     llm: LlmSettings = section("The language model that is asked about unclear events; none by default.")
     llm_review: LlmReviewPolicy = section("When the language model is asked about an event, and for what.")
+    scoring: ScoringPolicy = section("How rows of a sheet are scored by a language model, that of [llm].")
+    sheet: SheetLayout = section("Where a sheet that is scored holds what.")
     summaries: SummaryPolicy = section("The daily summary of each site.")
     admission: AdmissionPolicy = section("How many live views are admitted, and for how long.")
     suggest: SuggestPolicy = section("Which camera is suggested for watching now.")

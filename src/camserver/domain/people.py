@@ -53,7 +53,7 @@ class Permission(StrEnum):
     MANAGE_CAMERAS = "manage_cameras"
     MANAGE_WORKERS = "manage_workers"
     MANAGE_PEOPLE = "manage_people"
-    MANAGE_DELIVERIES = "manage_deliveries"  # receivers, rules of telling, and what is on its way to them
+    MANAGE_DELIVERIES = "manage_deliveries"  # receivers, rules of telling, what is on its way to them, scoring
     READ_AUDIT = "read_audit"
     MANAGE_SYSTEM = "manage_system"  # vocabulary, settings, tenants
     CAPTURE = "capture"  # hold leases and upload looks

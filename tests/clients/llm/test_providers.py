@@ -26,9 +26,11 @@ async def llm() -> AsyncIterator[FakeLlm]:
         yield fake
 
 
-@pytest.fixture(params=sorted(PROVIDERS))
+@pytest.fixture(params=[*((name, False) for name in sorted(PROVIDERS)), ("openai", True)], ids=str)
 async def client(request: pytest.FixtureRequest, llm: FakeLlm) -> AsyncIterator[RestClient]:
-    made = open_client(request.param, model="m-1", base_url=llm.url(request.param), key=Secret(KEY), timeout_sec=60)
+    """Each provider, and the lean client with one of them."""
+    name, lean = request.param
+    made = open_client(name, model="m-1", base_url=llm.url(name), key=Secret(KEY), timeout_sec=60, lean=lean)
     yield made
     await made.close()
 
@@ -119,16 +121,18 @@ async def test_the_newer_bound_is_used_where_the_older_one_is_refused(llm: FakeL
     assert [asked.max_tokens for asked in llm.asked] == [77, 77, 77]
 
 
-async def test_an_answer_that_takes_too_long(llm: FakeLlm) -> None:
-    client = open_client("openai", model="m", base_url=llm.url("openai"), key=Secret(KEY), timeout_sec=0.2)
+@pytest.mark.parametrize("lean", [False, True])
+async def test_an_answer_that_takes_too_long(llm: FakeLlm, lean: bool) -> None:
+    client = open_client("openai", model="m", base_url=llm.url("openai"), key=Secret(KEY), timeout_sec=0.2, lean=lean)
     llm.always = Trick("hold")
     assert (await failed(client)).kind is LlmErrorKind.TIMEOUT
     await client.close()
 
 
-async def test_nobody_there() -> None:
+@pytest.mark.parametrize("lean", [False, True])
+async def test_nobody_there(lean: bool) -> None:
     url = f"http://{LOOPBACK}:{free_port()}/v1"
-    client = open_client("openai", model="m", base_url=url, key=None, timeout_sec=10)
+    client = open_client("openai", model="m", base_url=url, key=None, timeout_sec=10, lean=lean)
     error = await failed(client)
     await client.close()
     assert error.kind is LlmErrorKind.CONNECTION
@@ -143,8 +147,9 @@ async def test_without_a_key_none_is_sent(llm: FakeLlm) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://169.254.169.254/v1", "http://[fe80::1]/v1", "http://0.0.0.0:1/v1"])
-async def test_where_clouds_keep_secrets_is_no_model(url: str) -> None:
-    client = open_client("openai", model="m", base_url=url, key=Secret(KEY), timeout_sec=10)
+@pytest.mark.parametrize("lean", [False, True])
+async def test_where_clouds_keep_secrets_is_no_model(url: str, lean: bool) -> None:
+    client = open_client("openai", model="m", base_url=url, key=Secret(KEY), timeout_sec=10, lean=lean)
     error = await failed(client)
     await client.close()
     assert error.kind is LlmErrorKind.BAD_REQUEST

@@ -85,6 +85,13 @@ class FakeDrive:
 
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=50_000_000)
+        self._route(app)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
+        await self._runner.setup()
+        await web.SockSite(self._runner, self._sock).start()
+        return self
+
+    def _route(self, app: web.Application) -> None:
         app.router.add_post("/token", self._step("token", self._token))
         app.router.add_get("/drive/v3/files", self._step("list", self._list))
         app.router.add_post("/drive/v3/files", self._step("folder", self._make_folder))
@@ -93,10 +100,6 @@ class FakeDrive:
         app.router.add_delete("/drive/v3/files/{id}", self._step("delete", self._delete))
         app.router.add_post("/upload/drive/v3/files", self._step("begin", self._begin))
         app.router.add_put("/upload/drive/v3/files", self._put)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
-        await self._runner.setup()
-        await web.SockSite(self._runner, self._sock).start()
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         assert self._runner is not None

@@ -26,6 +26,7 @@ from tests.rig.clock import ManualClock
 from tests.rig.databases import PostgresServer
 from tests.rig.templates import PostgresTemplate
 from tests.services.web.rig import PASSWORD, Browser, RunningWeb, running_web
+from tests.services.web.scoring_rows import add_run
 from tests.store.people_rows import EventRow, FrameRow, add_event, add_frame, add_incident, add_user
 from tests.store.test_row_security import ROLE, make_role, of_web
 
@@ -37,7 +38,7 @@ DAY = "2026-01-01"
 # What an address names, by the name of its part; of the installation as a whole, or of whoever asks.
 OF_SITE = {"camera_id", "event_uuid", "frame_uuid", "incident_uuid", "errand_uuid", "delivery_uuid", "snooze_uuid"}
 OF_SITE |= {"site", "worker_id", "share_uuid"}
-OF_TENANT = {"case_uuid", "receiver_uuid", "rule_uuid", "user", "token_uuid"}
+OF_TENANT = {"case_uuid", "receiver_uuid", "rule_uuid", "user", "token_uuid", "run_uuid"}
 OF_ALL = {"schema_version", "address", "subscription_uuid", "kind", "object_uuid", "token", "n", "tenant", "table"}
 OF_ALL |= {"lease_id"}
 # Bodies without which a request is refused before anybody looks whose thing it is about.
@@ -47,6 +48,7 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api/cameras/{camera_id}/reassign"): {"worker_id": "worker-near"},
     ("POST", "/api/cases/{case_uuid}/items"): {"kind": "frame", "uuid": "frame-near"},
     ("POST", "/api/cases/{case_uuid}/notes"): {"body": "seen"},
+    ("POST", "/api/scoring/runs/{run_uuid}/control"): {"wanted": "pause"},
     ("PATCH", "/api/notify/rules/{rule_uuid}"): {"name": "rule"},
     ("PATCH", "/api/cameras/{camera_id}"): {"name": "new"},
     ("PATCH", "/api/sites/{site}"): {"timezone": "UTC"},
@@ -83,6 +85,7 @@ WHOLE = {
     ("GET", "/api/shares"),
     ("GET", "/api/feed/events"),
     *(("GET", path) for path in ("/api/snoozes", "/api/statistics", "/api/summaries", "/api/system/status")),
+    ("GET", "/api/scoring/runs"),
     *(("GET", path) for path in ("/api/tokens", "/api/users", "/api/vocabulary", "/api/vocabulary/versions")),
     *(("GET", path) for path in ("/api/settings", "/api/workers", "/healthz", "/readyz", "/api/openapi.json")),
     *(("GET", path) for path in ("/api/oidc", "/api/oidc/start", "/api/oidc/callback", "/api/tenants")),
@@ -284,6 +287,7 @@ async def make_town(web: RunningWeb) -> Town:
         await web.store.write(_rows_of, tenant_id, where, now_ms)
         if where != "beyond":
             uuids |= await _things_of(admin, where)
+            uuids["run_uuid", where] = await add_run(web.store, tenant_id, now_ms)
     browsers = {}
     for one in PEOPLE:
         body = {"login": one.login, "role": one.role.value, "password": PASSWORD, "grants": one.grants}

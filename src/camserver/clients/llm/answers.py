@@ -2,10 +2,13 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, Literal
+
+from camserver.clients.llm.questions import RateLimit
 
 # A model that writes braces without end must not keep us busy.
 _TRIALS_MAX = 20
@@ -41,7 +44,8 @@ def part(document: object, *path: str | int) -> Any:
     """What is at that place of a document, or None: providers leave out what they have nothing to say about."""
     for step in path:
         if isinstance(step, str):
-            if not isinstance(document, Mapping):
+            # A document is what JSON makes of a text; the general check of mappings costs ten times as much.
+            if type(document) is not dict:
                 return None
             document = document.get(step)
         else:
@@ -79,6 +83,46 @@ def retry_after_sec(headers: Mapping[str, str]) -> float | None:
         except (ValueError, TypeError, OverflowError):
             continue
     return None
+
+
+_LIMITED: tuple[Literal["requests", "tokens"], ...] = ("requests", "tokens")
+# Limit, remaining and reset, as the providers name them.
+_LIMIT_HEADERS: tuple[tuple[Literal["requests", "tokens"], str, str, str], ...] = tuple(
+    (what, names[0].format(what), names[1].format(what), names[2].format(what))
+    for names in (
+        ("x-ratelimit-limit-{}", "x-ratelimit-remaining-{}", "x-ratelimit-reset-{}"),
+        ("anthropic-ratelimit-{}-limit", "anthropic-ratelimit-{}-remaining", "anthropic-ratelimit-{}-reset"),
+    )
+    for what in _LIMITED
+)
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_UNITS_SEC = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def rate_limits(headers: Mapping[str, str]) -> tuple[RateLimit, ...]:
+    """What the answer's headers say is left; nothing where they say nothing, or nonsense."""
+    found: list[RateLimit] = []
+    for what, limit, remaining, reset in _LIMIT_HEADERS:
+        if limit not in headers or remaining not in headers or reset not in headers:
+            continue
+        try:
+            numbers = float(headers[limit]), float(headers[remaining]), _until(headers[reset], headers)
+        except (ValueError, TypeError, OverflowError):
+            continue
+        if all(math.isfinite(number) for number in numbers):
+            found.append(RateLimit(what, *numbers))
+    return tuple(found)
+
+
+def _until(reset: str, headers: Mapping[str, str]) -> float:
+    """Seconds: a number, a duration such as "6m0s" or "120ms", or a moment."""
+    parts = _DURATION.findall(reset)
+    if parts and "".join(number + unit for number, unit in parts) == reset:
+        return sum(float(number) * _UNITS_SEC[unit] for number, unit in parts)
+    if "T" in reset:
+        now = parsedate_to_datetime(headers["date"]) if "date" in headers else datetime.now(UTC)
+        return (datetime.fromisoformat(reset.replace("Z", "+00:00")) - now).total_seconds()
+    return float(reset)
 
 
 def picture_type(picture: bytes) -> str:

@@ -37,6 +37,8 @@ class Anthropic:
             "system": question.prompt.system,
             "messages": [{"role": "user", "content": [*pictures, {"type": "text", "text": question.prompt.text}]}],
         }
+        if question.temperature is not None:
+            body["temperature"] = question.temperature
         if question.schema is not None and Extra.SCHEMA not in question.without:
             body["output_config"] = {"format": {"type": "json_schema", "schema": dict(question.schema)}}
         return body

@@ -39,6 +39,8 @@ class Gemini:
             for one in question.prompt.pictures
         ]
         config: dict[str, Any] = {"maxOutputTokens": question.max_tokens}
+        if question.temperature is not None:
+            config["temperature"] = question.temperature
         if question.schema is not None and Extra.SCHEMA not in question.without:
             config |= {"responseMimeType": "application/json", "responseSchema": _understood(dict(question.schema))}
         return {

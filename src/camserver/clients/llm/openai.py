@@ -41,6 +41,8 @@ class OpenAi:
                 {"role": "user", "content": [*pictures, {"type": "text", "text": prompt.text}]},
             ],
         }
+        if question.temperature is not None:
+            body["temperature"] = question.temperature
         if question.schema is not None and Extra.SCHEMA not in question.without:
             body["response_format"] = {
                 "type": "json_schema",

@@ -25,9 +25,12 @@ def open_client(
     base_url: str | None,
     key: Secret | None,
     timeout_sec: float,
+    lean: bool = False,
 ) -> RestClient:
-    """`provider` is a name of PROVIDERS; settings take no other."""
-    return RestClient(PROVIDERS[provider], base_url=base_url, model=model, key=key, timeout_sec=timeout_sec)
+    """`provider` is a name of PROVIDERS; settings take no other. `lean` is for very many questions."""
+    return RestClient(
+        PROVIDERS[provider], base_url=base_url, model=model, key=key, timeout_sec=timeout_sec, lean=lean
+    )
 
 
 def open_configured(chosen: "LlmSettings") -> RestClient:

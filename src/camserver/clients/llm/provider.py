@@ -12,6 +12,7 @@ class Extra(StrEnum):
     """What not every server of a provider's API understands, and is left out after one refused it."""
 
     SCHEMA = "schema"  # an answer held to the schema; without it the schema is told in words
+    TEMPERATURE = "temperature"  # models that think first often take none
     MAX_TOKENS = "max_tokens"  # the older name of the bound on the answer; without it the newer one is used
 
 
@@ -25,6 +26,10 @@ class Question:
     schema: JsonSchema | None
     max_tokens: int
     without: Without = frozenset()
+
+    @property
+    def temperature(self) -> float | None:
+        return None if Extra.TEMPERATURE in self.without else self.prompt.temperature
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,8 @@ def refused_extra(message: str, question: Question) -> Extra | None:
     said = message.lower()
     if Extra.MAX_TOKENS not in question.without and "max_completion_tokens" in said:
         return Extra.MAX_TOKENS
+    if question.temperature is not None and "temperature" in said:
+        return Extra.TEMPERATURE
     named = (
         "response_format",
         "json_schema",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from camserver.base.errors import CamError
 from camserver.base.secrets import scrub
@@ -17,6 +17,7 @@ class Prompt:
     system: str  # how to behave
     text: str  # what to do
     pictures: tuple[bytes, ...] = ()  # JPEG, PNG or WebP
+    temperature: float | None = None  # None: the model's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,16 @@ class Usage:
 
     tokens_in: int = 0
     tokens_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """What headers say is left until the provider refuses."""
+
+    what: Literal["requests", "tokens"]
+    limit: float
+    remaining: float
+    reset_sec: float  # until all of it is back
 
 
 class Finish(StrEnum):
@@ -41,6 +52,7 @@ class Answer:
     usage: Usage
     model: str  # as the provider names it
     finish: Finish
+    limits: tuple[RateLimit, ...] = ()
 
 
 class LlmErrorKind(StrEnum):

@@ -8,8 +8,7 @@ that is remembered.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +16,8 @@ import aiohttp
 
 from camserver.base.log import get_logger
 from camserver.base.secrets import Secret
-from camserver.clients.llm.answers import document_of, object_in, retry_after_sec
+from camserver.clients.llm.answers import document_of, object_in, rate_limits, retry_after_sec
+from camserver.clients.llm.lean_http import LeanHttp, Reply, TooLong
 from camserver.clients.llm.provider import Extra, Provider, Question, Said, Without, refused_extra
 from camserver.clients.llm.questions import (
     ERROR_CHARS_MAX,
@@ -27,6 +27,7 @@ from camserver.clients.llm.questions import (
     LlmError,
     LlmErrorKind,
     Prompt,
+    RateLimit,
     Usage,
 )
 from camserver.clients.outgoing import OutgoingPolicy, checked_connector
@@ -40,19 +41,12 @@ _POLICY = OutgoingPolicy(allow_loopback=True)
 # A machine that is switched off never refuses a connection.
 CONNECT_TIMEOUT_SEC = 10.0
 # Extras that may be left out one after the other within one question.
-ADAPTATIONS_MAX = 2
+ADAPTATIONS_MAX = 3
 MODEL_MAX_CHARS = 128
 # No token of a text is shorter than a byte, no provider counts more than this for one picture, and none puts more
 # than this around a question.
 PICTURE_TOKENS_MAX = 50_000
 AROUND_TOKENS_MAX = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    status: int
-    headers: Mapping[str, str]  # lower case
-    body: bytes
 
 
 class RestClient:
@@ -66,7 +60,9 @@ class RestClient:
         model: str,
         key: Secret | None,
         timeout_sec: float,
+        lean: bool = False,
     ) -> None:
+        """`lean`: for very many questions; see lean_http.py."""
         self.provider = provider.name
         self.model = model
         self._api = provider
@@ -75,6 +71,8 @@ class RestClient:
         self._timeout = aiohttp.ClientTimeout(total=timeout_sec, connect=min(CONNECT_TIMEOUT_SEC, timeout_sec / 2))
         self._without: Without = frozenset()
         self._session: aiohttp.ClientSession | None = None
+        self._is_checked = False
+        self._lean = LeanHttp(self._url, _POLICY, answer_bytes_max=ANSWER_BYTES_MAX) if lean else None
 
     @property
     def host(self) -> str:
@@ -83,32 +81,54 @@ class RestClient:
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
+        if self._lean is not None:
+            await self._lean.close()
 
     async def ask(self, prompt: Prompt, schema: JsonSchema | None, max_tokens: int) -> Answer:
+        return await self._asked(prompt, schema, max_tokens, wants_object=schema is not None)
+
+    async def ask_loosely(self, prompt: Prompt, schema: JsonSchema | None, max_tokens: int) -> Answer:
+        """As `ask`, but whatever the model says is an answer: its reader knows better what can be repaired."""
+        return await self._asked(prompt, schema, max_tokens, wants_object=False)
+
+    async def _asked(
+        self, prompt: Prompt, schema: JsonSchema | None, max_tokens: int, *, wants_object: bool
+    ) -> Answer:
         question = Question(self.model, prompt, schema, max_tokens, self._without)
         for _ in range(ADAPTATIONS_MAX + 1):
             reply = await self._post(question)
             document = document_of(reply.body)
             if reply.status == 200:
-                return _checked(self._api.read(document) if document is not None else None, question)
+                said = self._api.read(document) if document is not None else None
+                return _checked(said, question, wants_object, rate_limits(reply.headers))
             failure = self._api.failure(reply.status, document)
             extra = refused_extra(failure.message, question) if reply.status in (400, 422) else None
             if extra is None:
                 break
             self._without |= {extra}
             question = replace(question, without=self._without)
-        said = failure.message or reply.body.decode("utf-8", "replace")
+        message = failure.message or reply.body.decode("utf-8", "replace")
         raise LlmError(
             failure.kind,
-            f"{self.host} answered {reply.status}: {said[:ERROR_CHARS_MAX]}",
+            f"{self.host} answered {reply.status}: {message[:ERROR_CHARS_MAX]}",
             failure.retry_after_sec if failure.retry_after_sec is not None else retry_after_sec(reply.headers),
         )
 
-    async def _post(self, question: Question) -> _Reply:
+    async def _post(self, question: Question) -> Reply:
         body = json.dumps(self._api.body(_told(question))).encode()
         headers = {"Content-Type": "application/json", **self._api.headers(self._key)}
         try:
-            _POLICY.check_literal(urlsplit(self._url).hostname or "")
+            if not self._is_checked:
+                _POLICY.check_literal(urlsplit(self._url).hostname or "")
+                self._is_checked = True
+            if self._lean is not None:
+                return await self._lean.post(
+                    self._api.path(self.model),
+                    headers,
+                    body,
+                    timeout_sec=self._timeout.total or 0,
+                    connect_sec=self._timeout.connect or 0,
+                )
             async with self._opened().post(
                 self._url + self._api.path(self.model),
                 data=body,
@@ -117,11 +137,15 @@ class RestClient:
                 allow_redirects=False,
             ) as answer:
                 names = {name.lower(): value for name, value in answer.headers.items()}
-                return _Reply(answer.status, names, await _bounded(answer))
+                return Reply(answer.status, names, await _bounded(answer))
         except DeliveryError as error:
             # Of the address policy: a name nobody knows, or a place nobody may connect to.
             away = error.kind is Trouble.RETRY
             raise LlmError(LlmErrorKind.CONNECTION if away else LlmErrorKind.BAD_REQUEST, error.message) from None
+        except TooLong:
+            raise LlmError(
+                LlmErrorKind.BROKEN_ANSWER, f"the answer is longer than {ANSWER_BYTES_MAX} bytes"
+            ) from None
         except aiohttp.ConnectionTimeoutError:
             raise LlmError(
                 LlmErrorKind.CONNECTION, f"no connection to {self.host} within {self._timeout.connect:g} s"
@@ -167,14 +191,14 @@ def _told(question: Question) -> Question:
     return replace(question, prompt=replace(question.prompt, text=text))
 
 
-def _checked(said: Said | None, question: Question) -> Answer:
+def _checked(said: Said | None, question: Question, wants_object: bool, limits: tuple[RateLimit, ...]) -> Answer:
     if said is None:
         raise LlmError(LlmErrorKind.BROKEN_ANSWER, "what came with status 200 is no answer of this API")
     usage = _possible(said.usage, question)
     if said.refused:
         raise LlmError(LlmErrorKind.REFUSED, f"no answer: {said.refused[:ERROR_CHARS_MAX]}", usage=usage)
     parsed: dict[str, Any] | None = None
-    if question.schema is not None:
+    if wants_object:
         parsed = object_in(said.text)
         if parsed is None and said.finish is Finish.LENGTH:
             raise LlmError(
@@ -185,11 +209,13 @@ def _checked(said: Said | None, question: Question) -> Answer:
             raise LlmError(LlmErrorKind.BROKEN_ANSWER, f"the answer holds no JSON: {begin}", usage=usage)
     # The model's name is stored with the answer.
     model = one_line(said.model[: 2 * MODEL_MAX_CHARS], MODEL_MAX_CHARS)
-    return Answer(said.text, parsed, usage, model or question.model, said.finish)
+    return Answer(said.text, parsed, usage, model or question.model, said.finish, limits)
 
 
 def _possible(usage: Usage, question: Question) -> Usage:
     """What was used, but no more than this question could have: a lie must not eat up the day's budget."""
+    if usage.tokens_in <= AROUND_TOKENS_MAX and usage.tokens_out <= question.max_tokens:
+        return usage
     prompt = _told(question).prompt
     texts = (prompt.system, prompt.text, json.dumps(dict(question.schema or {})))
     most_in = sum(len(text.encode()) for text in texts) + PICTURE_TOKENS_MAX * len(prompt.pictures)

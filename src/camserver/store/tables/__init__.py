@@ -5,7 +5,8 @@ Conventions
 - Inside keys are BIGINT (`camera_key`, `frame_id`); public ids are strings: `camera_id` unique in its tenant,
   UUIDv7 elsewhere (`frame_uuid`).
 - `tenant_id` is on every table that holds a tenant's data: tenants are the shard key. Exceptions belong to the
-  installation: schema_versions, epochs, setup_links, duties, analyzers, streamers, admission_metrics.
+  installation: schema_versions, epochs, setup_links, duties, analyzers, streamers, admission_metrics,
+  scoring_limits.
 - Booleans are SMALLINT 0/1: the same literal works on the three databases.
 - Strings compare byte by byte (MariaDB: utf8mb4_bin), as on the other two.
 - JSON columns are read and written as text.
@@ -57,6 +58,13 @@ from camserver.store.tables.people import (
     users,
 )
 from camserver.store.tables.reviews import llm_days, llm_reviews
+from camserver.store.tables.scoring import (
+    scoring_cache,
+    scoring_chunks,
+    scoring_limits,
+    scoring_results,
+    scoring_runs,
+)
 from camserver.store.tables.search import search_texts, search_tokens
 from camserver.store.tables.shares import request_keys, share_openings, shares
 from camserver.store.tables.statistics import camera_usage, daily_summaries, hourly_stats
@@ -125,6 +133,11 @@ __all__ = [
     "receivers",
     "request_keys",
     "schema_versions",
+    "scoring_cache",
+    "scoring_chunks",
+    "scoring_limits",
+    "scoring_results",
+    "scoring_runs",
     "search_texts",
     "search_tokens",
     "sessions",

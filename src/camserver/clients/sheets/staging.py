@@ -1,0 +1,84 @@
+"""Scores that wait for their file to be written anew, on disk: between two flushes there can be very many."""
+
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from camserver.base.errors import Bug
+from camserver.domain.sheet_rows import RowScores
+
+Records = npt.NDArray[np.void]
+
+
+class Staging:
+    """Records of one size, in the order they came; no score is not-a-number. Threads may add at any time."""
+
+    def __init__(self, block_size: int, folder: Path | None) -> None:
+        self._kind = np.dtype(
+            [
+                ("row", "<u4"),
+                ("first_category", "<u2"),
+                ("count", "<u2"),
+                ("identity", "V16"),
+                ("scores", "<f4", (block_size,)),
+            ]
+        )
+        self._block_size = block_size
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by close()
+        self._lock = threading.Lock()
+        self.count = 0
+
+    def add(self, scores: Sequence[RowScores]) -> None:
+        records = np.zeros(len(scores), self._kind)
+        for record, one in zip(records, scores, strict=True):
+            if not 0 < len(one.scores) <= self._block_size:
+                raise Bug(f"{len(one.scores)} scores in a block of {self._block_size}")
+            record["row"], record["first_category"], record["count"] = one.row, one.first_category, len(one.scores)
+            record["identity"] = np.void(bytes.fromhex(one.identity))
+            record["scores"][: len(one.scores)] = [np.nan if score is None else score for score in one.scores]
+        with self._lock:
+            self._file.write(records.tobytes())
+            self.count += len(scores)
+
+    def load(self) -> Records:
+        """All of them; pages are read from the disk as they are looked at. Not to be used after `drop`."""
+        with self._lock:
+            self._file.flush()
+            if not self.count:
+                return np.zeros(0, self._kind)
+            return np.memmap(self._file, self._kind, "r", shape=(self.count,))
+
+    def drop(self, count: int) -> None:
+        """Forgets the oldest ones."""
+        with self._lock:
+            self._file.seek(count * self._kind.itemsize)
+            kept = self._file.read()
+            self._file.seek(0)
+            self._file.write(kept)
+            self._file.truncate()
+            self.count -= count
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def scores_of(records: Records) -> list[RowScores]:
+    """The records as what they stand for; many at once, since one at a time takes long."""
+    data = np.asarray(records)
+    names = data["identity"].tobytes().hex()
+    given = np.round(data["scores"].astype(np.float64), 4).tolist()
+    counts = data["count"].tolist()
+    return [
+        RowScores(row, names[32 * index : 32 * index + 32], first, tuple(_score(one) for one in scores[:count]))
+        for index, (row, first, count, scores) in enumerate(
+            zip(data["row"].tolist(), data["first_category"].tolist(), counts, given, strict=True)
+        )
+    ]
+
+
+def _score(value: float) -> float | None:
+    return value if value == value else None  # not-a-number is no number, not even itself

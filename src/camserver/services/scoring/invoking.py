@@ -1,0 +1,305 @@
+"""InvokerPool: asks the models. One dispatcher takes tasks off the queue as the shared controller allows.
+
+A question that is refused for being too many (429) waits and keeps its place. One that the network or the provider
+failed is sent again, and fails its chunk after too many times. One whose answer is of no use is asked again with what
+was wrong, then of the next model, and at last fails alone: a bad row never fails its chunk.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from camserver.base.log import get_logger
+from camserver.clients.llm.prices import Price
+from camserver.clients.llm.questions import BILLED, Answer, Finish, JsonSchema, LlmError, LlmErrorKind, Prompt, Usage
+from camserver.domain.scoring import PauseReason, RunSpec, ScoringPolicy, Source, retry_delay_sec
+from camserver.domain.scoring_answers import Next, after_bad_answer
+from camserver.domain.scoring_limits import Allowance, Ticket
+from camserver.domain.scoring_prompts import user_prompt
+from camserver.services.scoring.budget import Budget
+from camserver.services.scoring.journal import Entry, Journal
+from camserver.services.scoring.slots import Slots
+from camserver.services.scoring.tasks import ChunkFailed, Interrupted, Task, Verdict
+from camserver.services.scoring.validating import ValidationPool
+from camserver.store.scoring_journal import Kept, Result, Spent
+
+log = get_logger(__name__)
+
+# The first wait after a failure; each further one is twice as long.
+FIRST_WAIT_SEC = 0.2
+# So many requests in a row that the provider can't use, and none that it could: the settings are wrong, not the rows.
+BAD_REQUESTS_MAX = 5
+_TOO_MANY = frozenset({LlmErrorKind.RATE_LIMITED, LlmErrorKind.OVERLOADED})
+_AGAIN = frozenset({LlmErrorKind.CONNECTION, LlmErrorKind.SERVER_ERROR, LlmErrorKind.TIMEOUT})
+_PAUSING = {LlmErrorKind.QUOTA: PauseReason.QUOTA, LlmErrorKind.BAD_KEY: PauseReason.KEY}
+
+
+class Model(Protocol):
+    provider: str
+    model: str
+
+    async def ask_loosely(self, prompt: Prompt, schema: JsonSchema | None, max_tokens: int) -> Answer: ...
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What one task cost, and the moment it was given to send."""
+
+    ticket: Ticket | None
+    calls: int = 0
+    refused: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_micro: int = 0
+
+    def spent(self, same_hits: int = 0) -> Spent:
+        return Spent(self.calls, self.refused, 0, same_hits, self.tokens_in, self.tokens_out, self.cost_micro)
+
+
+@dataclass(frozen=True, slots=True)
+class _NoAnswer:
+    wrong: str
+    is_final: bool  # asking this model again would not help
+
+
+class InvokerPool:
+    def __init__(
+        self,
+        models: Sequence[Model],
+        prices: Sequence[Price | None],
+        spec: RunSpec,
+        policy: ScoringPolicy,
+        slots: Slots,
+        journal: Journal,
+        budget: Budget,
+    ) -> None:
+        self.queue: asyncio.Queue[Task] = asyncio.Queue(maxsize=2 * policy.concurrency_max)
+        self._models = models
+        self._prices = prices
+        self._spec = spec
+        self._policy = policy
+        self.slots = slots
+        self._journal = journal
+        self._budget = budget
+        self._validation = ValidationPool()
+        self._asked: dict[str, Task] = {}
+        self._running: set[asyncio.Task[None]] = set()
+        self._interrupted: asyncio.Future[None] | None = None
+        self._bad_requests = 0
+        self._is_useful = False
+        self._tokens = 0.0  # of one question, smoothed
+
+    # -- In ------------------------------------------------------------------------------------------------------
+
+    def follow(self, task: Task) -> bool:
+        """Whether the same question is on its way already; the task then shares its answer."""
+        leader = self._asked.get(task.key)
+        if leader is None:
+            return False
+        leader.followers.append(task)
+        return True
+
+    async def put(self, task: Task) -> None:
+        """Back-pressure: waits while the queue is full."""
+        self._asked[task.key] = task
+        await self.queue.put(task)
+
+    async def run(self) -> None:
+        """Dispatches until cancelled. Interrupted is raised when the run can't go on."""
+        self._interrupted = asyncio.get_running_loop().create_future()
+        dispatching = asyncio.create_task(self._dispatch())
+        try:
+            await asyncio.wait([dispatching, self._interrupted], return_when=asyncio.FIRST_COMPLETED)
+            if self._interrupted.done():
+                self._interrupted.result()
+            await dispatching
+        finally:
+            dispatching.cancel()
+            await asyncio.wait([dispatching])
+
+    async def _dispatch(self) -> None:
+        while True:
+            task = await self.queue.get()
+            if task.chunk.error is not None and not task.followers:
+                self._drop(task)
+                continue
+            await self._journal.room()
+            ticket = await self.slots.acquire()
+            handling = asyncio.create_task(self._handle(task, ticket))
+            self._running.add(handling)
+            handling.add_done_callback(self._running.discard)
+
+    async def drain(self, patience_sec: float) -> None:
+        """Waits for what is in flight: it is paid for. What takes too long is given up."""
+        if self._running:
+            _, late = await asyncio.wait(self._running, timeout=patience_sec)
+            for one in late:
+                one.cancel()
+            if late:
+                await asyncio.wait(late)
+
+    # -- One task ------------------------------------------------------------------------------------------------
+
+    async def _handle(self, task: Task, ticket: Ticket) -> None:
+        """A place is held until the answer is in the journal: what a crash makes us pay twice is never more than the
+        questions in flight."""
+        tally = _Tally(ticket)
+        verdict: Verdict | None = None
+        try:
+            try:
+                verdict = await self._verdict(task, tally)
+            except ChunkFailed as error:
+                for one in (task, *task.followers):
+                    one.chunk.fail(str(error))
+            except asyncio.CancelledError:
+                self._drop(task)
+                raise
+            except Exception as error:
+                self._interrupt(error)
+            await self._settle(task, verdict, tally)
+        finally:
+            self.slots.release()
+
+    def _interrupt(self, error: Exception) -> None:
+        if self._interrupted is not None and not self._interrupted.done():
+            self._interrupted.set_exception(error)
+
+    async def _settle(self, task: Task, verdict: Verdict | None, tally: _Tally) -> None:
+        """Journal first; then the chunks are told. From here on, no further task joins this one."""
+        self._asked.pop(task.key, None)
+        if verdict is None:
+            if tally.calls:
+                await self._journal.add(Entry(spent=tally.spent()))
+            self._drop(task)
+            return
+        everyone = (task, *task.followers)
+        kept: tuple[Kept, ...] = ()
+        if verdict.scores is not None:
+            answer = Kept(verdict.key, verdict.scores, verdict.model or "")
+            self._journal.remember(task.key, answer)
+            kept = (answer,)
+        results = tuple(result_of(one, verdict, Source.CALL if one is task else Source.SAME) for one in everyone)
+        await self._journal.add(Entry(results, kept, tally.spent(len(everyone) - 1)))
+        for one in everyone:
+            one.chunk.settle(verdict.scores is not None)
+
+    def _drop(self, task: Task) -> None:
+        self._asked.pop(task.key, None)
+        for one in (task, *task.followers):
+            one.chunk.abandon()
+
+    async def _verdict(self, task: Task, tally: _Tally) -> Verdict:
+        wrong, number, reasked = "", 0, 0
+        while True:
+            model = self._models[number]
+            answer = await self._call(number, task, user_prompt(task.text, wrong if reasked else ""), tally)
+            is_final = isinstance(answer, _NoAnswer) and answer.is_final
+            if isinstance(answer, _NoAnswer):
+                wrong = answer.wrong
+            else:
+                read = await self._validation.check(answer.text, task.question.categories)
+                if read.scores is not None:
+                    self._is_useful = True
+                    key = task.key if number == 0 else self._key(task, model.model)
+                    return Verdict(read.scores, answer.model, key)
+                cut = " (it is longer than answer_max_tokens)" if answer.finish is Finish.LENGTH else ""
+                wrong = read.wrong + cut
+            asked = self._policy.reasks if is_final else reasked
+            following = after_bad_answer(asked, len(self._models) - number - 1, self._policy.reasks)
+            if following is Next.GIVE_UP:
+                return Verdict(None, None, task.key, f"{model.model}: {wrong}")
+            if following is Next.FALL_BACK:
+                number, reasked = number + 1, 0
+            else:
+                reasked += 1
+
+    def _key(self, task: Task, model: str) -> str:
+        return task.question.key(task.text, self._spec.provider, model, self._spec.temperature)
+
+    # -- One call ------------------------------------------------------------------------------------------------
+
+    async def _call(self, number: int, task: Task, text: str, tally: _Tally) -> Answer | _NoAnswer:
+        """An answer, or why this model will not give one to this question."""
+        prompt = Prompt(task.question.system, text, (), self._spec.temperature)
+        failures = 0
+        while True:
+            await self._budget.reserve()
+            cost_micro = 0
+            try:
+                controller = self.slots.controller
+                ticket = tally.ticket or await self.slots.again()
+                tally.ticket = None
+                tally.calls += 1
+                try:
+                    answer = await self._models[number].ask_loosely(
+                        prompt, task.question.schema, self._spec.answer_max_tokens
+                    )
+                except LlmError as error:
+                    cost_micro = self._bill(number, error, tally)
+                    if error.kind in _TOO_MANY:
+                        tally.refused += error.kind is LlmErrorKind.RATE_LIMITED
+                        wait_sec = controller.refuse(ticket, error.retry_after_sec, self.slots.now_sec())
+                    elif error.kind in _AGAIN:
+                        failures += 1
+                        if failures > self._policy.network_retries:
+                            raise ChunkFailed(error.message) from None
+                        wait_sec = FIRST_WAIT_SEC * retry_delay_sec(failures - 1)
+                    else:
+                        controller.answered(ticket, self.slots.now_sec())
+                        return self._without(error)
+                else:
+                    controller.answered(ticket, self.slots.now_sec())
+                    self._heed(answer)
+                    cost_micro = self._count(number, answer.usage, tally)
+                    return answer
+            finally:
+                self._budget.settle(cost_micro)
+            # Not all at the same moment.
+            await asyncio.sleep(wait_sec * random.uniform(1.0, 1.1))
+
+    def _without(self, error: LlmError) -> _NoAnswer:
+        """What to note of a question that this model does not answer; Interrupted where none will be answered."""
+        if error.kind in _PAUSING:
+            raise Interrupted(_PAUSING[error.kind], error.message)
+        if error.kind is LlmErrorKind.BAD_REQUEST and not self._is_useful:
+            self._bad_requests += 1
+            if self._bad_requests >= BAD_REQUESTS_MAX:
+                raise Interrupted(PauseReason.REQUEST, error.message)
+        is_final = error.kind not in (LlmErrorKind.BROKEN_ANSWER, LlmErrorKind.TRUNCATED)
+        return _NoAnswer(f"{error.kind.value}: {error.message}", is_final)
+
+    def _heed(self, answer: Answer) -> None:
+        used = answer.usage.tokens_in + answer.usage.tokens_out
+        self._tokens = float(used) if not self._tokens else 0.9 * self._tokens + 0.1 * used
+        for told in answer.limits:
+            per_question = 1.0 if told.what == "requests" else max(self._tokens, 1.0)
+            allowance = Allowance(told.limit, told.remaining, told.reset_sec)
+            self.slots.controller.heed(allowance, per_question, self.slots.now_sec())
+
+    def _bill(self, number: int, error: LlmError, tally: _Tally) -> int:
+        """What a failed question cost: as told, and where it is likely billed untold, nothing that we could know."""
+        return self._count(number, error.usage, tally) if error.usage is not None and error.kind in BILLED else 0
+
+    def _count(self, number: int, usage: Usage, tally: _Tally) -> int:
+        price = self._prices[number]
+        cost_micro = price.cost_micro(usage) if price is not None else 0
+        tally.tokens_in += usage.tokens_in
+        tally.tokens_out += usage.tokens_out
+        tally.cost_micro += cost_micro
+        return cost_micro
+
+
+def result_of(task: Task, verdict: Verdict, source: Source) -> Result:
+    return Result(
+        task.chunk.plan.number,
+        task.row,
+        task.question.first_category,
+        task.identity,
+        verdict.scores,
+        task.key,
+        verdict.model,
+        source,
+        verdict.note,
+    )

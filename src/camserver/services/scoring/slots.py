@@ -1,0 +1,96 @@
+"""Places for questions in flight, as the controller gives them; and sharing one key between machines."""
+
+import asyncio
+import hashlib
+
+from camserver.base.clock import Clock
+from camserver.base.errors import Retry
+from camserver.base.log import get_logger
+from camserver.base.secrets import Secret
+from camserver.domain.scoring_limits import ConcurrencyController, Ticket, share_of
+from camserver.store import Dialect, Store, scoring_limits
+
+log = get_logger(__name__)
+
+TELL_EVERY_SEC = 1.0
+SILENT_AFTER_MS = 15_000
+
+
+class Slots:
+    """The controller for tasks that wait. One dispatcher takes places; a question that is sent again has one."""
+
+    def __init__(self, controller: ConcurrencyController) -> None:
+        self.controller = controller
+        self._freed = asyncio.Event()
+
+    @staticmethod
+    def now_sec() -> float:
+        return asyncio.get_running_loop().time()
+
+    async def acquire(self) -> Ticket:
+        """Waits for a place and for the moment to send. The place is taken, and the question counts as sent: it is to
+        be sent right away."""
+        while True:
+            if not self.controller.has_place:
+                self._freed.clear()
+                await self._freed.wait()
+                continue
+            wait_sec = self.controller.wait_sec(self.now_sec())
+            if wait_sec <= 0:
+                self.controller.take()
+                return self.controller.sent(self.now_sec())
+            await asyncio.sleep(wait_sec)
+
+    async def again(self) -> Ticket:
+        """Waits for the moment to send again, with the place that is held."""
+        while (wait_sec := self.controller.wait_sec(self.now_sec())) > 0:  # noqa: ASYNC110 - it is time that passes
+            await asyncio.sleep(wait_sec)
+        return self.controller.sent(self.now_sec())
+
+    def release(self) -> None:
+        self.controller.release()
+        self._freed.set()
+
+
+def key_digest(provider: str, base_url: str | None, key: Secret | None) -> str:
+    """Names a key without telling it."""
+    held = f"{provider}\n{base_url or ''}\n{key.reveal() if key is not None else ''}"
+    return hashlib.sha256(held.encode()).hexdigest()
+
+
+class Sharing:
+    """Tells the others that use the same key what this process has; takes its share when somebody comes or goes."""
+
+    def __init__(self, store: Store, clock: Clock, digest: str, worker: str, slots: Slots) -> None:
+        self._store = store
+        self._clock = clock
+        self._digest = digest
+        self._worker = worker
+        self._slots = slots
+        self.workers = 1
+
+    async def run(self) -> None:
+        if self._store.dialect is Dialect.SQLITE:
+            return  # one process has the database
+        known = 0
+        try:
+            while True:
+                try:
+                    known = await self._told(known)
+                except Retry as error:
+                    log.warning("the shared limit could not be told", cause=error.message)
+                await asyncio.sleep(TELL_EVERY_SEC)
+        finally:
+            await self._store.write(scoring_limits.leave, self._digest, self._worker)
+
+    async def _told(self, known: int) -> int:
+        now_ms = self._clock.now_ms()
+        controller = self._slots.controller
+        together = await self._store.write(
+            scoring_limits.tell, self._digest, self._worker, controller.limit, now_ms + SILENT_AFTER_MS, now_ms
+        )
+        self.workers = together.workers
+        share = share_of(controller.limit, known, together.workers, together.places)
+        if share is not None:
+            controller.share(share)
+        return together.workers

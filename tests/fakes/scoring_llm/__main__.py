@@ -1,0 +1,35 @@
+"""The fake as a process of its own."""
+
+import argparse
+import asyncio
+import contextlib
+import json
+
+from tests.fakes.scoring_llm import Behaviour, ByConcurrency, ByRate, ByTokens, Capacity, ScoringLlm
+from tests.fakes.scoring_llm.server import serve_forever
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--places", type=int, default=50, help="capacity by what is in flight")
+    parser.add_argument("--per-sec", type=float, default=0.0, help="capacity by requests a second instead")
+    parser.add_argument("--tokens-per-sec", type=float, default=0.0, help="capacity by tokens a second instead")
+    parser.add_argument("--burst", type=float, default=0.0)
+    parser.add_argument("--tells", action="store_true", help="send x-ratelimit headers")
+    parser.add_argument("--latency-sec", type=float, default=0.2)
+    parser.add_argument("--jitter-sec", type=float, default=0.05)
+    parser.add_argument("--chances", type=json.loads, default={}, help='such as {"500": 0.005, "fenced": 0.02}')
+    given = parser.parse_args()
+    capacity: Capacity = ByConcurrency(given.places)
+    if given.per_sec:
+        capacity = ByRate(given.per_sec, given.burst or given.per_sec, given.tells)
+    if given.tokens_per_sec:
+        capacity = ByTokens(given.tokens_per_sec, given.burst or given.tokens_per_sec, given.tells)
+    behaviour = Behaviour(given.latency_sec, given.jitter_sec, given.chances, capacity=capacity)
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(serve_forever(ScoringLlm(behaviour, port=given.port)))
+
+
+if __name__ == "__main__":
+    main()
