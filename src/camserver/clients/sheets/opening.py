@@ -15,7 +15,8 @@ from camserver.clients.sheets import file_places
 from camserver.clients.sheets.csv_format import CsvFormat
 from camserver.clients.sheets.file_sheet import SETTLE_SEC, FileSheet
 from camserver.clients.sheets.formats import FileFormat
-from camserver.clients.sheets.google_api import SHEETS_URL, GoogleApi, google_address
+from camserver.clients.sheets.google_api import SHEETS_URL as SHEETS_URL
+from camserver.clients.sheets.google_api import GoogleApi, google_address
 from camserver.clients.sheets.google_sheet import GoogleSheet
 from camserver.clients.sheets.parquet_format import ParquetFormat
 from camserver.clients.sheets.sheet import SheetError
