@@ -23,6 +23,7 @@ LEFT_OUT = (
     "search_texts",
     "search_tokens",
     "suggestions",
+    "scoring_cache",
 )
 EXPORTED = {
     table.name: table for table in (Table("tenants", "tenant_id"), *reversed(TABLES)) if table.name not in LEFT_OUT
