@@ -12,7 +12,7 @@ export function HourBars({ hours, label }: { hours: readonly Hour[]; label: stri
   return (
     <ul aria-label={label} className="flex h-28 items-end gap-px">
       {hours.map((hour) => (
-        <li key={hour.at} title={hour.label} className="relative flex h-full flex-1 flex-col justify-end">
+        <li key={hour.at} title={hour.label} className="relative flex h-full max-w-12 flex-1 flex-col justify-end">
           <span className="sr-only">{hour.label}</span>
           {hour.events > 0 && (
             <span aria-hidden="true" className="mx-auto mb-0.5 size-1.5 rounded-full bg-severity-2" />
