@@ -120,7 +120,7 @@ test("on a telephone", async ({ browser }) => {
   await page.addInitScript(() => localStorage.setItem("camserver.language", "en"));
   await signIn(page, "en");
   await expectDrawn(page, /^Newest picture/);
-  await page.getByRole("link", { name: WORDS.en.nav.events }).click();
+  await page.getByRole("navigation").getByRole("link", { name: WORDS.en.nav.events }).click();
   await expect(page.getByRole("heading", { level: 1, name: WORDS.en.events.title })).toBeVisible();
   for (const path of ["/", "/events"]) {
     await page.goto(path);
