@@ -9,7 +9,7 @@ from tests.services.web.scoring_rows import add_run
 
 @pytest.fixture
 async def run_uuid(web: RunningWeb) -> str:
-    home = await web.store.read(tenants.find, tenants.DEFAULT_TENANT)
+    home = await web.store.read(tenants.home)
     assert home is not None
     return await add_run(web.store, home, web.clock.now_ms())
 
