@@ -16,7 +16,12 @@ from tests.services.streamer.live_rig import Watcher, shown
 async def test_a_signed_in_user_watches_a_camera(launcher: Launcher, tmp_path: Path) -> None:
     film = video_file(tmp_path / "film.mp4", size=(320, 180), fps=10, seconds=4, keyframes_apart=10, bf="0")
     house = installation(
-        launcher, tmp_path / "data", analyzer={"url": "http://127.0.0.1:9"}, looks={"polling_interval_sec": 60}
+        launcher,
+        tmp_path / "data",
+        analyzer={"url": "http://127.0.0.1:9"},
+        looks={"polling_interval_sec": 60},
+        # The tests beside this one may keep every core busy.
+        admission={"cpu_reject_percent": 100, "memory_reject_percent": 100},
     )
     async with simulated(tmp_path / "cache", CameraAsked("street", str(film)), with_login=False) as simulator:
         street = simulator.camera("street")

@@ -73,7 +73,7 @@ async def test_standard_input_is_what_was_given_and_then_ends(launcher: Launcher
     ("command", "missing"), [("up", "analyzer"), ("up", "web"), ("server", "control"), ("analyzer", "analyzer")]
 )
 def test_nothing_is_started_on_the_usual_ports(tmp_path: Path, command: str, missing: str) -> None:
-    settings = {section: {"port": 0} for section in ("web", "control", "analyzer") if section != missing}
+    settings = {section: {"port": 0} for section in ("web", "control", "streamer", "analyzer") if section != missing}
     with pytest.raises(ValueError, match=rf"\[{missing}\]"):
         Launcher(tmp_path).camserver(command, settings=settings)
 

@@ -11,6 +11,7 @@ from camserver.store.tables import metadata
 
 _numbers = count(1)
 # What a check or the code itself allows.
+_OF_TABLE = {"scoring_runs.status": "running", "scoring_runs.wanted": "run", "scoring_chunks.status": "running"}
 _WORDS = {"status": "done", "role": "viewer", "retention_class": "normal", "state": "ready"}
 OF_TENANTS = tuple(table for table in metadata.sorted_tables if "tenant_id" in table.columns)
 # The tenant itself and its counter are made with it.
@@ -81,5 +82,6 @@ def _value(column: Column[Any], tenant_id: int, keys: dict[str, int]) -> object:
     if isinstance(kind, LargeBinary):
         return b"0"
     if isinstance(kind, (String, Text)):
-        return _WORDS.get(column.name, f"{tenant_id}w{next(_numbers)}"[: getattr(kind, "length", None) or 8])
+        own = _OF_TABLE.get(f"{column.table.name}.{column.name}")
+        return own or _WORDS.get(column.name, f"{tenant_id}w{next(_numbers)}"[: getattr(kind, "length", None) or 8])
     return "{}"

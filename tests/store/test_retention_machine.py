@@ -88,6 +88,9 @@ class House(RuleBasedStateMachine):
         except NotFound:
             assert kind is ItemKind.CLIP
             return
+        except Conflict:
+            # Closed, though on hold.
+            return
         self.held[case].add((kind, key))
 
     @precondition(lambda self: self.held)

@@ -22,6 +22,8 @@ _HARMLESS = {
     "llm_reviews.tokens_out",
     "llm_days.tokens_in",
     "llm_days.tokens_out",
+    "scoring_runs.tokens_in",
+    "scoring_runs.tokens_out",
     "camera_state.gate_state",
     # Seals are there to be shown; the key that they are made with is in no table.
     "audit_seals.hash",

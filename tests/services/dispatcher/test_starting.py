@@ -47,7 +47,7 @@ def reachable(stage: Stage) -> Stage:
     return stage
 
 
-@pytest.mark.parametrize("fails", ["", "find", "version", "everywhere"])
+@pytest.mark.parametrize("fails", ["", "home", "version", "everywhere"])
 async def test_a_camera_that_was_down_before_the_start_is_told_once(reachable: Stage, fails: str) -> None:
     stage = reachable
     lease = "UPDATE camera_sessions SET lease_expires_at = :until"

