@@ -24,6 +24,8 @@ _HARMLESS = {
     "llm_days.tokens_out",
     "scoring_runs.tokens_in",
     "scoring_runs.tokens_out",
+    "scoring_runs.writer_token",
+    "scoring_chunks.locked_token",
     "camera_state.gate_state",
     # Seals are there to be shown; the key that they are made with is in no table.
     "audit_seals.hash",

@@ -18,8 +18,6 @@ from tests.rig.simulated import simulated
 # Room for one live view, and a machine that is never too busy for it.
 ADMISSION: dict[str, object] = {
     "total_stream_units": 3,
-    "cpu_reject_percent": 100,
-    "memory_reject_percent": 100,
     "reserved_baseline_units": 0,
     "max_ui_users": 2,
     "cpu_reject_percent": 100,
