@@ -13,16 +13,18 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from sqlalchemy.engine import Connection
 
 from camserver.base.errors import Fatal, StoreTooNew, StoreTooOld, StoreUnavailable, UpgradeFailed
 from camserver.base.secrets import Secret
-from camserver.store import Dialect, open_store, sqlite_schema, upgrade_database
+from camserver.store import Dialect, Store, migrate, open_store, sqlite_schema, upgrade_database
 from camserver.store.address import dialect_of, sqlite_path
 from camserver.store.check import check_database
 from camserver.store.migrate import on_database, status, upgrade
 from camserver.store.tables import metadata
 from tests.rig.databases import DatabaseServer
+from tests.rig.polling import poll
 from tests.rig.ports import free_port
 from tests.store.upgrading import MOMENTS
 
@@ -320,6 +322,33 @@ async def test_an_empty_database_is_set_up_on_opening(empty_url: str) -> None:
     await store.close()
     assert (await asyncio.to_thread(status, empty_url)).up_to_date
     assert await check_database(empty_url) == ()
+
+
+async def test_a_set_up_that_another_process_has_begun_is_waited_for(
+    empty_url: str, db_kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MariaDB keeps each migration as it is made: half-way, its database looks like one of an older program."""
+    if db_kind != "mariadb":
+        pytest.skip("the others show a set-up when it is whole")
+    second: list[asyncio.Task[Store]] = []
+    loop = asyncio.get_running_loop()
+
+    def slowly(connection: Connection) -> None:
+        monkeypatch.undo()
+        command.upgrade(migrate._config(connection), "0002")
+        loop.call_soon_threadsafe(lambda: second.append(asyncio.create_task(open_store(empty_url))))
+        poll(lambda: bool(second) and (second[0].done() or is_somebody_waiting(connection)), "the second one waits")
+        migrate._upgrade_on(connection)
+
+    monkeypatch.setattr(migrate, "_upgrade_on", slowly)
+    first = await open_store(empty_url)
+    await first.close()
+    await (await second[0]).close()
+
+
+def is_somebody_waiting(connection: Connection) -> bool:
+    waiting = "SELECT count(*) FROM information_schema.processlist WHERE state = 'User lock'"
+    return bool(connection.scalar(sa.text(waiting)))
 
 
 async def test_an_older_server_database_is_refused_and_an_older_file_upgraded(

@@ -104,6 +104,7 @@ test("every page, and from an event to a case and its export", async ({ browser 
 const PARTS: Record<string, string> = { deliveries: deliveries.ja.rules, settings: settings.ja.retention };
 
 async function expectSettledAndAccessible(page: Page): Promise<void> {
+  await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
   await expect(page.locator("main [aria-busy=true]")).toHaveCount(0);
   await expect(page.getByRole("alert")).toHaveCount(0);
   await expectAccessible(page, "ja");

@@ -68,6 +68,9 @@ export async function expectAccessible(page: Page, language: Language): Promise<
   // Colours that are still fading have no contrast of their own.
   await page.emulateMedia({ reducedMotion: "reduce" });
   await expect(page.locator("html")).toHaveAttribute("lang", language);
+  // A page that is on its way has nothing to be judged by yet.
+  await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+  await expect(page.locator("main [aria-busy=true]")).toHaveCount(0);
   await expect(dark).toHaveCount(1);
   expect(await complaintsOfAxe(page), "in dark").toEqual([]);
   await page.getByRole("button", { name: toLight }).click();

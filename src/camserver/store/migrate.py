@@ -59,8 +59,11 @@ def status(url: str) -> SchemaStatus:
     return on_database(url, _status)
 
 
-def upgrade(url: str, backup_dir: Path | None = None) -> SchemaStatus:
-    """Brings the database to the newest schema. `backup_dir` None makes no backup."""
+def upgrade(url: str, backup_dir: Path | None = None, *, only_empty: bool = False) -> SchemaStatus:
+    """Brings the database to the newest schema. `backup_dir` None makes no backup.
+
+    `only_empty` leaves a server's database of an older schema as it is, once nobody is at work on it.
+    """
     before = status(url)
     if before.up_to_date:
         return before
@@ -70,7 +73,7 @@ def upgrade(url: str, backup_dir: Path | None = None) -> SchemaStatus:
         if dialect_of(url) is Dialect.SQLITE:
             _upgrade_sqlite(sqlite_path(url))
         else:
-            on_database(url, lambda connection: _upgrade_locked(connection, url, backup_dir))
+            on_database(url, lambda connection: _upgrade_locked(connection, url, backup_dir, only_empty))
     except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
         raise UpgradeFailed(
             f"the upgrade from {before.current} to {before.head} failed ({scrub(_cause(error))}); "
@@ -122,25 +125,25 @@ def _upgrade_on(connection: Connection) -> None:
     command.upgrade(_config(connection), "head")
 
 
-def _upgrade_locked(connection: Connection, url: str, backup_dir: Path | None) -> None:
+def _upgrade_locked(connection: Connection, url: str, backup_dir: Path | None, only_empty: bool) -> None:
     """Several services may start at once; one backs up and upgrades, the others wait and find nothing to do."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": UPGRADE_LOCK})
-        _upgrade_server(connection, url, backup_dir)
+        _upgrade_server(connection, url, backup_dir, only_empty)
         return
     if connection.scalar(sa.text("SELECT GET_LOCK('camserver-upgrade', 600)")) != 1:
         raise UpgradeFailed("another camserver has been upgrading this database for ten minutes; wait for it")
     try:
-        _upgrade_server(connection, url, backup_dir)
+        _upgrade_server(connection, url, backup_dir, only_empty)
         # Before the lock is let go: whoever gets it next must see the new version, and not upgrade again.
         connection.execute(sa.text("COMMIT"))
     finally:
         connection.execute(sa.text("SELECT RELEASE_LOCK('camserver-upgrade')"))
 
 
-def _upgrade_server(connection: Connection, url: str, backup_dir: Path | None) -> None:
+def _upgrade_server(connection: Connection, url: str, backup_dir: Path | None, only_empty: bool) -> None:
     found = _status(connection)
-    if not found.up_to_date:
+    if not found.up_to_date and (found.current is None or not only_empty):
         _back_up(url, found, backup_dir)
         _upgrade_on(connection)
 

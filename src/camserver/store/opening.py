@@ -112,6 +112,6 @@ async def _open_sqlite(url: str, readers: int, acquire_timeout_sec: float, backu
 def _prepare_server(url: str) -> None:
     from camserver.store import migrate
 
-    if migrate.status(url).current is None:
-        migrate.upgrade(url)
+    # Not judged by a first look: MariaDB shows each migration of a set-up that another process has just begun.
+    migrate.upgrade(url, only_empty=True)
     migrate.require_current(url)
