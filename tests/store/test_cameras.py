@@ -8,7 +8,9 @@ import pytest
 from camserver.base.credentials import Sealed, open_sealed, seal
 from camserver.base.errors import Bug, Conflict, NotFound
 from camserver.domain.people import Principal, Role
-from camserver.store import Scoped, Store, Tx, cameras, counts, event_pages, feed, tenants
+from camserver.store import Scoped, Store, Tx, camera_changes, cameras, counts, event_pages, feed, tenants
+from camserver.store.camera_changes import CameraChange
+from camserver.store.camera_narrowing import CameraFilter
 from camserver.store.cameras import LatestPicture, NewCamera, OpenEvent, Stream
 from camserver.store.event_pages import EventFilter
 from camserver.store.overrides import Overrides
@@ -205,6 +207,33 @@ async def test_pages_follow_the_ids(store: Store) -> None:
     first = await store.as_(admin).read(cameras.page, "", 3)
     second = await store.as_(admin).read(cameras.page, first[-1].camera_id, 3)
     assert [camera.camera_id for camera in (*first, *second)] == [f"cam_{number}" for number in range(5)]
+
+
+async def test_a_list_is_narrowed_and_may_be_short(store: Store) -> None:
+    home = await prepare(store)
+    admin = admin_of(home.tenant_id)
+    for number, name in enumerate(("Gate", "50% Yard", "Back_Door")):
+        await add(store, admin, replace(CAMERA, camera_id=f"cam_{number}", name=name))
+    await store.as_(admin).write(camera_changes.change, "cam_2", CameraChange(enabled=False), "", NOW_MS)
+
+    async def found(**wanted: Any) -> list[str]:
+        page = await store.as_(admin).read(cameras.page, "", 10, CameraFilter(**wanted))
+        return [camera.camera_id for camera in page]
+
+    assert await found(text="GATE") == ["cam_0"]
+    assert await found(text="0%") == ["cam_1"]
+    assert await found(text="k_d") == ["cam_2"]
+    assert await found(text="m_") == ["cam_0", "cam_1", "cam_2"]
+    assert (await found(enabled=False), await found(enabled=True)) == (["cam_2"], ["cam_0", "cam_1"])
+    assert (await found(health="unknown", enabled=True), await found(health="up")) == (["cam_0", "cam_1"], [])
+    assert (await found(sites=("nowhere",)), len(await found(sites=("main", "nowhere")))) == ([], 3)
+
+    whole = await store.as_(admin).read(cameras.page, "", 1)
+    short = await store.as_(admin).read(cameras.page, "", 1, is_short=True)
+    [kept], [told] = whole, short
+    managed = {"main": Stream("", ""), "sub": None, "has_credentials": False, "worker_id": None, "stream_fault": None}
+    assert replace(kept, own=told.own, **managed) == told
+    assert told.own.polling_interval_sec == kept.own.polling_interval_sec
 
 
 async def test_a_statement_without_the_tenant_is_refused(store: Store) -> None:

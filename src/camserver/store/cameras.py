@@ -13,6 +13,7 @@ from camserver.base.credentials import Sealed
 from camserver.base.errors import BadInput, Conflict, NotFound
 from camserver.domain.people import Permission
 from camserver.store import audit, overrides, tenant_quotas, tenants
+from camserver.store.camera_narrowing import EVERY, CameraFilter
 from camserver.store.overrides import Overrides
 from camserver.store.tx import Row, Scoped
 from camserver.store.worker_news import StreamFault, parse_fault
@@ -129,26 +130,28 @@ class PicturePlace:
 
 
 _IN_REACH = "c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND IN_REACH(c)"
-_SUMMARY = f"""
-SELECT c.camera_key, c.camera_id, c.name, c.enabled, c.created_at, s.name AS site, st.source_type, st.url,
-  su.source_type AS sub_type, su.url AS sub_url, a.key_id, c.do_not_process, c.network_zone, c.caps, c.last_probe_at,
-  {overrides.COLUMNS}, cs.state, cs.reason, cs.stream_fault, w.worker_id, f.frame_uuid, f.captured_at, f.received_at,
+# What everybody is shown who reaches the camera, and what only those are who manage it.
+_SHOWN = """c.camera_key, c.camera_id, c.name, c.enabled, c.created_at, s.name AS site, c.do_not_process,
+  c.network_zone, c.caps, c.last_probe_at, cs.state, cs.reason, f.frame_uuid, f.captured_at, f.received_at,
   f.collector_status, f.error_code, f.detected, f.primary_event, f.severity, f.infer_bytes, e.event_uuid,
   e.primary_event AS event_primary, e.severity_max AS event_severity, e.start_at AS event_start_at,
-  h.health, h.health_cause, h.health_since, h.issues
-FROM cameras c
+  h.health, h.health_cause, h.health_since, h.issues"""
+_MANAGED = f"""st.source_type, st.url, su.source_type AS sub_type, su.url AS sub_url, a.key_id, cs.stream_fault,
+  w.worker_id, {overrides.COLUMNS}"""
+_FROM = """FROM cameras c
 JOIN sites s ON s.site_id = c.site_id
-LEFT JOIN camera_streams st ON st.camera_key = c.camera_key AND st.kind = 'main'
-LEFT JOIN camera_streams su ON su.camera_key = c.camera_key AND su.kind = 'sub'
-LEFT JOIN camera_auth a ON a.camera_key = c.camera_key
 LEFT JOIN camera_overrides o ON o.camera_key = c.camera_key
 LEFT JOIN camera_sessions cs ON cs.camera_key = c.camera_key
-LEFT JOIN workers w ON w.worker_key = cs.worker_key
 LEFT JOIN camera_state h ON h.camera_key = c.camera_key
 LEFT JOIN events e ON e.open_key = c.camera_key
 LEFT JOIN frames f ON f.frame_id = (
-  SELECT n.frame_id FROM frames n WHERE n.camera_key = c.camera_key ORDER BY n.captured_at DESC LIMIT 1)
-WHERE {_IN_REACH}"""
+  SELECT n.frame_id FROM frames n WHERE n.camera_key = c.camera_key ORDER BY n.captured_at DESC LIMIT 1)"""
+_MANAGED_FROM = """LEFT JOIN camera_streams st ON st.camera_key = c.camera_key AND st.kind = 'main'
+LEFT JOIN camera_streams su ON su.camera_key = c.camera_key AND su.kind = 'sub'
+LEFT JOIN camera_auth a ON a.camera_key = c.camera_key
+LEFT JOIN workers w ON w.worker_key = cs.worker_key"""
+_SUMMARY = f"SELECT {_SHOWN}, {_MANAGED} {_FROM} {_MANAGED_FROM} WHERE {_IN_REACH}"
+_SHORT_SUMMARY = f"SELECT {_SHOWN}, o.polling_interval_sec {_FROM} WHERE {_IN_REACH}"
 
 
 def public_camera_id(camera_id: str) -> str:
@@ -166,14 +169,22 @@ async def find_key(tx: Scoped, camera_id: str) -> int:
     return int(row["camera_key"])
 
 
-async def page(tx: Scoped, after: str, limit: int) -> tuple[CameraSummary, ...]:
-    """Cameras in the order of their ids, from behind `after`."""
+async def page(
+    tx: Scoped, after: str, limit: int, wanted: CameraFilter = EVERY, *, is_short: bool = False
+) -> tuple[CameraSummary, ...]:
+    """Cameras in the order of their ids, from behind `after`.
+
+    `is_short`: of what only those are shown who manage cameras there is nothing but the interval. A wall asks often.
+    """
+    conditions, values = wanted.narrowing()
     rows = await tx.all(
-        f"{_SUMMARY} AND c.camera_id > :after ORDER BY c.camera_id LIMIT :limit",
+        f"{_SHORT_SUMMARY if is_short else _SUMMARY}{conditions} AND c.camera_id > :after "
+        "ORDER BY c.camera_id LIMIT :limit",
         after=after,
         limit=min(limit, PAGE_MAX),
+        **values,
     )
-    return await _with_pictures(tx, rows)
+    return await _with_pictures(tx, rows, is_short)
 
 
 async def get(tx: Scoped, camera_id: str) -> CameraSummary:
@@ -192,14 +203,14 @@ def missing(camera_id: str) -> NotFound:
     )
 
 
-async def _with_pictures(tx: Scoped, rows: Sequence[Row]) -> tuple[CameraSummary, ...]:
+async def _with_pictures(tx: Scoped, rows: Sequence[Row], is_short: bool = False) -> tuple[CameraSummary, ...]:
     """The newest look usually has the newest picture; only for the others is it looked for behind."""
     without = [row["camera_key"] for row in rows if row["frame_uuid"] is not None and row["infer_bytes"] is None]
     older: dict[int, LatestPicture] = {}
     if without:
         for row in await tx.all(_OLDER_PICTURES, camera_keys=without):
             older[row["camera_key"]] = LatestPicture(row["frame_uuid"], row["captured_at"])
-    return tuple(_summary(row, older.get(row["camera_key"])) for row in rows)
+    return tuple([_summary(row, older.get(row["camera_key"]), is_short) for row in rows])
 
 
 _OLDER_PICTURES = """
@@ -209,7 +220,7 @@ SELECT c.camera_key, f.frame_uuid, f.captured_at FROM cameras c JOIN frames f ON
 WHERE c.tenant_id = :tenant_id AND c.camera_key IN (:camera_keys...)"""
 
 
-def _summary(row: Row, older_picture: LatestPicture | None) -> CameraSummary:
+def _summary(row: Row, older_picture: LatestPicture | None, is_short: bool) -> CameraSummary:
     picture = older_picture
     if row["infer_bytes"] is not None:
         picture = LatestPicture(row["frame_uuid"], row["captured_at"])
@@ -218,24 +229,27 @@ def _summary(row: Row, older_picture: LatestPicture | None) -> CameraSummary:
         name=row["name"],
         site=row["site"],
         enabled=bool(row["enabled"]),
-        main=Stream(row["source_type"] or "", row["url"] or ""),
-        sub=None if row["sub_url"] is None else Stream(row["sub_type"], row["sub_url"]),
-        has_credentials=row["key_id"] is not None,
-        own=overrides.from_row(row),
+        main=_NO_STREAM if is_short else Stream(row["source_type"] or "", row["url"] or ""),
+        sub=None if is_short or row["sub_url"] is None else Stream(row["sub_type"], row["sub_url"]),
+        has_credentials=not is_short and row["key_id"] is not None,
+        own=Overrides(row["polling_interval_sec"]) if is_short else overrides.from_row(row),
         do_not_process=bool(row["do_not_process"]),
         network_zone=row["network_zone"],
         caps=row["caps"],
         last_probe_at=row["last_probe_at"],
         state=row["state"] or "",
         state_reason=row["reason"] or "",
-        worker_id=row["worker_id"],
+        worker_id=None if is_short else row["worker_id"],
         created_at=row["created_at"],
         latest=None if row["frame_uuid"] is None else _latest(row),
         latest_picture=picture,
         open_event=None if row["event_uuid"] is None else _open_event(row),
         health=_health(row),
-        stream_fault=parse_fault(row["stream_fault"]),
+        stream_fault=None if is_short else parse_fault(row["stream_fault"]),
     )
+
+
+_NO_STREAM = Stream("", "")
 
 
 def _health(row: Row) -> CameraHealth:

@@ -45,6 +45,9 @@ async def test_a_camera_is_added_listed_and_removed(web_on_each: RunningWeb) -> 
     assert (made.body["name"], made.body["site"], made.body["polling_interval_sec"]) == ("正門", "main", 30)
     assert (await owner.get("/api/cameras/cam_1")).body == made.body
     listed = (await owner.get("/api/cameras")).body
+    assert (await owner.get("/api/cameras?text=cam_&site=main&enabled=true&health=unknown")).body == listed
+    assert (await owner.get("/api/cameras?enabled=false")).body["cameras"] == []
+    assert (await owner.get("/api/cameras?site=nowhere")).body["details"]["reason"] == "no_site"
     assert listed == {"cameras": [made.body], "next_after": None}
     assert (await owner.post("/api/cameras", CAMERA)).status == 409
 

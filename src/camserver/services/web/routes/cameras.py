@@ -1,7 +1,7 @@
 """Cameras: list, add, change, look at, remove; and the newest picture of each."""
 
 import json
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Path, Query, Response
 
@@ -17,10 +17,12 @@ from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.labels import shown_health
 from camserver.services.web.looks import note_media
 from camserver.services.web.once import Repeat
+from camserver.services.web.routes.filters import SiteNames
 from camserver.services.web.routing import Routes
 from camserver.services.web.sources import LOCAL_TYPES, Login, Source, one_login, parse_source, shown_url
-from camserver.store import camera_changes, cameras
+from camserver.store import camera_changes, camera_filters, cameras
 from camserver.store.camera_changes import CameraChange
+from camserver.store.camera_narrowing import CameraFilter
 from camserver.store.cameras import CameraSummary, LatestFrame, Stream
 from camserver.store.worker_news import StreamFault
 from camserver.wire import api
@@ -36,9 +38,19 @@ async def list_cameras(
     call: TheCall,
     after: Annotated[str, Query(max_length=64)] = "",
     limit: Annotated[int, Query(ge=1, le=cameras.PAGE_MAX)] = PAGE_USUAL,
+    sites: SiteNames = [],  # noqa: B006 - read by FastAPI, which gives each call its own
+    enabled: bool | None = None,
+    health: Literal["up", "down", "unknown"] | None = None,
+    text: Annotated[
+        str | None, Query(min_length=1, max_length=64, description="A part of the id or the name.")
+    ] = None,
 ) -> api.CameraPage:
-    """Cameras in the order of their ids, each with its newest look."""
-    found = await call.store.read(cameras.page, after, limit)
+    """Cameras in the order of their ids, each with its newest look. Several sites are alternatives."""
+    if sites:
+        await call.store.read(camera_filters.keys_of_sites, sites)
+    wanted = CameraFilter(tuple(sites), enabled, health, text)
+    is_short = not call.principal.may(Permission.MANAGE_CAMERAS)
+    found = await call.store.read(cameras.page, after, limit, wanted, is_short=is_short)
     return api.CameraPage(
         cameras=[shown(call, camera) for camera in found],
         next_after=found[-1].camera_id if len(found) == limit else None,
