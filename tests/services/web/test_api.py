@@ -301,7 +301,7 @@ async def test_what_went_wrong_inside_is_logged_and_not_told(
 ) -> None:
     owner = await web.owner()
 
-    async def failing(*_: object) -> None:
+    async def failing(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(cameras, "page", failing)
