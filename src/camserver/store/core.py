@@ -60,6 +60,14 @@ class Store(ABC):
     def as_(self, principal: Principal) -> "ScopedStore":
         return ScopedStore(self, principal)
 
+    @property
+    def rules_version(self) -> int | None:
+        """Another number whenever what `sql.RULING` names may have changed: what was read of it at this number holds.
+
+        It changes before the write that changed it returns. None where other processes may change it unseen.
+        """
+        return None
+
     @abstractmethod
     async def database_time_ms(self) -> int | None:
         """The database's own time; None on SQLite, whose time is this machine's."""

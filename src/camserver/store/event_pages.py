@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from camserver.base.errors import NotFound
+from camserver.base.records import record
 from camserver.domain.people import Permission
 from camserver.domain.vocabulary import INVESTIGATION_ONLY
 from camserver.store import frame_pages, incident_pages
@@ -34,7 +35,7 @@ class EventFilter:
     site: str | None = None  # its name
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EventSummary:
     event_uuid: str
     incident_uuid: str | None

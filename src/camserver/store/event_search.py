@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from camserver.base.errors import Forbidden
+from camserver.base.records import record
 from camserver.base.zones import zone_of
 from camserver.domain.people import Permission
 from camserver.domain.statistics import hour_of
@@ -57,7 +58,7 @@ class Passage:
     excerpt: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FoundEvent:
     event: EventSummary
     unknown: bool

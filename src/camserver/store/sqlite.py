@@ -19,7 +19,7 @@ from camserver.store import pickling
 from camserver.store.core import Operation, Store
 from camserver.store.sql import Dialect
 from camserver.store.sqlite_tx import SqliteTx, connect
-from camserver.store.sqlite_writer import frames, request, translated
+from camserver.store.sqlite_writer import RULES_CHANGED, frames, request, translated
 from camserver.store.tx import drive
 
 P = ParamSpec("P")
@@ -88,6 +88,7 @@ class _Channel(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.started: asyncio.Future[None] = self._loop.create_future()
         self.lost = False
+        self.on_rules: Callable[[], None] = lambda: None  # what sql.RULING names changed, or may have
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -118,6 +119,10 @@ class _Channel(asyncio.Protocol):
                     self.started.set_result(None)
                 continue
             for request_id, succeeded, value in replies:
+                if request_id == RULES_CHANGED[0]:
+                    # Before whoever changed it hears of it.
+                    self.on_rules()
+                    continue
                 future = self._pending.pop(request_id)
                 if future.done():
                     continue
@@ -128,6 +133,7 @@ class _Channel(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.lost = True
+        self.on_rules()
         lost = StoreUnavailable("the SQLite writer ended; it is started again, and the write may or may not stand")
         pending, self._pending = self._pending, {}
         for future in [self.started, *pending.values()]:
@@ -206,6 +212,7 @@ class SqliteStore(Store):
         self._writer: subprocess.Popen[bytes] | None = None
         self._starting = asyncio.Lock()
         self._closed = False
+        self._rules_version = 0
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._readers = _Readers(readers)
@@ -232,6 +239,7 @@ class SqliteStore(Store):
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         _, channel = await asyncio.get_running_loop().create_connection(_Channel, sock=ours)
+        channel.on_rules = self._note_rules
         try:
             self._writer = self._spawn(theirs)
             async with asyncio.timeout(WRITER_START_SEC):
@@ -252,6 +260,13 @@ class SqliteStore(Store):
         argv = [sys.executable, "-c", _WRITER, str(self.path), str(theirs.fileno())]
         with theirs:
             return subprocess.Popen(argv, pass_fds=(theirs.fileno(), self._lock.fd), stdin=subprocess.DEVNULL)
+
+    @property
+    def rules_version(self) -> int | None:
+        return self._rules_version
+
+    def _note_rules(self) -> None:
+        self._rules_version += 1
 
     async def write(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         channel = self._channel

@@ -11,7 +11,7 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from camserver.base.errors import Bug
 from camserver.domain.people import Principal
@@ -56,6 +56,18 @@ def returned_pair(text: str) -> tuple[str, str]:
     return found.group(1), found.group(2)
 
 
+class Flat(Protocol):
+    """A row as a NamedTuple whose fields are the columns of its SELECT, in their order."""
+
+    _fields: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def _make(cls, iterable: Iterable[Any]) -> Self: ...
+
+
+F = TypeVar("F", bound=Flat)
+
+
 class Tx(ABC):
     """A transaction (write) or a series of statements (read)."""
 
@@ -71,6 +83,10 @@ class Tx(ABC):
     @abstractmethod
     async def all(self, sql: str | Sql, **params: object) -> Sequence[Row]:
         """All rows. Bound them with LIMIT: everything is held in memory."""
+
+    async def flat(self, kind: type[F], sql: str | Sql, **params: object) -> list[F]:
+        """All rows as tuples of that kind, which may leave the operation. For long lists."""
+        return [kind._make([row[name] for name in kind._fields]) for row in await self.all(sql, **params)]
 
     @abstractmethod
     async def run(self, sql: str | Sql, **params: object) -> int:
@@ -255,6 +271,9 @@ class Scoped:
         rows = await self._tx.all(sql, **self._bound(sql, params))
         self._note(sql, bool(rows))
         return rows
+
+    async def flat(self, kind: type[F], sql: str | Sql, **params: object) -> list[F]:
+        return await self._tx.flat(kind, sql, **self._bound(sql, params))
 
     async def run(self, sql: str | Sql, **params: object) -> int:
         count = await self._tx.run(sql, **self._bound(sql, params))

@@ -18,7 +18,7 @@ from camserver.base.errors import Bug
 from camserver.domain.people import Permission
 from camserver.services.web.access import Gate, Needs, admit, admit_socket
 from camserver.services.web.answers import answer_error
-from camserver.services.web.calls import Call
+from camserver.services.web.calls import Call, with_call
 from camserver.services.web.once import HEADER, Repeat, answer_once
 from camserver.wire import api
 
@@ -171,7 +171,7 @@ def add_routes(app: FastAPI, routes: Routes) -> None:
     for endpoint in routes.endpoints:
         app.router.add_api_route(
             endpoint.path,
-            endpoint.handler,
+            with_call(endpoint.handler),
             methods=[endpoint.method],
             route_class_override=GuardedRoute,
             openapi_extra=_extra(endpoint),
