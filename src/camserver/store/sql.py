@@ -62,7 +62,7 @@ class Rendered:
         items = list(value)  # type: ignore[call-overload]  # a list parameter is iterable by contract
         match dialect:
             case Dialect.SQLITE:
-                return json.dumps(items)
+                return json.dumps(items) if items else "[]"
             case Dialect.MARIADB:
                 # The driver writes a tuple as (a,b); an empty one would be a syntax error.
                 return tuple(items) or EmptyList()

@@ -225,6 +225,20 @@ _CHANGES = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What is to know of a statement's text. Read once for each: looking takes longer than many a statement."""
+
+    has_tenant: bool
+    asks_for_reach: bool
+    changes: bool
+
+
+@lru_cache(maxsize=4096)
+def _facts(text: str) -> _Facts:
+    return _Facts(_TENANT.search(text) is not None, asks_for_reach(text), _CHANGES.match(text) is not None)
+
+
 def reach_of(principal: Principal) -> dict[str, object]:
     """What `IN_REACH` and `IN_SITE_REACH` ask for."""
     return {
@@ -250,12 +264,13 @@ class Scoped:
 
     def _bound(self, sql: str | Sql, params: Mapping[str, object]) -> dict[str, object]:
         text = sql if isinstance(sql, str) else sql.on(self.dialect)
-        if _TENANT.search(text) is None:
+        facts = _facts(text)
+        if not facts.has_tenant:
             raise Bug(f"a statement in a principal's name lacks :tenant_id: {text.strip()[:80]}")
         if "tenant_id" in params:
             raise Bug("tenant_id comes from the principal, not from an argument")
         bound = {**params, "tenant_id": self.principal.tenant_id}
-        if not asks_for_reach(text):
+        if not facts.asks_for_reach:
             return bound
         reach = reach_of(self.principal)
         if not reach.keys().isdisjoint(params):
@@ -295,7 +310,7 @@ class Scoped:
     def _note(self, sql: str | Sql, some: bool) -> None:
         """What changes rows in a principal's name must be in the audit log; core.py sees to it."""
         if some and not self.changed_rows:
-            self.changed_rows = _CHANGES.match(sql if isinstance(sql, str) else sql.on(self.dialect)) is not None
+            self.changed_rows = _facts(sql if isinstance(sql, str) else sql.on(self.dialect)).changes
 
     def changed(
         self,
