@@ -14,7 +14,7 @@ from camserver.domain.vocabulary import INVESTIGATION_ONLY
 from camserver.store import frame_pages, incident_pages
 from camserver.store.cameras import public_camera_id
 from camserver.store.frame_pages import FrameDetail
-from camserver.store.incident_pages import IncidentSummary
+from camserver.store.incident_pages import REVIEW_HOLDS, IncidentSummary
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
 from camserver.store.tx import Scoped
 
@@ -67,7 +67,7 @@ class EventDetail:
 
 
 class _Event(NamedTuple):
-    """The columns of `_EVENTS`."""
+    """The columns of `_EVENTS`; the last two only where they are asked for."""
 
     event_id: int
     event_uuid: str
@@ -87,12 +87,26 @@ class _Event(NamedTuple):
     site: str
     incident_uuid: str | None
     best_frame_uuid: str | None
+    unknown_flag: int
+    reviewed_at: int | None  # when the reader reviewed its incident, if that holds
 
 
-_EVENTS = """
+@record
+class FoundSummary:
+    """An event that was searched for."""
+
+    event: EventSummary
+    unknown: bool
+    reviewed_at: int | None
+
+
+_NEITHER = "0 AS unknown_flag, NULL AS reviewed_at"
+_BOTH = f"""e.unknown_flag, (SELECT r.reviewed_at FROM incident_reviews r WHERE r.incident_id = i.incident_id
+    AND r.user_id = :user_id AND {REVIEW_HOLDS}) AS reviewed_at"""
+_EVENTS = f"""
 SELECT e.event_id, e.event_uuid, e.state, e.primary_event, e.start_at, e.last_seen_at, e.end_at, e.severity_max,
   e.confidence_max, e.frame_count, e.retention_class, e.subject, e.cause, c.camera_id, c.name AS camera_name,
-  s.name AS site, i.incident_uuid, f.frame_uuid AS best_frame_uuid
+  s.name AS site, i.incident_uuid, f.frame_uuid AS best_frame_uuid, {_NEITHER}
 FROM events e
 JOIN cameras c ON c.camera_key = e.camera_key
 JOIN sites s ON s.site_id = e.site_id
@@ -102,7 +116,9 @@ WHERE e.tenant_id = :tenant_id AND IN_REACH(e)"""
 
 
 # By key, whatever SQLite may think of an index that begins with the tenant: the plus takes it out of the choice.
-_BY_IDS = _EVENTS.replace("e.tenant_id =", "+e.tenant_id =") + " AND e.event_id IN (:event_ids...)"
+_BY_IDS = _EVENTS.replace("e.tenant_id =", "+e.tenant_id =").replace(_NEITHER, _BOTH) + (
+    " AND e.event_id IN (:event_ids...)"
+)
 # Only by tags that the reader may see: else a search would tell what the list does not.
 _TAGGED = """EXISTS (SELECT 1 FROM event_tags g WHERE g.event_id = e.event_id AND g.tag_id IN (:tag_ids...)
   AND g.tag_group <> :hidden)"""
@@ -180,14 +196,17 @@ async def frames(tx: Scoped, event_uuid: str, after: str | None, limit: int) -> 
     return await frame_pages.of_event(tx, span, after, limit)
 
 
-async def by_ids(tx: Scoped, event_ids: Sequence[int]) -> dict[int, EventSummary]:
+async def by_ids(tx: Scoped, event_ids: Sequence[int]) -> dict[int, FoundSummary]:
     """Events by their keys, in the order asked for, without those that are gone or out of reach."""
     if not event_ids:
         return {}
-    rows = await tx.flat(_Event, _BY_IDS, event_ids=list(event_ids))
+    rows = await tx.flat(_Event, _BY_IDS, event_ids=list(event_ids), user_id=tx.principal.user_id or 0)
     by_key = {row.event_id: row for row in rows}
     ordered = [by_key[event_id] for event_id in event_ids if event_id in by_key]
-    return dict(zip([row.event_id for row in ordered], await _with_tags(tx, ordered), strict=True))
+    return {
+        row.event_id: FoundSummary(summary, row.unknown_flag == 1, row.reviewed_at)
+        for row, summary in zip(ordered, await _with_tags(tx, ordered), strict=True)
+    }
 
 
 async def _with_tags(tx: Scoped, rows: Sequence[_Event]) -> tuple[EventSummary, ...]:

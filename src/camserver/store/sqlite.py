@@ -11,10 +11,10 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar, cast
 
 from camserver.base.errors import DataOwned, StoreBusy, StoreUnavailable
+from camserver.base.lean_threads import LeanThreads
 from camserver.store import pickling
 from camserver.store.core import Operation, Store
 from camserver.store.sql import Dialect
@@ -34,8 +34,6 @@ LOCK_WAIT_SEC = 10.0
 # Python's own 5 ms held writes beside a busy thread to a third of what 0.5 ms gives (docs/performance.md).
 SWITCH_INTERVAL_SEC = 0.0005
 WRITER_START_SEC = 60.0
-
-_Read = tuple[asyncio.AbstractEventLoop, asyncio.Future[Any], Callable[[], Any]]
 
 
 class OwnerLock:
@@ -147,58 +145,6 @@ class _Channel(asyncio.Protocol):
             self._transport.close()
 
 
-class _Readers:
-    """Threads that read, started with the first read. An executor's futures would cost as much as a short read."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._asked: SimpleQueue[_Read | None] = SimpleQueue()
-        self._threads: list[threading.Thread] = []
-
-    def run(self, work: Callable[[], R]) -> asyncio.Future[R]:
-        if not self._threads:
-            self._threads = [
-                threading.Thread(target=self._serve, name=f"sqlite-reader-{number}", daemon=True)
-                for number in range(self._count)
-            ]
-            for thread in self._threads:
-                thread.start()
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[R] = loop.create_future()
-        self._asked.put((loop, future, work))
-        return future
-
-    def _serve(self) -> None:
-        while (asked := self._asked.get()) is not None:
-            loop, future, work = asked
-            result, error = None, None
-            try:
-                result = work()
-            except BaseException as caught:
-                error = caught
-            # Whoever asked in a loop that is closed waits no more.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(_settle, future, result, error)
-            # Nothing of a read outlives it here until the next one comes.
-            del asked, loop, future, work, result, error
-
-    def close(self) -> None:
-        """Waits for reads under way."""
-        for _ in self._threads:
-            self._asked.put(None)
-        for thread in self._threads:
-            thread.join()
-
-
-def _settle(future: asyncio.Future[Any], result: object, error: BaseException | None) -> None:
-    if future.done():  # whoever asked was cancelled
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
-
-
 class SqliteStore(Store):
     dialect = Dialect.SQLITE
 
@@ -215,7 +161,7 @@ class SqliteStore(Store):
         self._rules_version = 0
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
-        self._readers = _Readers(readers)
+        self._readers = LeanThreads(readers, "sqlite-reader")
 
     async def start(self) -> None:
         sys.setswitchinterval(SWITCH_INTERVAL_SEC)

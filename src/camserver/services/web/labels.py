@@ -93,14 +93,32 @@ def shown_cause(cause: str) -> api.Label | None:
     return api.Label(id=cause, label_ja=phrase.ja, label_en=phrase.en)
 
 
+class _PlainTags(dict[str, dict[str, object]]):
+    """Tags of a vocabulary as they stand in an answer, each made when it is first asked for."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        self.vocabulary = vocabulary
+
+    def __missing__(self, tag_id: str) -> dict[str, object]:
+        [tag] = shown_tags(self.vocabulary, [tag_id])
+        if len(self) >= PLAIN_TAGS_MAX:
+            self.clear()
+        self[tag_id] = plain = tag.model_dump()
+        return plain
+
+
+# Of the vocabulary that was asked for last, which is the active one.
+PLAIN_TAGS_MAX = 4_096
+_plain_tags: _PlainTags | None = None
+
+
 def plain_tags(vocabulary: Vocabulary, tag_ids: Iterable[str]) -> list[dict[str, object]]:
     """What `shown_tags` gives, as it stands in an answer."""
-    return [_plain_tag(vocabulary.tag(tag_id) or _unknown(vocabulary, tag_id)) for tag_id in tag_ids]
-
-
-@lru_cache(maxsize=4096)
-def _plain_tag(tag: Tag) -> dict[str, object]:
-    return shown_tag(tag).model_dump()
+    global _plain_tags
+    if _plain_tags is None or _plain_tags.vocabulary is not vocabulary:
+        _plain_tags = _PlainTags(vocabulary)
+    return [_plain_tags[tag_id] for tag_id in tag_ids]
 
 
 @lru_cache(maxsize=256)
