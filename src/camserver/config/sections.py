@@ -267,6 +267,18 @@ class WorkerSettings:
     ring_max_bytes: int = setting(
         256_000_000, "Memory for that, of all cameras together; with many cameras each keeps less.", min=1_000_000
     )
+    live_sound: bool = setting(
+        True, "Whether people who watch live may hear cameras that have a microphone. Sound is never recorded."
+    )
+    transcodes_max: int = setting(
+        4,
+        "Most cameras that are transcoded at once for live view: those with a privacy mask, and those whose video "
+        "browsers don't play. Each takes up to half a core.",
+        min=0,
+        max=64,
+    )
+    transcode_width: int = setting(1280, "Widest picture of a transcoded live view.", min=160, max=3840)
+    transcode_fps: int = setting(15, "Most pictures a second of a transcoded live view.", min=1, max=30)
     allow_loopback: bool = setting(
         False,
         "Whether cameras may be at addresses of the worker's own machine, such as a restreamer beside it. "

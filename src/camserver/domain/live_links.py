@@ -24,6 +24,7 @@ STREAM_PATH: Final = "/stream/"
 HLS_PATH: Final = "/hls/"
 SNAPSHOT_PATH: Final = "/snapshot/"
 FEED_PATH: Final = "/v1/feed"
+SOUND_LIST: Final = "sound.m3u8"  # beside index.m3u8
 _LEASE = re.compile(r"[0-9A-Za-z-]{1,64}")
 _CAMERA = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SIGNED = re.compile(r"(?P<lease_id>[0-9A-Za-z-]{1,64})\.(?P<sig>[0-9A-Za-z_-]{43})")

@@ -8,7 +8,7 @@ to the camera's next keyframe. Nothing of a masked camera comes out of it but wh
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -145,9 +145,10 @@ class VideoTranscoder:
         picture = self._picture(frame)
         encoder = self._fitting_encoder(picture)
         self._last_pts = pts
-        if pts - self._key_pts >= KEYFRAMES_APART_SEC * CLOCK_HZ:
-            self._key_pts = pts
-            picture.pict_type = PictureType.I
+        # Not where the camera has its own, which may be far too rarely or with every picture.
+        is_key = pts - self._key_pts >= KEYFRAMES_APART_SEC * CLOCK_HZ
+        self._key_pts = pts if is_key else self._key_pts
+        picture.pict_type = PictureType.I if is_key else PictureType.NONE
         picture.pts, picture.time_base = pts, _CLOCK
         return [
             self._as_packet(bytes(one), one.pts, one.is_keyframe, self._boot_ms) for one in encoder.encode(picture)
@@ -197,6 +198,7 @@ def new_encoder(size: tuple[int, int], fps: int) -> Any:
         "bufsize": str(rate),
         "forced-idr": "1",
         "rc-lookahead": "0",
+        "sc_threshold": "0",
     }
     return encoder
 
@@ -214,17 +216,29 @@ class Transcoding:
         self._onward = onward
         self._video = None if work is None else VideoTranscoder(work)
         self._boot_ms = boot_ms
-        self._waiting: queue.Queue[Packet | Miss | None] = queue.Queue(WAITING_MAX)
+        self._waiting: queue.Queue[Packet | None] = queue.Queue(WAITING_MAX)
         self._sound: SoundEncoder | None = None
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._is_closed = False
         self._has_hole = False
+        self.source_codec = ""  # of the pictures that go in
+        self._held: list[Packet] | None = None if work is None else []  # pictures that came before it began
+        self._warm_boot_ms = 0
 
     @property
     def left_out(self) -> int:
         """Pictures that were not shown, by choice or for want of time."""
         return 0 if self._video is None else self._video.left_out
+
+    def begin(self, warm: Sequence[Packet]) -> None:
+        """Pictures go in from now on, after those that came before, of which the last may have come twice."""
+        sent = set(map(id, warm))
+        with self._lock:
+            held, self._held = self._held or [], None
+            self._warm_boot_ms = warm[-1].boot_ms if warm else 0
+            for packet in (*warm, *(one for one in held if id(one) not in sent)):
+                self._enqueue(packet)
 
     def offer(self, packet: Packet) -> None:
         codec, is_sound = packet.stream.codec, packet.stream.sound is not None
@@ -249,11 +263,18 @@ class Transcoding:
 
     def _put(self, packet: Packet) -> None:
         with self._lock:
-            if self._is_closed:
-                return
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="live-transcode", daemon=True)
-                self._thread.start()
+            if self._held is not None and packet.stream.sound is None:
+                if len(self._held) < WAITING_MAX:
+                    self._held.append(packet)
+            else:
+                self._enqueue(packet)
+
+    def _enqueue(self, packet: Packet) -> None:
+        if self._is_closed:
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="live-transcode", daemon=True)
+            self._thread.start()
         # A hole is bridged from the next keyframe on, lest what follows shows wrong pictures.
         if self._has_hole and packet.stream.sound is None and not packet.is_keyframe:
             return
@@ -266,7 +287,6 @@ class Transcoding:
     def _run(self) -> None:
         try:
             while (packet := self._waiting.get()) is not None and not self._is_closed:
-                assert isinstance(packet, Packet)
                 made = self._heard(packet) if packet.stream.sound is not None else self._seen(packet)
                 for one in made:
                     if self._is_closed:
@@ -283,8 +303,13 @@ class Transcoding:
     def _seen(self, packet: Packet) -> list[Packet]:
         if self._video is None:
             return []
+        self.source_codec = packet.stream.codec
         try:
-            return self._video.feed(packet, self._boot_ms() - packet.boot_ms)
+            late_ms = self._boot_ms() - packet.boot_ms
+            # What came before it began is old and has to be decoded all the same, because the next builds on it.
+            if packet.boot_ms < self._warm_boot_ms:
+                late_ms = min(max(late_ms, LATE_MS + 1), HOPELESS_MS)
+            return self._video.feed(packet, late_ms)
         except BadInput as error:
             log.info("a picture can't be transcoded", cause=error.message)
             return []

@@ -62,7 +62,7 @@ class Sockets:
         if viewing is None or viewing.camera_id != upgrade.path.removeprefix(STREAM_PATH):
             upgrade.refuse(HTTPStatus.NOT_FOUND, "there is no such viewing (any more)")
             return
-        viewer = self._streams.attach(lease_id)
+        viewer = self._streams.attach(lease_id, hears=upgrade.query.get("sound") == "1")
         if viewer is not None and upgrade.accept(viewer):
             self._streams.show(viewer)
         elif viewer is not None:
