@@ -215,7 +215,20 @@ class StreamerSettings:
     feed_url: str | None = setting(
         None,
         "Address under which workers reach this streamer: ws://… on this machine, wss://… elsewhere. Not set: this "
-        "machine's own.",
+        "machine's own, and for workers at other sites that of tls_port.",
+    )
+    tls_port: int | None = setting(
+        None,
+        "Port for the live video of workers at other sites, with TLS and the certificates they were enrolled with; "
+        "0 takes any free one. Not set: they are watched only where feed_url leads here by wss.",
+        min=0,
+        max=65535,
+    )
+    tls_host: str = setting("0.0.0.0", "Address that port listens on.", min_chars=1)
+    tls_names: tuple[str, ...] = setting(
+        (),
+        "Host names and addresses under which workers reach that port, the first of which they are told. Not set: "
+        "those of [control] tls_names.",
     )
     server_url: str = derived(
         address_of("control"),

@@ -101,6 +101,17 @@ def streamer_origin(public_url: str, port: int, page_scheme: str, page_host: str
     return public_url.rstrip("/") if public_url else f"{page_scheme}://{page_host}:{port}"
 
 
+def feed_addresses(own: str, remote: str) -> str:
+    """Where workers reach a streamer, as its row has it: those beside it first, then those at other sites, if any."""
+    return f"{own} {remote}" if remote else own
+
+
+def feed_address(addresses: str, is_remote: bool) -> str:
+    """Of those the one for a worker; the only one there may be of the proxy in front of all."""
+    own, _, remote = addresses.partition(" ")
+    return remote if is_remote and remote else own
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # Tickets
 # ---------------------------------------------------------------------------------------------------------------

@@ -252,12 +252,13 @@ async def _parts(
                     "lease_renew_rtt_ms": link.renew_rtt_ms,
                 }
 
+            streamers = streamer_tls(enrolled)
             files = ErrandFiles(settings.worker.spool_dir / ERRANDS_FOLDER, free_floor_bytes=FREE_FLOOR_BYTES)
             errands = Errands(errand_handlers(cameras, clock, given), client, files, clock)
             renewing = None
             if enrolled is not None and context is not None:
                 folder = settings.worker.identity_dir
-                renewing = Renewing(enrolled, folder, identity.server_url, session, context, clock)
+                renewing = Renewing(enrolled, folder, identity.server_url, session, (context, streamers), clock)
             hooks = Hooks(
                 on_registered,
                 metrics,
@@ -267,7 +268,6 @@ async def _parts(
             )
             chosen = settings.worker
             limits = TranscodeLimits(chosen.transcodes_max, chosen.transcode_width, chosen.transcode_fps)
-            streamers = streamer_tls(enrolled)
             lives = Lives(cameras, clock, lambda: (link.renew_rtt_ms, spool.looks), streamers, limits=limits)
             intents = Intents(cameras, spool, states, clock, lives)
             link = Link(identity, session, clock, cameras, intents, states, reports, ready, hooks)
@@ -285,10 +285,14 @@ async def _parts(
 
 
 def streamer_tls(enrolled: Enrolled | None) -> ssl.SSLContext:
-    """For streamers elsewhere: the certificate of an authority that everybody trusts, or of the server's own."""
+    """For streamers elsewhere: the certificate of an authority that everybody trusts, or of the server's own.
+
+    A worker that was enrolled shows who it is.
+    """
     context = ssl.create_default_context()
     if enrolled is not None:
         context.load_verify_locations(cadata=enrolled.ca_pem)
+        tls.load_chain(context, enrolled.chain_pem)
     return context
 
 
