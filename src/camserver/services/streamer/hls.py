@@ -68,8 +68,8 @@ class Segments:
         for fragment in fragments:
             self.add(fragment)
 
-    def playlist(self, prefix: str = "") -> str:
-        """The list; what it names begins with `prefix`."""
+    def playlist(self, prefix: str = "", sound: str = "") -> str:
+        """The list; what it names begins with `prefix`. `sound`: what can be heard, if there is anything."""
         listed = list(self._listed)[-SEGMENTS_LISTED:]
         longest = max((segment.seconds for segment in listed), default=1.0)
         lines = [
@@ -78,6 +78,8 @@ class Segments:
             f"#EXT-X-TARGETDURATION:{max(round(longest + 0.5), 1)}",
             f"#EXT-X-MEDIA-SEQUENCE:{listed[0].number if listed else 0}",
         ]
+        if sound:
+            lines.append(f"#CAMSERVER-SOUND:{sound}")
         init = None
         for number, segment in enumerate(listed):
             if number and not segment.follows:

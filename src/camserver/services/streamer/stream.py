@@ -127,9 +127,14 @@ class LiveStream:
                 self.segments.begin_with([one for one in self._group if not one.is_sound])
         return self.segments
 
+    @property
+    def segment_sound(self) -> str:
+        """What can be heard in segments; their players play no Opus."""
+        return "aac" if self._sound is not None and self._sound.mime != "opus" else ""
+
     def begin_sound_segments(self) -> Segments:
         """Segments with sound; those without where there is none that all players of segments play."""
-        if self._sound is None or self._sound.mime == "opus" or self._described is None:
+        if not self.segment_sound or self._sound is None or self._described is None:
             return self.begin_segments()
         if self.sound_segments is None:
             self.sound_segments = Segments()
@@ -215,7 +220,7 @@ class LiveStream:
         self._begin_heard = () if self._sound is None else self._beginning(described, stream, self._sound)
         if self.segments is not None and not is_same:
             self.segments.begin(init_segment(described), mime_of(described))
-        if self._sound is None or (self._sound.mime == "opus"):
+        if not self.segment_sound or self._sound is None:
             self.sound_segments = None
         elif self.sound_segments is not None:
             self.sound_segments.begin(init_segment(described, self._sound), mime_of(described, self._sound))
