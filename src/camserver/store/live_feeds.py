@@ -140,7 +140,8 @@ async def refused(tx: Tx, wanted: WantedFeed, reason: str) -> None:
     """A worker said why it does not push; whoever watches is told."""
     await tx.run(
         "UPDATE modal_leases SET feed_reason = :reason WHERE streamer_id = :streamer_id AND camera_key = :camera_key "
-        "AND quality = :quality AND feed = 'wanted'",
+        "AND quality = :quality AND transcode = :transcode AND feed = 'wanted'",
+        transcode=int(wanted.transcode),
         reason=reason[:REASON_MAX_CHARS],
         streamer_id=wanted.streamer_id,
         camera_key=wanted.camera_key,
