@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import av
 from av.audio.fifo import AudioFifo
@@ -29,11 +29,11 @@ class SoundEncoder:
         """`source` is G.711."""
         assert source.sound is not None
         self.source = source
-        self._decoder: Any = av.CodecContext.create(source.codec, "r")
+        self._decoder: Any = _context(source.codec, "r")
         self._decoder.sample_rate = source.sound.rate
         self._decoder.layout = "mono" if source.sound.channels == 1 else "stereo"
         self._resampler = AudioResampler(format="fltp", layout="mono", rate=RATE)
-        self._encoder: Any = av.CodecContext.create("aac", "w")
+        self._encoder: Any = _context("aac", "w")
         self._encoder.sample_rate, self._encoder.layout, self._encoder.format = RATE, "mono", "fltp"
         self._encoder.time_base, self._encoder.bit_rate = Fraction(1, RATE), BITS_PER_SEC
         self._fifo = AudioFifo()
@@ -69,3 +69,7 @@ class SoundEncoder:
             assert self._at is not None
             yield Packet(AAC_STREAM, self._at, self._at, False, bytes(one), boot_ms)
             self._at += AAC_FRAME
+
+
+def _context(codec: str, mode: Literal["r", "w"]) -> Any:
+    return av.CodecContext.create(codec, mode)

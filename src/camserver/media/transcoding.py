@@ -220,7 +220,7 @@ class Transcoding:
         self._sound: SoundEncoder | None = None
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._is_closed = False
+        self._closed = threading.Event()
         self._has_hole = False
         self.source_codec = ""  # of the pictures that go in
         self._held: list[Packet] | None = None if work is None else []  # pictures that came before it began
@@ -253,7 +253,7 @@ class Transcoding:
     def close(self) -> None:
         """Nothing comes out any more; the thread ends with what it is about."""
         with self._lock:
-            self._is_closed = True
+            self._closed.set()
             thread = self._thread
         if thread is not None:
             try:
@@ -270,7 +270,7 @@ class Transcoding:
                 self._enqueue(packet)
 
     def _enqueue(self, packet: Packet) -> None:
-        if self._is_closed:
+        if self._closed.is_set():
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="live-transcode", daemon=True)
@@ -286,10 +286,10 @@ class Transcoding:
 
     def _run(self) -> None:
         try:
-            while (packet := self._waiting.get()) is not None and not self._is_closed:
+            while (packet := self._waiting.get()) is not None and not self._closed.is_set():
                 made = self._heard(packet) if packet.stream.sound is not None else self._seen(packet)
                 for one in made:
-                    if self._is_closed:
+                    if self._closed.is_set():
                         return
                     self._onward.offer(one)
         except Exception as error:

@@ -46,6 +46,7 @@ class House:
         return f"http://127.0.0.1:{self.streamer_port}"
 
     async def hang_camera(self, camera_id: str, url: str, sub_url: str | None = None) -> None:
+        """A camera of RTSP, or a file that is played as one."""
         await self.store.write(_hang, self.tenant_id, self.site_id, camera_id, url, sub_url, self.clock.now_ms())
 
     async def admit(self, camera_id: str, quality: str = "sub", transcode: bool = False) -> str:
@@ -110,7 +111,10 @@ async def _hang(
 ) -> None:
     camera = await add_camera(tx, tenant_id, site_id, camera_id, now_ms)
     await tx.run(
-        "UPDATE camera_streams SET source_type = 'rtsp', url = :url WHERE camera_key = :key", url=url, key=camera.key
+        "UPDATE camera_streams SET source_type = :kind, url = :url WHERE camera_key = :key",
+        kind=url.partition(":")[0],
+        url=url,
+        key=camera.key,
     )
     if sub_url is not None:
         await tx.run(
