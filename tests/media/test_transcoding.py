@@ -184,6 +184,9 @@ async def test_a_crash_shows_nothing_and_says_so(monkeypatch: pytest.MonkeyPatch
     for packet in packets[1:]:
         work.offer(packet)
     await until(lambda: taken.miss is not None, "the end")
+    await until(lambda: "live-transcode" not in {one.name for one in threading.enumerate()}, "its thread is gone")
+    for packet in packets:
+        work.offer(packet)
     assert taken.packets == []
     assert taken.miss is not None
     assert taken.miss.fault is Fault.CRASH

@@ -214,6 +214,8 @@ class Transcoding:
     def __init__(self, onward: Consumer, work: VideoWork | None, boot_ms: Callable[[], int]) -> None:
         """Without `work` pictures are passed on as they are."""
         self._onward = onward
+        # Said once, by what was asked for: whatever becomes of the thread, no picture passes it by.
+        self._passes_pictures = work is None
         self._video = None if work is None else VideoTranscoder(work)
         self._boot_ms = boot_ms
         self._waiting: queue.Queue[Packet | None] = queue.Queue(WAITING_MAX)
@@ -242,7 +244,7 @@ class Transcoding:
 
     def offer(self, packet: Packet) -> None:
         codec, is_sound = packet.stream.codec, packet.stream.sound is not None
-        if codec in SOUND_PASSED_ON if is_sound else self._video is None:
+        if codec in SOUND_PASSED_ON if is_sound else self._passes_pictures:
             self._onward.offer(packet)
         elif not is_sound or codec in SOUND_CONVERTED:
             self._put(packet)
