@@ -12,9 +12,11 @@ from camserver.base.errors import Unavailable
 from camserver.base.tls_port import TlsPort
 from camserver.domain.certificates import WorkerName
 from camserver.domain.live_links import FEED_PATH
+from camserver.media import nal_units
 from camserver.services.streamer.service import FarPort
 from camserver.services.worker.feed_line import connect
-from camserver.wire.live import FeedStatus
+from camserver.wire.live import FeedStatus, FeedStream, pack_stream
+from tests.media.video import refreshed
 from tests.rig.clock import START_MS, ManualClock
 from tests.rig.identities import new_authority, new_identity
 from tests.rig.polling import until
@@ -33,6 +35,13 @@ async def by_its_browser(rig: Rig, watcher: Any, lease_id: str) -> None:
     feed.begin()
     feed.push(1)
     await watcher.until_media(2)
+    # Said of what every browser plays it means nothing.
+    await watcher.socket.send_str('{"type":"unplayable"}')
+    [first, *_] = refreshed(1)
+    sets = nal_units.kind_of_bytes("hevc", first.data).sets
+    feed.line.send(pack_stream(FeedStream("hevc", sets, first.stream.time_base)))
+    await watcher.until_media(3)
+    assert not rig.desk.viewings[lease_id].transcode
     await watcher.socket.send_str('{"type":"unplayable"}')
 
 
