@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from camserver.base import tls
+from camserver.base.clock import StoreClock
 from camserver.base.doors import DoorPolicy
 from camserver.base.errors import Unavailable
 from camserver.base.tls_port import TlsPort
@@ -15,9 +16,10 @@ from camserver.domain.live_links import FEED_PATH
 from camserver.media import nal_units
 from camserver.services.streamer.service import FarPort
 from camserver.services.worker.feed_line import connect
+from camserver.services.worker.service import streamer_tls
 from camserver.wire.live import FeedStatus, FeedStream, pack_stream
 from tests.media.video import refreshed
-from tests.rig.clock import START_MS, ManualClock
+from tests.rig.clock import START_MS
 from tests.rig.identities import new_authority, new_identity
 from tests.rig.polling import until
 from tests.rig.ports import listening_socket
@@ -83,7 +85,7 @@ async def test_without_room_it_is_told_and_asked_for_again(rig: Rig) -> None:
 
 async def test_workers_elsewhere_come_in_with_their_own_certificate() -> None:
     authority = new_authority()
-    port = TlsPort(authority, ("streams.example.com",), "streamer.tls_names", ManualClock())
+    port = TlsPort(authority, ("streams.example.com",), "streamer.tls_names", StoreClock())
     with listening_socket() as sock:
         url = f"wss://localhost:{sock.getsockname()[1]}{FEED_PATH}"
         async with streamer(FarPort(sock, port, DoorPolicy(30, 100, 100))) as rig:
@@ -91,7 +93,8 @@ async def test_workers_elsewhere_come_in_with_their_own_certificate() -> None:
             name = WorkerName("tenant", "site", "worker-1")
             own = new_identity(name, authority, now_ms - 1000)
             context = tls.client_context(own.ca_pem, own.chain_pem)
-            line = await connect(url, rig.ticket(), context)
+            # As a worker does, which trusts other authorities as well.
+            line = await connect(url, rig.ticket(), streamer_tls(own))
             assert not line.closed.is_set()
             line.close()
             another = new_identity(WorkerName("tenant", "site", "worker-2"), authority, now_ms - 1000)
