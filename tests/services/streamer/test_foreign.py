@@ -124,6 +124,8 @@ async def test_they_are_transcoded_where_they_must_be(home: House, tmp_path: Pat
     }
     for camera_id, path in files.items():
         await home.hang_camera(camera_id, path.as_uri())
+    await home.hang_camera("single", "test://moving")  # one picture at a time
+    await home.held("single")
     # Known to be needed: one transcode for all who watch.
     first = await home.watch("hevc", await home.admit("hevc", transcode=True))
     await first.until_media(8)
@@ -135,7 +137,7 @@ async def test_they_are_transcoded_where_they_must_be(home: House, tmp_path: Pat
         assert len(watcher.frames()) >= 6
         await watcher.socket.close()
     # Found out by the worker, and by somebody's browser.
-    for camera_id in ("mjpeg", "hevc"):
+    for camera_id, source in (("mjpeg", "mjpeg"), ("single", "mjpeg"), ("hevc", "hevc")):
         lease_id = await home.admit(camera_id)
         watcher = await home.watch(camera_id, lease_id)
         if camera_id == "hevc":
@@ -143,7 +145,7 @@ async def test_they_are_transcoded_where_they_must_be(home: House, tmp_path: Pat
             await watcher.socket.send_str('{"type":"unplayable"}')
         while not watcher.inits or not watcher.inits[-1]["note"]:
             assert await watcher.next()
-        assert watcher.inits[-1]["source_codec"] == camera_id
+        assert watcher.inits[-1]["source_codec"] == source
         assert await home.is_transcoded(lease_id)
         await watcher.until_state("live")
         await watcher.socket.close()

@@ -7,15 +7,19 @@ from typing import Any
 import pytest
 
 from camserver.base import tls
+from camserver.base.clock import StoreClock
 from camserver.base.doors import DoorPolicy
 from camserver.base.errors import Unavailable
 from camserver.base.tls_port import TlsPort
 from camserver.domain.certificates import WorkerName
 from camserver.domain.live_links import FEED_PATH
+from camserver.media import nal_units
 from camserver.services.streamer.service import FarPort
 from camserver.services.worker.feed_line import connect
-from camserver.wire.live import FeedStatus
-from tests.rig.clock import START_MS, ManualClock
+from camserver.services.worker.service import streamer_tls
+from camserver.wire.live import FeedStatus, FeedStream, pack_stream
+from tests.media.video import refreshed
+from tests.rig.clock import START_MS
 from tests.rig.identities import new_authority, new_identity
 from tests.rig.polling import until
 from tests.rig.ports import listening_socket
@@ -33,6 +37,13 @@ async def by_its_browser(rig: Rig, watcher: Any, lease_id: str) -> None:
     feed.begin()
     feed.push(1)
     await watcher.until_media(2)
+    # Said of what every browser plays it means nothing.
+    await watcher.socket.send_str('{"type":"unplayable"}')
+    [first, *_] = refreshed(1)
+    sets = nal_units.kind_of_bytes("hevc", first.data).sets
+    feed.line.send(pack_stream(FeedStream("hevc", sets, first.stream.time_base)))
+    await watcher.until_media(3)
+    assert not rig.desk.viewings[lease_id].transcode
     await watcher.socket.send_str('{"type":"unplayable"}')
 
 
@@ -74,7 +85,7 @@ async def test_without_room_it_is_told_and_asked_for_again(rig: Rig) -> None:
 
 async def test_workers_elsewhere_come_in_with_their_own_certificate() -> None:
     authority = new_authority()
-    port = TlsPort(authority, ("streams.example.com",), "streamer.tls_names", ManualClock())
+    port = TlsPort(authority, ("streams.example.com",), "streamer.tls_names", StoreClock())
     with listening_socket() as sock:
         url = f"wss://localhost:{sock.getsockname()[1]}{FEED_PATH}"
         async with streamer(FarPort(sock, port, DoorPolicy(30, 100, 100))) as rig:
@@ -82,7 +93,8 @@ async def test_workers_elsewhere_come_in_with_their_own_certificate() -> None:
             name = WorkerName("tenant", "site", "worker-1")
             own = new_identity(name, authority, now_ms - 1000)
             context = tls.client_context(own.ca_pem, own.chain_pem)
-            line = await connect(url, rig.ticket(), context)
+            # As a worker does, which trusts other authorities as well.
+            line = await connect(url, rig.ticket(), streamer_tls(own))
             assert not line.closed.is_set()
             line.close()
             another = new_identity(WorkerName("tenant", "site", "worker-2"), authority, now_ms - 1000)

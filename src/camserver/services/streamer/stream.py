@@ -87,6 +87,11 @@ class LiveStream:
         return self._viewers
 
     @property
+    def codec(self) -> str:
+        """Of its video; empty while that is not known."""
+        return "" if self._described is None else self._described.codec
+
+    @property
     def state(self) -> LiveState:
         return self._status.state
 

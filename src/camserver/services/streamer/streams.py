@@ -166,9 +166,13 @@ class Streams:
         return stream
 
     def _not_played(self, viewer: SocketViewer) -> None:
-        """Its browser does not play what the camera sends, which was not known when it was admitted."""
+        """Its browser does not play what the camera sends, which was not known when it was admitted.
+
+        What every browser plays is not transcoded because somebody says so: others watch it, too.
+        """
         known = self._known.get(viewer.lease_id)
-        if known is not None and known.socket is viewer:
+        stream = self.stream_of(viewer.lease_id)
+        if known is not None and known.socket is viewer and stream is not None and stream.codec not in ("", "h264"):
             self._needs_transcode(feed_key(known.viewing))
 
     def _needs_transcode(self, key: FeedKey) -> None:
@@ -353,7 +357,7 @@ class Streams:
                 self._needs_transcode(stream.key)
             if stream.state != "refused":
                 stream.set_status("waiting", code, message)
-        elif stream.state not in ("moving", "refused"):
+        elif stream.state not in ("moving", "refused", "waiting"):
             stream.set_status("connecting")
 
     def _tidy(self) -> None:

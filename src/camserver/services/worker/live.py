@@ -22,9 +22,8 @@ from camserver.media.transcoding import VideoWork
 from camserver.services.worker.camera import Camera
 from camserver.services.worker.cameras import Cameras
 from camserver.services.worker.feed_line import connect
-from camserver.services.worker.push import TICK_SEC, Push
+from camserver.services.worker.push import SHED, TICK_SEC, Push
 from camserver.services.worker.waiting import end
-from camserver.wire.live import FeedStatus
 from camserver.wire.worker import Ack, LiveStart, LiveStop, LookParams
 
 log = get_logger(__name__)
@@ -160,7 +159,7 @@ class Lives:
             log.warning("live view is let go: the line is short", rtt_ms=rtt_ms, spool_looks=looks)
             self.shed += len(self._pushes)
             for task in self._pushes.values():
-                task.cancel(msg="shed")
+                task.cancel(msg=SHED)
 
     async def _push(self, intent: LiveStart, camera: Camera) -> None:
         try:
@@ -173,10 +172,6 @@ class Lives:
                 work = self._work(intent, camera.start.params)
                 stream = camera.stream(intent.quality)
                 await Push(camera, stream, line, self._clock, self._jitter, work).run()
-        except asyncio.CancelledError as cancelled:
-            if cancelled.args == ("shed",):
-                line.send_status(FeedStatus(state="waiting", reason="shed"))
-            raise
         finally:
             line.close()
             log.info("live_ended", quality=intent.quality, close_code=line.close_code)

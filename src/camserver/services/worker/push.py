@@ -48,6 +48,8 @@ WARM_MS = 1_500
 TRANSCODE_SEC = 5.0
 # Between two pictures of a camera that gives single ones.
 PICTURE_PAUSE_SEC = 0.25
+# Why a push is cancelled whose line is needed for looks.
+SHED = "shed"
 PICTURES = Video("mjpeg", b"", Fraction(1, 1000))
 
 
@@ -81,12 +83,17 @@ class Push:
             asyncio.ensure_future(work)
             for work in (self._line.closed.wait(), self._camera.over.wait(), self._tell_on())
         ]
+        why = FeedStatus(state="moving", reason="moved")
         try:
             await asyncio.wait({feeding, *others}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError as cancelled:
+            if cancelled.args == (SHED,):
+                why = FeedStatus(state="waiting", reason=SHED)
+            raise
         finally:
             await end(feeding, *others)
             if not self._line.closed.is_set():
-                self._line.send_status(FeedStatus(state="moving", reason="moved"))
+                self._line.send_status(why)
         if feeding.done() and not feeding.cancelled():
             feeding.result()
 
