@@ -141,7 +141,9 @@ def _lean_handler(route: APIRoute) -> Callable[[Request], Coroutine[Any, Any, Re
         found = await endpoint(**await parameters.read(request))
         if isinstance(found, Response):
             return found
-        return Response(found.__pydantic_serializer__.to_json(found), status_code, media_type="application/json")
+        return Response(
+            found.__pydantic_serializer__.to_json(found, by_alias=True), status_code, media_type="application/json"
+        )
 
     return handle
 
