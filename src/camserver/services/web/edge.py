@@ -243,22 +243,26 @@ async def _read_body(headers: Headers, receive: Receive, max_bytes: int) -> byte
     if declared.isdecimal() and int(declared) > max_bytes:
         raise _too_large(max_bytes)
     if declared == "0" and "transfer-encoding" not in headers:
-        # There is nothing to wait for, and so nothing to bound.
-        return None if (await receive())["type"] == "http.disconnect" else b""
-    body = bytearray()
+        # There is nothing to wait for, and so nothing to bound in time.
+        return await _received(receive, max_bytes)
     try:
         async with asyncio.timeout(BODY_TIMEOUT_SEC):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    return None
-                body += message.get("body", b"")
-                if len(body) > max_bytes:
-                    raise _too_large(max_bytes)
-                if not message.get("more_body", False):
-                    return bytes(body)
+            return await _received(receive, max_bytes)
     except TimeoutError:
         raise TooSlow(f"the request took longer than {BODY_TIMEOUT_SEC} s; try again", reason="too_slow") from None
+
+
+async def _received(receive: Receive, max_bytes: int) -> bytes | None:
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        if len(body) > max_bytes:
+            raise _too_large(max_bytes)
+        if not message.get("more_body", False):
+            return bytes(body)
 
 
 def _too_large(max_bytes: int) -> TooLarge:
