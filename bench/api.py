@@ -1,7 +1,7 @@
 """What a request costs beside a bare FastAPI route, and what telling 500 browsers of 50 changes a second costs.
 
-    make bench-api                          each route for 8 s, the feed for 30 s
-    QUICK=1 make bench-api                  1.5 s and 8 s
+    make bench-api                          each route for 8 s, the feed for 32 s
+    QUICK=1 make bench-api                  1 s and 8 s
     BENCH_ARGS=feed make bench-api          one part of it: routes or feed
 
 The web service is a process of its own on SQLite with 200 cameras; people are signed in, half of them hold one site.
@@ -32,10 +32,11 @@ from bench._report import QUICK, Row, figure, less_is_better, report, say
 from tests.rig.ports import free_port
 
 PARTS = ("routes", "feed")
-MEASURE_SEC = 1.5 if QUICK else 8.0
-WARM_SEC = 0.4 if QUICK else 1.0
-FEED_SEC = 8 if QUICK else 30
-LOOKS = 20_000
+MEASURE_SEC = 1.0 if QUICK else 8.0
+WARM_SEC = 0.3 if QUICK else 1.0
+# So many changes that each of the 200 cameras has as many: what is expected at each browser is then known.
+FEED_SEC = 8 if QUICK else 32
+LOOKS = 4_000 if QUICK else 20_000
 # Connections that a browser opens to one server.
 LANES = 6
 BROWSERS = 500

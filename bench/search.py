@@ -1,14 +1,19 @@
 """What people wait for: the wall, searches, facets, a day, a deep page, text; on each database, few rows and many.
 
 5 million looks and 500,000 events of 200 cameras (`QUICK=1`: a tenth), the newest tenth first: what is asked of it is
-asked again of all. The aims are a p95 in milliseconds, and that ten times the rows take no longer.
+asked again of all. The aims are a p95 in milliseconds, and that ten times the rows take no longer. That is judged by
+CPU time, of this program and the database together: where other programs run, times of the clock tell of them.
+
+    BENCH_ARGS="SQLite" make bench-search    one of the databases, or several
 """
 
 import asyncio
 import random
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 import uvloop
 
@@ -26,7 +31,7 @@ from tests.store.scenery import NOW_MS
 
 FEW, MANY = (50_000, 500_000) if QUICK else (500_000, 5_000_000)
 NAMES = ("SQLite", "PostgreSQL", "MariaDB")
-TIMES = 40 if QUICK else 100
+TIMES = 60 if QUICK else 200
 HOUR_MS = 3_600_000
 HOUR = NOW_MS // HOUR_MS * HOUR_MS
 AIM_MS = 20.0
@@ -88,20 +93,31 @@ def questions(mine: ScopedStore, deep: str) -> dict[str, Question]:
     }
 
 
-async def measure(store: Store, house: House, looks: int) -> dict[str, float]:
+@dataclass(frozen=True, slots=True)
+class Took:
+    """Of one question."""
+
+    p95_ms: float
+    median_ms: float
+    cpu_ms: float  # of this program and the database
+
+
+async def measure(base: Database, store: Store, house: House, looks: int) -> dict[str, Took]:
     mine = store.as_(Principal(house.scene.tenant_id, 1, Role.TENANT_ADMIN))
     # Nine tenths into the past of what there is.
     deep = f"{NOW_MS - looks * 9 // 10 // filling.CAMERAS * filling.MINUTE_MS}.1"
-    took: dict[str, float] = {}
+    took: dict[str, Took] = {}
     for name, ask in questions(mine, deep).items():
         for _ in range(10):
             await ask()
         times = []
+        before = base.cpu()
         for _ in range(TIMES):
             started = time.perf_counter()
             await ask()
             times.append((time.perf_counter() - started) * 1000)
-        took[name] = percentile(times, 0.95)
+        cpu_ms = (base.cpu() - before).total / TIMES * 1000
+        took[name] = Took(percentile(times, 0.95), percentile(times, 0.5), cpu_ms)
     return took
 
 
@@ -118,30 +134,34 @@ async def fill(name: str, store: Store, house: House, first: int, last: int) -> 
     say(f"  {name}: {last:,} looks are there ({time.perf_counter() - started:.0f} s)")
 
 
-async def main() -> None:
+async def main(names: tuple[str, ...]) -> None:
     rows: list[Row] = []
     with ExitStack() as stack:
-        bases = {name: stack.enter_context(database(name)) for name in NAMES}
+        bases = {name: stack.enter_context(database(name)) for name in names}
         houses = {name: await prepare(base) for name, base in bases.items()}
-        took: dict[tuple[str, int], dict[str, float]] = {}
+        took: dict[tuple[str, int], dict[str, Took]] = {}
         for first, last in ((0, FEW), (FEW, MANY)):
             # Filling is the databases' work, side by side; measuring is done one after the other.
             await asyncio.gather(*(fill(name, *house, first, last) for name, house in houses.items()))
             for name, (store, house) in houses.items():
-                took[name, last] = await measure(store, house, last)
+                took[name, last] = await measure(bases[name], store, house, last)
         for store, _ in houses.values():
             await store.close()
-    for name in NAMES:
+    for name in names:
         few, many = took[name, FEW], took[name, MANY]
-        for what, p95_ms in many.items():
+        for what, one in many.items():
             aim_ms = AIMS_MS.get((name, what), AIM_MS)
-            label = f"{name}, {what}, p95 of {MANY:,} looks"
-            rows.append(less_is_better(label, p95_ms, aim_ms, "ms are the aim", "ms", 1.0))
-            label = f"{name}, {what}, flat"
-            rows.append(less_is_better(label, p95_ms, few[what], f"of {FEW:,}", "ms", FLAT_AIM))
+            label = f"{name}, {what}"
+            rows.append(less_is_better(f"{label}, p95", one.p95_ms, aim_ms, "ms are the aim", "ms", 1.0))
+            rows.append(figure(f"{label}, median", one.median_ms, "ms"))
+            flat = less_is_better(f"{label}, CPU", one.cpu_ms, few[what].cpu_ms, f"of {FEW:,}", "ms", FLAT_AIM)
+            rows.append(flat)
     rows.append(figure("looks in each database", MANY, "rows"))
     report("search", rows)
 
 
 if __name__ == "__main__":
-    uvloop.run(main())
+    chosen = tuple(sys.argv[1:]) or NAMES
+    if unknown := set(chosen) - set(NAMES):
+        raise SystemExit(f"there is no database {', '.join(sorted(unknown))}; there are: {', '.join(NAMES)}")
+    uvloop.run(main(chosen))

@@ -79,6 +79,11 @@ def bind_ids(
         yield
 
 
+def bind_for_good(*, request_id: str) -> None:
+    """The same until the task that calls it ends: for one whose whole life is a request."""
+    structlog.contextvars.bind_contextvars(request_id=request_id)
+
+
 @contextmanager
 def as_service(name: str) -> Iterator[None]:
     """Names the service whose lines are written inside, where one process runs several."""

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from camserver.store.sql import Dialect, Sql, render
-from camserver.store.tx import F, Row, Tx
+from camserver.store.tx import F, Row, Tx, maker_of
 
 STATEMENTS_CACHED = 512
 # Rows of at least so many columns are given as dicts: sqlite3.Row finds a column by looking at one after the other.
@@ -63,7 +63,7 @@ class SqliteTx(Tx):
         statement = render(sql, Dialect.SQLITE)
         cursor = self._connection.cursor()
         cursor.row_factory = None
-        return list(map(kind._make, cursor.execute(statement.text, statement.arguments(Dialect.SQLITE, params))))
+        return list(map(maker_of(kind), cursor.execute(statement.text, statement.arguments(Dialect.SQLITE, params))))
 
     async def run(self, sql: str | Sql, **params: object) -> int:
         return max(self._execute(sql, params).rowcount, 0)

@@ -7,11 +7,11 @@ thread.
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from camserver.base.errors import Bug
 from camserver.domain.people import Principal
@@ -56,16 +56,13 @@ def returned_pair(text: str) -> tuple[str, str]:
     return found.group(1), found.group(2)
 
 
-class Flat(Protocol):
-    """A row as a NamedTuple whose fields are the columns of its SELECT, in their order."""
-
-    _fields: ClassVar[tuple[str, ...]]
-
-    @classmethod
-    def _make(cls, iterable: Iterable[Any]) -> Self: ...
+# A row as a NamedTuple whose fields are the columns of its SELECT, in their order.
+F = TypeVar("F", bound=tuple[Any, ...])
 
 
-F = TypeVar("F", bound=Flat)
+def maker_of(kind: type[F]) -> Callable[[Iterable[Any]], F]:
+    make: Callable[[Iterable[Any]], F] = kind._make  # type: ignore[attr-defined]  # of a NamedTuple
+    return make
 
 
 class Tx(ABC):
@@ -86,7 +83,9 @@ class Tx(ABC):
 
     async def flat(self, kind: type[F], sql: str | Sql, **params: object) -> list[F]:
         """All rows as tuples of that kind, which may leave the operation. For long lists."""
-        return [kind._make([row[name] for name in kind._fields]) for row in await self.all(sql, **params)]
+        make = maker_of(kind)
+        names: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]  # of a NamedTuple
+        return [make([row[name] for name in names]) for row in await self.all(sql, **params)]
 
     @abstractmethod
     async def run(self, sql: str | Sql, **params: object) -> int:

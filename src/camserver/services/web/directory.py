@@ -48,7 +48,7 @@ class Directory:
 
     def _find(self, scope: Scope) -> GuardedRoute | None:
         path = scope["path"]
-        for route in self._whole.get(path) or self._by_head.get(_head(path), ()):
+        for route in self._whole.get(path) or self._by_head.get(_head(path)) or ():
             match, child_scope = route.matches(scope)
             if match is Match.FULL:
                 scope.update(child_scope)

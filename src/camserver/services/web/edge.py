@@ -20,7 +20,7 @@ from uuid_utils import uuid7
 from camserver.base.clock import Clock
 from camserver.base.errors import Reject
 from camserver.base.hosts import in_address
-from camserver.base.log import bind_ids, get_logger
+from camserver.base.log import bind_for_good, get_logger
 from camserver.config import Settings, StreamerSettings
 from camserver.services.web.answers import error_response
 from camserver.services.web.messages import choose_language
@@ -92,11 +92,12 @@ class Edge:
         answer = _Answer(send, self._policies(host))
         started_ms = self._clock.boot_ms()
         handle = self._handle_socket if scope["type"] == "websocket" else self._handle
-        with bind_ids(request_id=request_id):
-            try:
-                await handle(scope, receive, answer, headers, host)
-            finally:
-                self._log(scope, answer.status, self._clock.boot_ms() - started_ms)
+        # The server runs each request in a task of its own, with which what is bound here ends.
+        bind_for_good(request_id=request_id)
+        try:
+            await handle(scope, receive, answer, headers, host)
+        finally:
+            self._log(scope, answer.status, self._clock.boot_ms() - started_ms)
 
     async def _handle_socket(
         self, scope: Scope, receive: Receive, answer: "_Answer", headers: Headers, host: str
@@ -242,22 +243,26 @@ async def _read_body(headers: Headers, receive: Receive, max_bytes: int) -> byte
     if declared.isdecimal() and int(declared) > max_bytes:
         raise _too_large(max_bytes)
     if declared == "0" and "transfer-encoding" not in headers:
-        # There is nothing to wait for, and so nothing to bound.
-        return None if (await receive())["type"] == "http.disconnect" else b""
-    body = bytearray()
+        # There is nothing to wait for, and so nothing to bound in time.
+        return await _received(receive, max_bytes)
     try:
         async with asyncio.timeout(BODY_TIMEOUT_SEC):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    return None
-                body += message.get("body", b"")
-                if len(body) > max_bytes:
-                    raise _too_large(max_bytes)
-                if not message.get("more_body", False):
-                    return bytes(body)
+            return await _received(receive, max_bytes)
     except TimeoutError:
         raise TooSlow(f"the request took longer than {BODY_TIMEOUT_SEC} s; try again", reason="too_slow") from None
+
+
+async def _received(receive: Receive, max_bytes: int) -> bytes | None:
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        if len(body) > max_bytes:
+            raise _too_large(max_bytes)
+        if not message.get("more_body", False):
+            return bytes(body)
 
 
 def _too_large(max_bytes: int) -> TooLarge:

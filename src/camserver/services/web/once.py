@@ -61,8 +61,9 @@ class OnceStore(ScopedStore):
     async def write_beyond(self, operation: BeyondOperation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         if self.is_claimed:
             return await super().write_beyond(operation, *args, **kwargs)
-        asked = (self.principal, self._claim, operation, args, kwargs)
-        result: R = await self.store.write(request_keys.once_beyond, *asked)
+        result: R = await self.store.write(
+            request_keys.once_beyond, self.principal, self._claim, operation, args, kwargs
+        )
         self.is_claimed = True
         return result
 

@@ -26,6 +26,6 @@ def plain_answer(model: type[BaseModel], content: Mapping[str, Any]) -> Response
 
 
 def _check(model: type[BaseModel], body: bytes) -> None:
-    expected = model.model_validate_json(body, strict=True).model_dump_json()
+    expected = model.model_validate_json(body, strict=True).model_dump_json(by_alias=True)
     if json.loads(expected) != json.loads(body):
         raise Bug(f"an answer is not what {model.__name__} would be: {body[:2000]!r}")
