@@ -311,7 +311,7 @@ class Streams:
             stream.set_status("connecting", "no_worker")
         elif viewing.feed_reason:
             stream.set_status("waiting", *_reason(viewing.feed_reason))
-        elif stream.state not in ("moving", "refused"):
+        elif stream.state not in ("moving", "refused", "waiting"):
             stream.set_status("connecting")
 
     def _tidy(self) -> None:

@@ -45,6 +45,8 @@ STALL_SEC = 15.0
 # What is older than this in the ring is no beginning of now.
 WARM_MS = 1_500
 PLAYABLE = frozenset({"h264", "hevc"})
+# Why a push is cancelled whose line is needed for looks.
+SHED = "shed"
 
 PushKey: TypeAlias = tuple[str, str, bool, str]  # camera, quality, transcoded, streamer
 
@@ -147,7 +149,7 @@ class Lives:
             log.warning("live view is let go: the line is short", rtt_ms=rtt_ms, spool_looks=looks)
             self.shed += len(self._pushes)
             for task in self._pushes.values():
-                task.cancel(msg="shed")
+                task.cancel(msg=SHED)
 
     async def _push(self, intent: LiveStart, camera: Camera) -> None:
         try:
@@ -158,10 +160,6 @@ class Lives:
         try:
             with shared_pump().hurried():
                 await Push(camera, camera.stream(intent.quality), line, self._clock, self._jitter).run()
-        except asyncio.CancelledError as cancelled:
-            if cancelled.args == ("shed",):
-                line.send_status(FeedStatus(state="waiting", reason="shed"))
-            raise
         finally:
             line.close()
             log.info("live_ended", quality=intent.quality, close_code=line.close_code)
@@ -189,12 +187,17 @@ class Push:
             asyncio.ensure_future(work)
             for work in (self._line.closed.wait(), self._camera.over.wait(), self._tell_on())
         ]
+        why = FeedStatus(state="moving", reason="moved")
         try:
             await asyncio.wait({feeding, *others}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError as cancelled:
+            if cancelled.args == (SHED,):
+                why = FeedStatus(state="waiting", reason=SHED)
+            raise
         finally:
             await end(feeding, *others)
             if not self._line.closed.is_set():
-                self._line.send_status(FeedStatus(state="moving", reason="moved"))
+                self._line.send_status(why)
         if feeding.done() and not feeding.cancelled():
             feeding.result()
 

@@ -307,6 +307,13 @@ class Streams:
         caught = await self.main.grab(wanted)
         return caught if isinstance(caught, Miss) else Caught(caught, "main")
 
+    def preempted(self, miss: Miss) -> None:
+        """No look was made, for who watches live: said once, and over with the next picture."""
+        stream = self.sub or self.main
+        if not stream.is_reported:
+            stream.is_reported = True
+            self.report(stream.name, miss)
+
     async def full(self, wanted: Wanted) -> Shot | None:
         """The picture to keep: of the main stream. None when it can't be had; then the sub stream's must do."""
         if not self.main.may_try:
