@@ -64,6 +64,20 @@ test("a camera is watched live", async ({ browser }) => {
     expect(await videoOf(page).evaluate((one: HTMLVideoElement) => one.currentTime)).toBeGreaterThan(before);
   });
 
+  await test.step("a tab that nobody looks at lets go, and an overload is told when somebody does again", async () => {
+    await setHidden(page, true);
+    await expectNobodyWatches(page);
+    await page.route("**/api/modal/lease", (route) =>
+      route.fulfill({ status: 503, json: { error_code: "SYSTEM_OVERLOAD", message: "", details: {} } }),
+    );
+    await setHidden(page, false);
+    const panel = page.getByRole("alertdialog");
+    await expect(panel).toContainText(words.refusal.SYSTEM_OVERLOAD);
+    await page.unroute("**/api/modal/lease");
+    await panel.getByRole("button", { name: words.again }).click();
+    await expectMoving(page);
+  });
+
   await test.step("Esc closes it and gives it back", async () => {
     await page.keyboard.press("Escape");
     await expect(page.getByRole("dialog")).toHaveCount(0);
@@ -178,6 +192,14 @@ async function addStreamedCamera(page: Page): Promise<void> {
     },
   });
   expect(answer.status(), await answer.text()).toBe(201);
+}
+
+/** As browsers say it of a tab that is behind others; those that are driven have none. */
+async function setHidden(page: Page, isHidden: boolean): Promise<void> {
+  await page.evaluate((hidden) => {
+    Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, isHidden);
 }
 
 /** What is over the page lets nobody reach the theme's switch, so the theme is changed without it. */
