@@ -116,9 +116,10 @@ class Viewer:
         """The network goes, while nothing is read."""
         watcher = await self.watch(camera_id)
         await watcher.until_state("live")
-        transport = watcher.socket._response.connection.transport  # type: ignore[union-attr]  # it is open
-        assert transport is not None
-        transport.abort()
+        line = watcher.socket._conn
+        assert line is not None
+        assert line.transport is not None
+        line.transport.abort()
         await watcher.socket.close()
         await self.release()
 
