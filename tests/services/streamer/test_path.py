@@ -137,17 +137,21 @@ async def test_a_worker_whose_line_is_short_lets_go_and_says_so(
 
 
 async def test_on_a_device_that_bears_one_stream_whoever_watches_comes_first(home: House, tmp_path: Path) -> None:
+    """Two cameras of one recorder, which are looked at in turn until somebody watches one of them."""
     film = video_file(tmp_path / "film.mp4", size=(320, 180), fps=10, seconds=4, keyframes_apart=5, bf="0")
-    async with simulated(tmp_path / "cache", CameraAsked("street", str(film)), with_login=False) as simulator:
-        street = simulator.camera("street")
-        street.clients = counted = Counted()
-        urls = [simulator.url("street", stream) for stream in ("main", "sub")]
-        await home.hang_camera("street", *urls, streams_max=1, polling_interval_sec=1)
-        await home.held("street")
+    asked = [CameraAsked(name, str(film)) for name in ("street", "yard")]
+    async with simulated(tmp_path / "cache", *asked, with_login=False) as simulator:
+        counted = Counted()
+        for camera in asked:
+            simulator.camera(camera.name).clients = counted
+            urls = [simulator.url(camera.name, stream) for stream in ("main", "sub")]
+            await home.hang_camera(camera.name, *urls, device="nvr", streams_max=1, polling_interval_sec=1)
+        for camera in asked:
+            await home.held(camera.name)
         small = await home.watch("street", await home.admit("street", "sub"))
         await small.until_state("live")
-        # The patrol is told why it sees nothing meanwhile.
-        fault = await home.stream_fault("street", lambda fault: fault.over_at is None)
+        # The patrol is told why it sees nothing of the other one.
+        fault = await home.stream_fault("yard", lambda fault: fault.over_at is None)
         assert "somebody watches live" in fault.message
         # So is somebody who wants another stream of the device, and then has it when it is free.
         large = await home.watch("street", await home.admit("street", "main"))
@@ -160,7 +164,7 @@ async def test_on_a_device_that_bears_one_stream_whoever_watches_comes_first(hom
         await large.socket.close()
         await home.nothing_left()
         # Then the patrol goes on by itself.
-        await home.stream_fault("street", lambda fault: fault.over_at is not None)
+        await home.stream_fault("yard", lambda fault: fault.over_at is not None)
         assert counted.most == 1
 
 

@@ -141,8 +141,7 @@ class Stream:
         if self.video is not None:
             self.video.leave_live(consumer)
         if not self._lives:
-            self._door.is_live = False
-            self._door.opened()
+            self._door.unwatched()
             if not self._is_busy and self._door.is_inside and (not self.is_open or self._door.is_asked_to_leave):
                 self._begin_closing()
 
