@@ -23,6 +23,8 @@ ADMISSION: dict[str, object] = {
     "total_stream_units": 3,
     "reserved_baseline_units": 0,
     "max_ui_users": 2,
+    # One camera has but a main stream.
+    "main_stream_cost": 1,
     "cpu_reject_percent": 100,
     "memory_reject_percent": 100,
     "swap_reject_mb": 1_000_000,
