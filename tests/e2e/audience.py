@@ -29,7 +29,7 @@ class Left:
     feeds: int
     modals: int
     connections: int  # to cameras
-    files: int  # in the data folder
+    files: int  # in the data folder, beside the pictures of looks
     processes: int
     threads: int
     descriptors: int
@@ -206,7 +206,7 @@ def _taken(pid: int, data: Path) -> dict[str, int]:
     """Of a process and all its descendants, and of their folder."""
     process = psutil.Process(pid)
     family = [process, *process.children(recursive=True)]
-    files = sum(path.is_file() for path in data.rglob("*"))
+    files = sum(path.is_file() and data / "objects" not in path.parents for path in data.rglob("*"))
     taken = {"files": files, "processes": len(family), "threads": 0, "descriptors": 0, "memory_bytes": 0}
     for one in family:
         with suppress(psutil.NoSuchProcess), one.oneshot():
