@@ -1,4 +1,4 @@
-"""Live view in the browser: first picture, refusals, the end of the time, a camera that stalls and returns."""
+"""Live view in the browser: first picture, refusals, the end of the time, a camera that stalls, H.265 and sound."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +16,7 @@ from tests.fakes.gstreamer.camera import gstreamer_pipelines
 from tests.rig.ports import LOOPBACK, free_port
 from tests.rig.processes import Launcher
 from tests.rig.simulated import simulated
-from tests.rig.video_files import video_file
+from tests.rig.video_files import sounding_file, video_file
 
 # Room for one live view, and a machine that is never too busy for it.
 ADMISSION: dict[str, object] = {
@@ -25,6 +25,7 @@ ADMISSION: dict[str, object] = {
     "max_ui_users": 2,
     # One camera has but a main stream.
     "main_stream_cost": 1,
+    "transcode_cost": 1,
     "cpu_reject_percent": 100,
     "memory_reject_percent": 100,
     "swap_reject_mb": 1_000_000,
@@ -70,6 +71,8 @@ async def test_a_camera_is_watched_live_in_the_browser(launcher: Launcher, tmp_p
     )
     # A keyframe every half a second: each view that is opened waits for one.
     film = video_file(tmp_path / "film.mp4", size=(640, 360), fps=16, seconds=4, keyframes_apart=8, bf="0")
+    quiet = {"x265-params": "log-level=none:bframes=0:pools=none"}
+    gate = sounding_file(tmp_path / "gate.mp4", "libx265", **quiet)
     with gstreamer_pipelines({"/clock": clock.PIPELINE}) as other:
         async with (
             simulated(tmp_path / "cache", CameraAsked("yard", str(film)), with_login=False) as simulator,
@@ -83,6 +86,7 @@ async def test_a_camera_is_watched_live_in_the_browser(launcher: Launcher, tmp_p
                 "CAMSERVER_CAMERA_SUB": simulator.url("yard", "sub"),
                 "CAMSERVER_CLOCK": f"{other}/clock",
                 "CAMSERVER_CONTROL": control,
+                "CAMSERVER_SOUNDING": gate.as_uri(),
             }
             await play("live.spec.ts", address)
             await play("latency.spec.ts", address)
