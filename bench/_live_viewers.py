@@ -2,8 +2,9 @@
 
     {"urls": ["ws://…"], "asks_for_mse": false, "announces": false}
 
-is the first line on standard input. Prints a line before it connects, if asked to; how long each took to its first
-fragment, in ms; then, for every further line, how many fragments each got since the line before.
+is the first line on standard input. If asked to, prints a line when it could connect, and does at the next line it
+gets. Prints how long each took to its first fragment, in ms; then, for every further line, how many fragments each
+got since the line before.
 """
 
 import asyncio
@@ -67,7 +68,8 @@ async def view(url: str, asks_for_mse: bool) -> Viewer:
 
 async def main(asked: dict[str, Any]) -> None:
     if asked.get("announces"):
-        print("connecting", flush=True)
+        print("ready", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
     async with asyncio.timeout(PATIENCE_SEC):
         viewers = [await view(url, asked["asks_for_mse"]) for url in asked["urls"]]
         print(json.dumps([round(await viewer.first, 1) for viewer in viewers]), flush=True)

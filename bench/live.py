@@ -6,9 +6,15 @@ Ours is the streamer and the worker's part of it, by the product's own code; vie
 costs a request each and no media. CPU is by /proc, of both; memory is what the streamer holds at the end and what
 live view added to the worker, which is there for its looks. The first picture is counted from the socket's opening:
 warm when somebody watches already, cold when the camera has to be opened, with the time that control takes to see
-that somebody watches; a camera's next keyframe is up to 2 s away then, for everybody.
+that somebody watches; a camera's next keyframe is up to 2 s away then, for everybody, so both open it at the same
+moment. How old a picture is in a browser (`_live_latency`) and admission (`_live_admission`) are parts of their own.
+
+    make bench-live
+    QUICK=1 make bench-live                          without the browser, 80 viewers, 10 cameras: below a minute
+    make bench-live BENCH_ARGS="--only admission latency"
 """
 
+import argparse
 import contextlib
 import json
 import random
@@ -28,7 +34,9 @@ from bench import _capture_spawn, _capture_video
 from bench._cameras import PASSWORD, USER, name_of
 from bench._child import Child, child
 from bench._cpu import cpu_seconds
+from bench._live_admission import admission_rows
 from bench._live_keys import KEYS
+from bench._live_latency import latency_rows
 from bench._report import QUICK, Row, figure, less_is_better, report, say
 from camserver.domain.live_links import FEED_PATH, snapshot_url, stream_url
 from tests.fakes.go2rtc.server import MissingGo2rtc, program
@@ -37,14 +45,14 @@ from tests.rig.ports import free_port
 
 MANY_CAMERAS = 10 if QUICK else 40
 AUDIENCES = (80,) if QUICK else (80, 300)
-WINDOW_SEC = 5.0 if QUICK else 20.0
+WINDOW_SEC = 4.0 if QUICK else 20.0
 COLD_TRIES = 2 if QUICK else 5
 SNAPSHOTS = 3 if QUICK else 10
 HLS_SESSIONS = 2 if QUICK else 4
 SNAPSHOT_MS = 100.0
 HALF = 2.0
-# A keyframe is up to 2 s away when a camera is opened: a single run may miss it by chance.
 COLD_AIM = 1.0
+PARTS = ("audience", "each", "cold", "hls", "admission", "latency")
 # How often control looks for viewings that want to be fed.
 LOOK_EVERY_SEC = 0.2
 # Fragments that a viewer may lack of what was sent in a window: one more or less at its ends.
@@ -125,25 +133,36 @@ def _answers(url: str) -> bool:
         return False
 
 
-def watch(carriers: Carriers, urls: list[str], asks_for_mse: bool) -> Measured:
-    """All viewers at once, after the first one made it warm."""
+def watch(carriers: Carriers, urls: list[str], picture_url: str, asks_for_mse: bool) -> tuple[Measured, list[float]]:
+    """All viewers at once, after the first one made it warm; and how long pictures to keep take while they watch."""
     with child("_live_viewers", urls=urls[:1], asks_for_mse=asks_for_mse) as first:
         cold_ms = json.loads(first.hear())[0]
-        with child("_live_viewers", urls=urls[1:] or urls, asks_for_mse=asks_for_mse) as viewers:
+        with child("_live_viewers", urls=urls[1:], asks_for_mse=asks_for_mse) as viewers:
             warm_ms = json.loads(viewers.hear())
-            return _over_a_window(carriers, viewers, median(warm_ms), cold_ms)
+            measured = _over_a_window(carriers, viewers, median(warm_ms), cold_ms)
+            return measured, _fetched(picture_url)
 
 
 def _over_a_window(carriers: Carriers, viewers: Child, warm_ms: float, cold_ms: float) -> Measured:
-    """What carrying them takes while all of them watch."""
-    viewers.tell()
-    viewers.hear()
-    before, began = carriers.cpu_sec(), time.perf_counter()
+    [(cpu_percent, memory_mb, fps)] = _over_one_window([(carriers, viewers)])
+    return Measured(cpu_percent, memory_mb, fps, warm_ms, cold_ms)
+
+
+def _over_one_window(sides: list[tuple[Carriers, Child]]) -> list[tuple[float, float, float]]:
+    """What carrying them takes while all of them watch: CPU, memory, and the pictures of who gets least."""
+    for _, viewers in sides:
+        viewers.tell()
+        viewers.hear()
+    before, began = [carriers.cpu_sec() for carriers, _ in sides], time.perf_counter()
     time.sleep(WINDOW_SEC)
-    used, took = carriers.cpu_sec() - before, time.perf_counter() - began
-    viewers.tell()
-    counts = json.loads(viewers.hear())
-    return Measured(used / took * 100, carriers.memory_mb(), min(counts) / took, warm_ms, cold_ms)
+    used = [carriers.cpu_sec() - so_far for (carriers, _), so_far in zip(sides, before, strict=True)]
+    took = time.perf_counter() - began
+    found = []
+    for (carriers, viewers), cpu_sec in zip(sides, used, strict=True):
+        viewers.tell()
+        least = min(json.loads(viewers.hear()))
+        found.append((cpu_sec / took * 100, carriers.memory_mb(), least / took))
+    return found
 
 
 def told(name: str, measured: Measured) -> Measured:
@@ -157,110 +176,121 @@ def told(name: str, measured: Measured) -> Measured:
 
 
 def audience(base: str, count: int, folder: Path) -> list[Row]:
-    """Many viewers of one camera."""
+    """Many viewers of one camera, and a picture to keep of it."""
     cameras = camera_urls(base, 1)
     camera_id = next(iter(cameras))
     leases = [str(uuid.uuid4()) for _ in range(count + 1)]
     with ours(cameras, dict.fromkeys(leases, camera_id)) as (carriers, origin):
         urls = [stream_url(KEYS, origin, camera_id, lease_id) for lease_id in leases]
-        mine = told(f"ours, {count} viewers of one camera", watch(carriers, urls, asks_for_mse=False))
+        picture = snapshot_url(KEYS, origin, leases[0])
+        mine, my_pictures = watch(carriers, urls, picture, asks_for_mse=False)
+        told(f"ours, {count} viewers of one camera", mine)
     with go2rtc(cameras, folder) as (carriers, origin):
         urls = [f"{origin}/api/ws?src={camera_id}"] * (count + 1)
-        theirs = told(f"go2rtc, {count} viewers of one camera", watch(carriers, urls, asks_for_mse=True))
+        picture = f"{origin.replace('ws', 'http', 1)}/api/frame.jpeg?src={camera_id}"
+        theirs, their_pictures = watch(carriers, urls, picture, asks_for_mse=True)
+        told(f"go2rtc, {count} viewers of one camera", theirs)
     what = f"{count} viewers of one camera"
     return [
         less_is_better(f"{what}, CPU", mine.cpu_percent, theirs.cpu_percent, "go2rtc", "% of a core", HALF),
         less_is_better(f"{what}, memory", mine.memory_mb, theirs.memory_mb, "go2rtc", "MB", HALF),
         less_is_better(f"{what}, first picture warm", mine.warm_ms, theirs.warm_ms, "go2rtc", "ms", 1.0),
+        *snapshots(what, my_pictures, their_pictures),
+    ]
+
+
+def snapshots(what: str, mine: list[float], theirs: list[float]) -> list[Row]:
+    """The first one, for which much is loaded, and those after it."""
+    if theirs:
+        say(f"go2rtc, a snapshot: first {theirs[0]:.0f} ms, then {median(theirs[1:]):.0f} ms")
+    else:
+        say("go2rtc makes no snapshot of H.264 here: it starts the ffmpeg of the machine for that")
+    return [
+        less_is_better(f"{what}, first snapshot", mine[0], SNAPSHOT_MS, "the aim", "ms", 1.0),
+        less_is_better(f"{what}, later snapshots", median(mine[1:]), SNAPSHOT_MS, "the aim", "ms", 1.0),
     ]
 
 
 def one_each(base: str, folder: Path) -> list[Row]:
-    """One viewer on each of many cameras."""
+    """One viewer on each of many cameras, of both at the same time: whatever else this machine does falls on both."""
     cameras = camera_urls(base, MANY_CAMERAS)
     leases = {str(uuid.uuid4()): camera_id for camera_id in cameras}
-    with ours(cameras, leases) as (carriers, origin):
+    with ours(cameras, leases) as (mine, origin), go2rtc(cameras, folder) as (theirs, their_origin):
         urls = [stream_url(KEYS, origin, camera_id, lease_id) for lease_id, camera_id in leases.items()]
-        mine = told(f"ours, one viewer on each of {MANY_CAMERAS}", watch_each(carriers, urls, asks_for_mse=False))
-    with go2rtc(cameras, folder) as (carriers, origin):
-        urls = [f"{origin}/api/ws?src={camera_id}" for camera_id in cameras]
-        theirs = told(f"go2rtc, one viewer on each of {MANY_CAMERAS}", watch_each(carriers, urls, asks_for_mse=True))
-    what = f"one viewer on each of {MANY_CAMERAS} cameras"
-    return [
-        less_is_better(f"{what}, CPU", mine.cpu_percent, theirs.cpu_percent, "go2rtc", "% of a core", 1.0),
-        less_is_better(f"{what}, memory", mine.memory_mb, theirs.memory_mb, "go2rtc", "MB"),
+        their_urls = [f"{their_origin}/api/ws?src={camera_id}" for camera_id in cameras]
+        with (
+            child("_live_viewers", urls=urls, asks_for_mse=False) as viewers,
+            child("_live_viewers", urls=their_urls, asks_for_mse=True) as their_viewers,
+        ):
+            sides = [(mine, viewers), (theirs, their_viewers)]
+            first_ms = [json.loads(one.hear()) for _, one in sides]
+            used = _over_one_window(sides)
+    measured = [
+        told(
+            f"{name}, one viewer on each of {MANY_CAMERAS}",
+            Measured(cpu_percent, memory_mb, fps, median(first), max(first)),
+        )
+        for name, (cpu_percent, memory_mb, fps), first in zip(("ours", "go2rtc"), used, first_ms, strict=True)
     ]
-
-
-def watch_each(carriers: Carriers, urls: list[str], asks_for_mse: bool) -> Measured:
-    with child("_live_viewers", urls=urls, asks_for_mse=asks_for_mse) as viewers:
-        first_ms = json.loads(viewers.hear())
-        return _over_a_window(carriers, viewers, median(first_ms), max(first_ms))
+    what = f"one viewer on each of {MANY_CAMERAS} cameras"
+    one, other = measured
+    return [
+        less_is_better(f"{what}, CPU", one.cpu_percent, other.cpu_percent, "go2rtc", "% of a core", 1.0),
+        less_is_better(f"{what}, memory", one.memory_mb, other.memory_mb, "go2rtc", "MB"),
+    ]
 
 
 def first_picture_cold(base: str, folder: Path) -> Row:
     """From opening the socket to the first fragment, of a camera that nobody has open."""
-    mine, theirs = [], []
     chance = random.Random(1)
-    for number in range(COLD_TRIES):
-        camera_id, url = list(camera_urls(base, MANY_CAMERAS).items())[number % MANY_CAMERAS]
-        mine.append(_cold_ours(camera_id, url, chance.uniform(0, LOOK_EVERY_SEC)))
-        with (
-            go2rtc({camera_id: url}, folder) as (_, origin),
-            child("_live_viewers", urls=[f"{origin}/api/ws?src={camera_id}"], asks_for_mse=True) as viewer,
-        ):
-            theirs.append(json.loads(viewer.hear())[0])
+    cameras = list(camera_urls(base, MANY_CAMERAS).items())
+    tries = [
+        _cold(*cameras[number % MANY_CAMERAS], chance.uniform(0, LOOK_EVERY_SEC), folder)
+        for number in range(COLD_TRIES)
+    ]
+    mine, theirs = zip(*tries, strict=True)
     say(f"first picture cold, ms: ours {mine}, go2rtc {theirs}")
     return less_is_better("first picture cold", mean(mine), mean(theirs), "go2rtc", "ms", COLD_AIM)
 
 
-def _cold_ours(camera_id: str, url: str, seen_after_sec: float) -> float:
-    """`seen_after_sec`: how long control takes to see that somebody watches."""
+def _cold(camera_id: str, url: str, seen_after_sec: float, folder: Path) -> tuple[float, float]:
+    """Ours and theirs. `seen_after_sec`: how long control takes to see that somebody watches."""
     lease_id = str(uuid.uuid4())
-    with child("_live_streamer", viewings={lease_id: camera_id}) as streamer:
+    with (
+        child("_live_streamer", viewings={lease_id: camera_id}) as streamer,
+        go2rtc({camera_id: url}, folder) as (_, their_origin),
+    ):
         origin = f"http://127.0.0.1:{int(streamer.hear())}"
         feed_url = origin.replace("http", "ws", 1) + FEED_PATH
         urls = [stream_url(KEYS, origin, camera_id, lease_id)]
-        with child("_live_worker", feed_url=feed_url, cameras={camera_id: url}) as worker:
+        their_urls = [f"{their_origin}/api/ws?src={camera_id}"]
+        with (
+            child("_live_worker", feed_url=feed_url, cameras={camera_id: url}) as worker,
+            child("_live_viewers", urls=urls, asks_for_mse=False, announces=True) as viewer,
+            child("_live_viewers", urls=their_urls, asks_for_mse=True, announces=True) as other,
+        ):
             worker.hear()
-            with child("_live_viewers", urls=urls, asks_for_mse=False, announces=True) as viewer:
-                viewer.hear()
-                time.sleep(seen_after_sec)
-                worker.tell()
-                return float(json.loads(viewer.hear())[0])
-
-
-def snapshots(base: str, folder: Path) -> Row:
-    """A picture now, of a camera that is watched."""
-    cameras = camera_urls(base, 1)
-    camera_id = next(iter(cameras))
-    leases = [str(uuid.uuid4()), str(uuid.uuid4())]
-    with ours(cameras, dict.fromkeys(leases, camera_id)) as (_, origin):
-        url = stream_url(KEYS, origin, camera_id, leases[0])
-        with child("_live_viewers", urls=[url], asks_for_mse=False) as viewer:
             viewer.hear()
-            mine = _fetched(snapshot_url(KEYS, origin, leases[0]))
-    with (
-        go2rtc(cameras, folder) as (_, origin),
-        child("_live_viewers", urls=[f"{origin}/api/ws?src={camera_id}"], asks_for_mse=True) as viewer,
-    ):
-        viewer.hear()
-        try:
-            theirs = _fetched(f"{origin.replace('ws', 'http', 1)}/api/frame.jpeg?src={camera_id}")
-        except OSError:
-            say("go2rtc makes no snapshot of H.264 here: it starts the ffmpeg of the machine for that")
-            return less_is_better("snapshot of a watched camera", mine, SNAPSHOT_MS, "the aim", "ms", 1.0)
-    return less_is_better("snapshot of a watched camera", mine, theirs, "go2rtc", "ms", 1.0)
+            other.hear()
+            viewer.tell()
+            other.tell()
+            time.sleep(seen_after_sec)
+            worker.tell()
+            return float(json.loads(viewer.hear())[0]), float(json.loads(other.hear())[0])
 
 
-def _fetched(url: str) -> float:
+def _fetched(url: str) -> list[float]:
+    """How long each took, in ms; nothing where there is none to be had."""
     times = []
     for _ in range(SNAPSHOTS):
         began = time.perf_counter()
-        with urlopen(url, timeout=60) as answer:
-            assert answer.read(2) == b"\xff\xd8"
+        try:
+            with urlopen(url, timeout=60) as answer:
+                assert answer.read(2) == b"\xff\xd8"
+        except OSError:
+            return []
         times.append((time.perf_counter() - began) * 1000)
-    return median(times)
+    return times
 
 
 def one_program_each(base: str, folder: Path) -> list[Row]:
@@ -298,20 +328,42 @@ def one_program_each(base: str, folder: Path) -> list[Row]:
 
 
 def main() -> None:
-    videos = _capture_video.videos()
+    parts = _parts()
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="camserver-bench-") as made:
         folder = Path(made)
-        asked = {"videos": [str(video) for video in videos], "cache": str(_capture_video.folder())}
-        with child("_cameras", count=MANY_CAMERAS, **asked, faults_seed=None, faults_log=None) as cameras:
-            base = f"rtsp://127.0.0.1:{int(cameras.hear())}"
-            for count in AUDIENCES:
-                rows += audience(base, count, folder)
-            rows += one_each(base, folder)
-            rows.append(first_picture_cold(base, folder))
-            rows.append(snapshots(base, folder))
-            rows += one_program_each(base, folder)
+        if not parts.isdisjoint(("audience", "each", "cold", "hls")):
+            rows += of_cameras(parts, folder)
+        if "latency" in parts:
+            rows += latency_rows(folder)
+    if "admission" in parts:
+        rows += admission_rows()
     report("live", rows)
+
+
+def of_cameras(parts: set[str], folder: Path) -> list[Row]:
+    """What needs simulated cameras."""
+    rows: list[Row] = []
+    videos = [str(video) for video in _capture_video.videos()]
+    asked = {"videos": videos, "cache": str(_capture_video.folder()), "faults_seed": None, "faults_log": None}
+    with child("_cameras", count=MANY_CAMERAS, **asked) as cameras:
+        base = f"rtsp://127.0.0.1:{int(cameras.hear())}"
+        for count in AUDIENCES if "audience" in parts else ():
+            rows += audience(base, count, folder)
+        if "each" in parts:
+            rows += one_each(base, folder)
+        if "cold" in parts:
+            rows.append(first_picture_cold(base, folder))
+        if "hls" in parts:
+            rows += one_program_each(base, folder)
+    return rows
+
+
+def _parts() -> set[str]:
+    usual = [part for part in PARTS if part != "latency" or not QUICK]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=PARTS, nargs="+", default=usual, help="parts to measure")
+    return set(parser.parse_args().only)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,16 @@
-"""The whole product under faults for a long time, in two scenes.
+"""The whole product under faults for a long time, in three scenes.
 
-    make soak                                    40 minutes
+    make soak                                    50 minutes
     QUICK=1 make soak                            about two minutes
     SOAK_SEC=7200 make soak BENCH_ARGS="--scene cameras"
     make soak BENCH_ARGS="--scene storm --seconds 3600 --database postgres --seed 7"
 
 *storm* is the crash test: processes are killed, on each database in turn (ten minutes). *cameras* is 50 simulated
-RTSP cameras, some of which misbehave at any moment, on SQLite (30 minutes; SOAK_SEC says otherwise). The time is that
-of the scene; starting, healing and checking come on top. Nothing is measured, but memory, descriptors and threads
-must stay flat with the cameras. It ends with exit code 1 when anything acknowledged was lost or doubled, when owners
-interleaved, when the feed has a hole or something grew; the folder with all logs (and the SQLite file) is kept then.
+RTSP cameras, some of which misbehave at any moment, on SQLite (30 minutes; SOAK_SEC says otherwise). *viewers* opens
+and closes live views, some thousands of them (10 minutes). The time is that of the scene; starting, healing and
+checking come on top. Nothing is measured, but memory, descriptors and threads must stay flat with cameras and
+viewers. It ends with exit code 1 when anything acknowledged was lost or doubled, when owners interleaved, when the
+feed has a hole, or when something grew or was left; the folder with all logs (and the SQLite file) is kept then.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from pathlib import Path
 
 from bench._report import QUICK, say
 from bench._soak_cameras import CamerasReport, CamerasSoak
+from bench._soak_viewers import ViewersReport, ViewersSoak
 from tests.chaos.house import House
 from tests.chaos.plan import TARGETS, Round, rounds
 from tests.chaos.storm import Report, Storm
@@ -33,6 +35,7 @@ from tests.rig.databases import DatabaseServer, mariadb_server, postgres_server
 
 SECONDS = 25 if QUICK else 600
 CAMERAS_SEC = int(os.environ.get("SOAK_SEC", "40" if QUICK else "1800"))
+VIEWERS_SEC = 20 if QUICK else 600
 CAMERAS = 50
 KINDS = ["sqlite"] if QUICK else list(TARGETS)
 # However fast a machine is, logs and tables stay within what is read at the end.
@@ -44,10 +47,12 @@ def main() -> None:
     asked = _arguments()
     seed = random.randrange(10**6) if asked.seed is None else asked.seed
     failed = False
-    if asked.scene in ("storm", "both"):
+    if asked.scene in ("storm", "all"):
         failed |= storm(KINDS if asked.database is None else [asked.database], seed, asked.seconds or SECONDS)
-    if asked.scene in ("cameras", "both"):
+    if asked.scene in ("cameras", "all"):
         failed |= cameras(asked.cameras, seed, asked.seconds or CAMERAS_SEC)
+    if asked.scene in ("viewers", "all"):
+        failed |= viewers(seed, asked.seconds or VIEWERS_SEC)
     say(f"soak: {'FAILED' if failed else 'nothing was lost, doubled or torn'} (seed {seed})")
     sys.exit(1 if failed else 0)
 
@@ -72,7 +77,19 @@ def cameras(count: int, seed: int, seconds: float) -> bool:
     return _told("cameras", report)
 
 
-def _told(name: str, report: Report | CamerasReport) -> bool:
+def viewers(seed: int, seconds: float) -> bool:
+    """Whether it failed."""
+    say(f"soak: viewers, {seconds} s, seed {seed}")
+    folder = Path(tempfile.mkdtemp(prefix="camserver-soak-viewers-"))
+    report = asyncio.run(ViewersSoak(folder, seconds, seed, say).run())
+    if report.violations:
+        say(f"viewers: logs are kept in {folder}")
+    else:
+        shutil.rmtree(folder)
+    return _told("viewers", report)
+
+
+def _told(name: str, report: Report | CamerasReport | ViewersReport) -> bool:
     """Says what happened; whether anything is wrong."""
     say(f"{name}: {report.summary()}")
     for violation in report.violations:
@@ -82,8 +99,9 @@ def _told(name: str, report: Report | CamerasReport) -> bool:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scene", choices=("storm", "cameras", "both"), default="both", help="what to play")
-    parser.add_argument("--seconds", type=int, help=f"how long a scene takes (default {SECONDS} and {CAMERAS_SEC})")
+    parser.add_argument("--scene", choices=("storm", "cameras", "viewers", "all"), default="all", help="what to play")
+    usual = f"{SECONDS}, {CAMERAS_SEC} and {VIEWERS_SEC}"
+    parser.add_argument("--seconds", type=int, help=f"how long a scene takes (default {usual})")
     parser.add_argument("--cameras", type=int, default=CAMERAS, help=f"how many cameras (default {CAMERAS})")
     parser.add_argument("--database", choices=list(TARGETS), help="of the storm, only this one")
     parser.add_argument("--seed", type=int, help="repeats what happened (default: a new one)")

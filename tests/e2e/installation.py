@@ -1,5 +1,7 @@
 """One installation of camserver for a test: its data folder, its ports, its commands, and people's browsers."""
 
+import os
+import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -47,12 +49,29 @@ class Installation:
         await running.until_ready(f"{self.web_url}/readyz")
         return running
 
+    def kill(self, part: str) -> None:
+        """kill -9 of one of the processes that `up` runs; it starts another one."""
+        (pid,) = [pid for pid in self.launcher.alive() if _is_camserver(pid) and _argv(pid)[-1:] == [part]]
+        os.kill(pid, signal.SIGKILL)
+
     async def command(self, *arguments: str, stdin: str = "") -> str:
         """Runs a camserver command to its end; what it printed."""
         running = self.launcher.camserver(*arguments, settings=self.settings, stdin=stdin)
         code = await running.wait()
         assert code == Exit.OK, running.output_tail()
         return running.stdout_path.read_text()
+
+
+def _argv(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode().rstrip("\0").split("\0")
+    except FileNotFoundError:
+        return []
+
+
+def _is_camserver(pid: int) -> bool:
+    """Not its guard, whose command line ends with the one it guards."""
+    return _argv(pid)[1:3] == ["-m", "camserver"]
 
 
 def installation(launcher: Launcher, data: Path, **more: dict[str, object]) -> Installation:

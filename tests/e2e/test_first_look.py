@@ -1,7 +1,6 @@
 """camserver as its first user meets it: start, add a camera, make the admin, see a picture and an event, stop."""
 
 import asyncio
-import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -101,26 +100,13 @@ async def test_a_killed_server_is_started_again(running: tuple[Installation, Run
     house, up = running
     await up.until_ready(f"{house.web_url}/readyz")
     first = await up.until_logged("epoch opened")
-    (server,) = [pid for pid in house.launcher.alive() if _argv(pid)[-1:] == ["server"] and _is_camserver(pid)]
-    os.kill(server, signal.SIGKILL)
+    house.kill("server")
 
     async def opened_again() -> bool:
         return any(line.get("event") == "epoch opened" and line != first for line in up.log())
 
     await poll_async(opened_again, "another epoch")
     await up.until_ready(f"{house.web_url}/readyz")
-
-
-def _argv(pid: int) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().decode().rstrip("\0").split("\0")
-    except FileNotFoundError:
-        return []
-
-
-def _is_camserver(pid: int) -> bool:
-    """Not its guard, whose command line ends with the one it guards."""
-    return _argv(pid)[1:3] == ["-m", "camserver"]
 
 
 async def _fails(running: Running, code: Exit, *words: str) -> None:

@@ -14,6 +14,7 @@ LONGEST = (
     "tests/chaos/test_network.py",
     "tests/services/worker/test_faults.py",
     "tests/e2e/ui/test_first_event.py",
+    "tests/e2e/ui/test_live.py",
     "tests/e2e/ui/test_clip.py",
     "tests/services/dispatcher/test_reviewing_faults.py",
     "tests/services/dispatcher/test_faults.py",

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,8 @@ from camserver.domain.admission import Kind, Load, Note, Quality, Refusal
 from camserver.domain.people import Principal, Role
 from camserver.store import Store, admissions, streamers, viewings
 from camserver.store.admissions import Admitted, NotAdmitted, Request, Wish
-from camserver.store.tx import Tx
+from camserver.store.sql import Sql
+from camserver.store.tx import Row, Tx
 from tests.store.people_rows import count_rows
 from tests.store.stage import NOW_MS, statement
 from tests.store.viewing_rows import CALM, POLICY, House, ask, furnish, report, sign_in, viewing_rows
@@ -221,6 +223,48 @@ async def test_requests_that_are_decided_together_keep_the_budget_too(fresh_pair
     assert isinstance(now, Admitted)
     assert isinstance(again, NotAdmitted)
     assert again.details["lease_id"] == now.lease_id
+
+
+class Counted(Tx):
+    """A transaction, and how many statements it took."""
+
+    def __init__(self, tx: Tx) -> None:
+        super().__init__()
+        self.dialect = tx.dialect
+        self._tx = tx
+        self.statements = 0
+
+    async def one(self, sql: str | Sql, **params: object) -> Row | None:
+        self.statements += 1
+        return await self._tx.one(sql, **params)
+
+    async def all(self, sql: str | Sql, **params: object) -> Sequence[Row]:
+        self.statements += 1
+        return await self._tx.all(sql, **params)
+
+    async def run(self, sql: str | Sql, **params: object) -> int:
+        self.statements += 1
+        return await self._tx.run(sql, **params)
+
+    async def many(self, sql: str | Sql, rows: Sequence[Mapping[str, object]]) -> None:
+        self.statements += 1
+        await self._tx.many(sql, rows)
+
+
+async def statements_for(tx: Tx, requests: tuple[Request, ...]) -> int:
+    counted = Counted(tx)
+    answers = await admissions.admit_all(counted, requests, POLICY)
+    assert all(isinstance(one, Admitted) for one in answers)
+    return counted.statements
+
+
+async def test_however_many_are_decided_together_they_take_the_same_statements(fresh_store: Store) -> None:
+    house = await furnish(fresh_store, people=13)
+    wishes = [Wish(f"cam_{number % 3}", Quality.SUB, plays=frozenset({"h264"})) for number in range(13)]
+    requests = [Request(person, wish, "", NOW_MS) for person, wish in zip(house.people, wishes, strict=True)]
+    alone = await fresh_store.write(statements_for, tuple(requests[:1]))
+    assert await fresh_store.write(statements_for, tuple(requests[1:])) == alone
+    assert await fresh_store.read(count_rows, "modal_leases") == 13
 
 
 async def test_heartbeats_and_releases_beside_admissions_keep_the_budget(fresh_pair: tuple[Store, Store]) -> None:

@@ -1,12 +1,13 @@
 import { readFile } from "node:fs/promises";
 import AxeBuilder from "@axe-core/playwright";
-import { type Browser, expect, type Locator, type Page, test } from "@playwright/test";
-import { needed, newPerson, setUp, signIn, WORDS } from "./person";
+import { expect, type Page, test } from "@playwright/test";
+import { needed, newPerson, setUp, WORDS } from "./person";
+import { englishPerson, expectMoving, expectNobodyWatches, leave, videoOf } from "./watching";
 
 const CAMERA = "yard";
 const NAME = "中庭 Yard";
 /** Opened and closed so often; `CAMSERVER_CYCLES=200` looks closer. */
-const CYCLES = Number(process.env.CAMSERVER_CYCLES ?? 12);
+const CYCLES = Number(process.env.CAMSERVER_CYCLES ?? 8);
 
 test("a camera is watched live", async ({ browser }) => {
   const { page, complaints } = await newPerson(browser, "ja-JP");
@@ -52,6 +53,31 @@ test("a camera is watched live", async ({ browser }) => {
     await expectMoving(page);
   });
 
+  await test.step("its worker dies, and another one shows it on the same page", async () => {
+    const standing = page.getByRole("dialog").getByRole("status").first();
+    const before = await videoOf(page).evaluate((one: HTMLVideoElement) => one.currentTime);
+    expect((await page.request.post(`${needed("CAMSERVER_CONTROL")}/worker/killed`)).ok()).toBe(true);
+    await expect(standing).not.toHaveText(words.phase.playing);
+    await expect(standing).toHaveText(words.phase.playing);
+    await expectMoving(page);
+    // The same video went on: nothing was opened anew.
+    expect(await videoOf(page).evaluate((one: HTMLVideoElement) => one.currentTime)).toBeGreaterThan(before);
+  });
+
+  await test.step("a tab that nobody looks at lets go, and an overload is told when somebody does again", async () => {
+    await setHidden(page, true);
+    await expectNobodyWatches(page);
+    await page.route("**/api/modal/lease", (route) =>
+      route.fulfill({ status: 503, json: { error_code: "SYSTEM_OVERLOAD", message: "", details: {} } }),
+    );
+    await setHidden(page, false);
+    const panel = page.getByRole("alertdialog");
+    await expect(panel).toContainText(words.refusal.SYSTEM_OVERLOAD);
+    await page.unroute("**/api/modal/lease");
+    await panel.getByRole("button", { name: words.again }).click();
+    await expectMoving(page);
+  });
+
   await test.step("Esc closes it and gives it back", async () => {
     await page.keyboard.press("Escape");
     await expect(page.getByRole("dialog")).toHaveCount(0);
@@ -63,10 +89,9 @@ test("a camera is watched live", async ({ browser }) => {
     // The server's own time is minutes long; what the page does at its end is the same.
     await page.route("**/api/modal/lease", async (route) => {
       const answer = await route.fetch();
-      await route.fulfill({ response: answer, json: { ...(await answer.json()), remaining_sec: 8 } });
+      await route.fulfill({ response: answer, json: { ...(await answer.json()), remaining_sec: 3 } });
     });
     await page.goto(`/events?live=${CAMERA}`);
-    await expectMoving(page);
     const panel = page.getByRole("alertdialog", { name: words.ttl.title });
     await expect(panel).toContainText(words.ttl.lead);
     await expectNobodyWatches(page);
@@ -190,34 +215,12 @@ async function addStreamedCamera(page: Page, camera_id: string, name: string, ur
   expect(answer.status(), await answer.text()).toBe(201);
 }
 
-async function englishPerson(browser: Browser) {
-  const person = await newPerson(browser, "en-GB");
-  await person.page.addInitScript(() => localStorage.setItem("camserver.language", "en"));
-  await signIn(person.page, "en");
-  return person;
-}
-
-const videoOf = (page: Page): Locator => page.getByRole("dialog").locator("video").first();
-
-/** Pictures are shown, and they go on. */
-async function expectMoving(page: Page): Promise<void> {
-  const video = videoOf(page);
-  await expect(video).toBeVisible();
-  const place = () => video.evaluate((one: HTMLVideoElement) => (one.videoWidth > 0 ? one.currentTime : -1));
-  await expect.poll(place).toBeGreaterThan(0);
-  const before = await place();
-  await expect.poll(place).toBeGreaterThan(before);
-}
-
-/** There is room for one: who watches on is in the way of the next test. */
-async function leave(page: Page): Promise<void> {
-  await page.goto("/events");
-  await expectNobodyWatches(page);
-}
-
-async function expectNobodyWatches(page: Page): Promise<void> {
-  const watching = async () => (await (await page.request.get("/api/system/status")).json()).active_modals;
-  await expect.poll(watching).toBe(0);
+/** As browsers say it of a tab that is behind others; those that are driven have none. */
+async function setHidden(page: Page, isHidden: boolean): Promise<void> {
+  await page.evaluate((hidden) => {
+    Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, isHidden);
 }
 
 /** What is over the page lets nobody reach the theme's switch, so the theme is changed without it. */

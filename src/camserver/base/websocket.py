@@ -91,20 +91,26 @@ class Frames:
 
     def feed(self, data: bytes) -> list[tuple[int, bytes]]:
         """Opcode and payload of what is complete now. BadInput when it is no WebSocket, or too long."""
-        buffer = self._buffer
-        buffer += data
+        kept = self._buffer
+        # Mostly whole frames arrive, which are taken from where they are.
+        source: bytes | bytearray = data
+        if kept:
+            kept += data
+            source = kept
         found: list[tuple[int, bytes]] = []
         at = 0
-        while (one := self._next(buffer, at)) is not None:
+        while (one := self._next(source, at)) is not None:
             first, payload, at = one
             message = self._whole(first, payload)
             if message is not None:
                 found.append(message)
-        if at:
-            del buffer[:at]
+        if source is kept:
+            del kept[:at]
+        else:
+            kept += data[at:]
         return found
 
-    def _next(self, buffer: bytearray, at: int) -> tuple[int, bytes, int] | None:
+    def _next(self, buffer: bytes | bytearray, at: int) -> tuple[int, bytes, int] | None:
         """First byte, payload and end of the next frame; None when it is not all there."""
         left = len(buffer) - at
         if left < 2:

@@ -122,6 +122,7 @@ VALUES: Mapping[str, Callable[[str], object]] = {
     "device": str,
     "streams_max": _whole(1, 64),
     "clip_sec": _number(0, 30),
+    "suggest_weight": _whole(0, 10),
     "mask_clock": _yes_or_no,
     "do_not_process": _yes_or_no,
     "preset": _one_of(*Preset),

@@ -6,7 +6,7 @@ same thing again within some minutes is one entry.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from camserver.domain.audit import LOOK_FOLDED_MS
 from camserver.domain.people import Principal
@@ -50,6 +50,11 @@ class Entry:
 def _written(details: Mapping[str, str | int]) -> str:
     clean = {name: _clean(value) if isinstance(value, str) else value for name, value in details.items()}
     return json.dumps(clean, ensure_ascii=False)
+
+
+def _ordered(details: Mapping[str, str | int] | None) -> str | None:
+    """To compare by: databases space and order JSON as they like."""
+    return None if details is None else _written(dict(sorted(details.items())))
 
 
 def _clean(text: str) -> str:
@@ -98,6 +103,67 @@ async def is_noted(tx: Scoped, entry: Entry) -> bool:
     return _is_repeat(recent, _with_token(tx.principal, entry))
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Somebody's entry about something they opened. Two are the same when the second need not be noted."""
+
+    tenant_id: int
+    actor_kind: str
+    actor_id: str
+    action: str
+    object_kind: str
+    object_id: str
+    details: str | None
+    address: str
+    now_ms: int = field(compare=False)
+
+    @classmethod
+    def of(cls, principal: Principal, entry: Entry) -> "Look":
+        kind, actor_id = actor(principal)
+        entry = _with_token(principal, entry)
+        columns = {**entry.columns(), "details": _ordered(entry.details)}
+        return cls(principal.tenant_id, kind, actor_id, **columns)  # type: ignore[arg-type]  # as Entry has them
+
+
+async def noted(tx: Tx, looks: Sequence[Look]) -> set[Look]:
+    """Which of these, made at about the same time, are repeats of something that was opened a few minutes ago."""
+    groups: dict[tuple[int, str, str], list[Look]] = {}
+    for one in looks:
+        groups.setdefault((one.tenant_id, one.action, one.object_kind), []).append(one)
+    found: set[Look] = set()
+    for (tenant_id, action, object_kind), same in groups.items():
+        now_ms = max(one.now_ms for one in same)
+        rows = await tx.all(
+            _NOTED,
+            tenant_id=tenant_id,
+            action=action,
+            object_kind=object_kind,
+            object_ids=sorted({one.object_id for one in same}),
+            actor_ids=sorted({one.actor_id for one in same}),
+            since=now_ms - LOOK_FOLDED_MS,
+            most=LOOKED_BACK * len(same),
+        )
+        found |= {
+            Look(
+                tenant_id,
+                row["actor_kind"],
+                row["actor_id"],
+                action,
+                object_kind,
+                row["object_id"],
+                _ordered(None if row["details"] is None else json.loads(row["details"])),
+                row["address"],
+                now_ms,
+            )
+            for row in rows
+        }
+    return found
+
+
+async def add_looks(tx: Tx, looks: Sequence[Look]) -> None:
+    await tx.many(_INSERT, [{name: getattr(one, name) for name in Look.__slots__} for one in looks])
+
+
 async def link_opened(tx: Tx, frame_uuid: str, what: str, address: str, now_ms: int) -> None:
     """Notes that somebody opened a signed link, of whom only the address is known. A repeat from there is folded."""
     frame = await tx.one("SELECT tenant_id FROM frames WHERE frame_uuid = :frame_uuid", frame_uuid=frame_uuid)
@@ -122,3 +188,8 @@ SELECT r.details FROM (
   ORDER BY entry_id DESC LIMIT {LOOKED_BACK}
 ) r WHERE r.action = :action AND r.actor_kind = :actor_kind AND r.actor_id = :actor_id AND r.address = :address
   AND r.at > :since"""
+_NOTED = """
+SELECT actor_kind, actor_id, object_id, details, address FROM audit_log
+WHERE tenant_id = :tenant_id AND action = :action AND at > :since AND object_kind = :object_kind
+  AND object_id IN (:object_ids...) AND actor_id IN (:actor_ids...)
+ORDER BY at DESC LIMIT :most"""

@@ -4,7 +4,7 @@
 
 JSON: {"mounts": {"/path": "( pipeline with pay0 )", …}, "user": "", "password": "", "certificate": ""}. With a user,
 digest is asked for; with a certificate (a PEM file with its key), everything goes over TLS. Prints the port it
-listens on, then serves until its input ends.
+listens on, then serves until its input ends. An `appsrc` called `clock` is fed with pictures of the time (clock.py).
 """
 
 import json
@@ -12,6 +12,7 @@ import sys
 import threading
 from typing import Any
 
+import clock  # type: ignore[import-not-found]  # beside this file, which is run as a script
 import gi  # type: ignore[import-not-found]  # only the system's Python has it
 
 gi.require_version("Gst", "1.0")
@@ -51,6 +52,9 @@ def main() -> None:
     for path, pipeline in asked["mounts"].items():
         factory = GstRtspServer.RTSPMediaFactory()
         factory.set_launch(pipeline)
+        if f"name={clock.SOURCE} " in pipeline:
+            factory.set_shared(True)
+            factory.connect("media-configure", lambda _, media: clock.Pusher(media, Gst, GLib))
         factory.add_role_from_structure(Gst.Structure.from_string(ROLE)[0])
         server.get_mount_points().add_factory(path, factory)
     server.attach(None)

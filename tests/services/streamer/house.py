@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 import json
 import uuid
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from camserver.services.worker import service as worker
 from camserver.store import Store, Tx, camera_changes
 from camserver.store.camera_changes import CameraChange
 from camserver.store.first_start import prepare_store
+from camserver.store.worker_news import StreamFault, parse_fault
 from tests.rig.polling import poll_async
 from tests.rig.ports import listening_socket
 from tests.services.streamer.live_rig import Watcher
@@ -45,9 +46,19 @@ class House:
     def origin(self) -> str:
         return f"http://127.0.0.1:{self.streamer_port}"
 
-    async def hang_camera(self, camera_id: str, url: str, sub_url: str | None = None) -> None:
-        """A camera of RTSP, or a file that is played as one."""
-        await self.store.write(_hang, self.tenant_id, self.site_id, camera_id, url, sub_url, self.clock.now_ms())
+    async def hang_camera(self, camera_id: str, url: str, sub_url: str | None = None, **values: object) -> None:
+        """`values` are its own, by the columns of camera_overrides. RTSP, or a file that is played as such."""
+        now_ms = self.clock.now_ms()
+        await self.store.write(_hang, self.tenant_id, self.site_id, camera_id, url, sub_url, values, now_ms)
+
+    async def stream_fault(self, camera_id: str, is_it: Callable[[StreamFault], bool]) -> StreamFault:
+        """What a worker said last of one of the camera's streams, once it is what is waited for."""
+
+        async def found() -> StreamFault | None:
+            fault = await self.store.read(_stream_fault, camera_id)
+            return fault if fault is not None and is_it(fault) else None
+
+        return await poll_async(found, "what the worker says of a stream")
 
     async def admit(self, camera_id: str, quality: str = "sub", transcode: bool = False) -> str:
         """A viewing, as web would make it."""
@@ -107,7 +118,14 @@ class House:
 
 
 async def _hang(
-    tx: Tx, tenant_id: int, site_id: int, camera_id: str, url: str, sub_url: str | None, now_ms: int
+    tx: Tx,
+    tenant_id: int,
+    site_id: int,
+    camera_id: str,
+    url: str,
+    sub_url: str | None,
+    values: dict[str, object],
+    now_ms: int,
 ) -> None:
     camera = await add_camera(tx, tenant_id, site_id, camera_id, now_ms)
     await tx.run(
@@ -124,6 +142,26 @@ async def _hang(
             key=camera.key,
             url=sub_url,
         )
+
+    if values:
+        names = ", ".join(values)
+        await tx.run(
+            f"INSERT INTO camera_overrides (camera_key, tenant_id, updated_at, {names}) "
+            f"VALUES (:key, :tenant_id, :now_ms, {', '.join(f':{name}' for name in values)})",
+            key=camera.key,
+            tenant_id=tenant_id,
+            now_ms=now_ms,
+            **values,
+        )
+
+
+async def _stream_fault(tx: Tx, camera_id: str) -> StreamFault | None:
+    row = await tx.one(
+        "SELECT s.stream_fault FROM camera_sessions s JOIN cameras c ON c.camera_key = s.camera_key "
+        "WHERE c.camera_id = :camera_id",
+        camera_id=camera_id,
+    )
+    return None if row is None else parse_fault(row["stream_fault"])
 
 
 async def _transcode(tx: Tx, lease_id: str) -> int:

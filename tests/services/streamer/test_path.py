@@ -11,8 +11,10 @@ import psutil
 import pytest
 from PIL import Image
 
-from camserver.services.simulator.cameras import CameraAsked, Shows
+from camserver.domain import live as domain_live
+from camserver.services.simulator.cameras import CameraAsked, Client, Shows
 from camserver.store import Store, open_store
+from tests.rig.effort import times
 from tests.rig.polling import until
 from tests.rig.simulated import simulated
 from tests.rig.templates import SqliteTemplate
@@ -102,6 +104,80 @@ async def test_a_viewer_is_told_what_is_wrong_and_goes_on_when_it_is_not(home: H
         await home.nothing_left()
 
 
+async def test_a_worker_whose_line_is_short_lets_go_and_says_so(
+    home: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looks go first: whoever watches is told, waits on the same socket, and watches on when there is room again."""
+    short = [False]
+    monkeypatch.setattr(domain_live, "is_short", lambda line: short[0])
+    monkeypatch.setattr(domain_live, "SHED_MS", 1_000)
+    film = video_file(tmp_path / "film.mp4", size=(320, 180), fps=10, seconds=4, keyframes_apart=5, bf="0")
+    async with simulated(tmp_path / "cache", CameraAsked("street", str(film)), with_login=False) as simulator:
+        street = simulator.camera("street")
+        await home.hang_camera("street", simulator.url("street", "main"))
+        await home.held("street")
+        watchers = [await home.watch("street", await home.admit("street")) for _ in range(3)]
+        for one in watchers:
+            await one.until_state("live")
+        short[0] = True
+        for one in watchers:
+            told = len(one.statuses)
+            await one.until_state("waiting", "shed")
+            assert len(one.statuses) == told + 1, one.statuses
+        await until(lambda: not street.clients, "the camera is let go")
+        # Nobody who comes meanwhile gets more.
+        late = await home.watch("street", await home.admit("street"))
+        await late.until_state("waiting", "shed")
+        short[0] = False
+        for one in (*watchers, late):
+            await one.until_state("live")
+            await one.until_media(len(one.media) + 2)
+            await one.socket.close()
+        await home.nothing_left()
+
+
+async def test_on_a_device_that_bears_one_stream_whoever_watches_comes_first(home: House, tmp_path: Path) -> None:
+    """Two cameras of one recorder, which are looked at in turn until somebody watches one of them."""
+    film = video_file(tmp_path / "film.mp4", size=(320, 180), fps=10, seconds=4, keyframes_apart=5, bf="0")
+    asked = [CameraAsked(name, str(film)) for name in ("street", "yard")]
+    async with simulated(tmp_path / "cache", *asked, with_login=False) as simulator:
+        counted = Counted()
+        for camera in asked:
+            simulator.camera(camera.name).clients = counted
+            urls = [simulator.url(camera.name, stream) for stream in ("main", "sub")]
+            await home.hang_camera(camera.name, *urls, device="nvr", streams_max=1, polling_interval_sec=1)
+        for camera in asked:
+            await home.held(camera.name)
+        small = await home.watch("street", await home.admit("street", "sub"))
+        await small.until_state("live")
+        # The patrol is told why it sees nothing of the other one.
+        fault = await home.stream_fault("yard", lambda fault: fault.over_at is None)
+        assert "somebody watches live" in fault.message
+        # So is somebody who wants another stream of the device, and then has it when it is free.
+        large = await home.watch("street", await home.admit("street", "main"))
+        await large.until_state("waiting", "device_full")
+        await small.until_media(len(small.media) + 3)
+        assert large.media == []
+        await small.socket.close()
+        await large.until_state("live")
+        await large.until_media(3)
+        await large.socket.close()
+        await home.nothing_left()
+        # Then the patrol goes on by itself.
+        await home.stream_fault("yard", lambda fault: fault.over_at is not None)
+        assert counted.most == 1
+
+
+class Counted(set[Client]):
+    """Connections to a camera, and how many there were at most."""
+
+    most = 0
+
+    def add(self, element: Client) -> None:
+        super().add(element)
+        self.most = max(self.most, len(self))
+
+
 async def test_nothing_is_left_after_many_have_come_and_gone(home: House, tmp_path: Path) -> None:
     film = video_file(tmp_path / "film.mp4", size=(320, 180), fps=10, seconds=4, keyframes_apart=5, bf="0")
     cameras = [CameraAsked(f"cam_{number}", str(film)) for number in range(3)]
@@ -115,7 +191,7 @@ async def test_nothing_is_left_after_many_have_come_and_gone(home: House, tmp_pa
         await round_of_viewers(home, [camera.name for camera in cameras])
         await until(lambda: not any(connected), "the cameras are let go")
         before = left_over()
-        for _ in range(4):
+        for _ in range(times(3, thorough=60)):
             await round_of_viewers(home, [camera.name for camera in cameras])
         await until(lambda: not any(connected), "the cameras are let go")
         await until(lambda: left_over() <= before, f"no more than before: {before}")

@@ -215,8 +215,9 @@ async def test_who_watches_does_not_give_way_and_looks_are_told_instead_of_waiti
     waiting = enter_all(looked_at)
     assert await entered(looked_at) == [False]
     assert asked == []
-    # Nobody watches any more.
-    watched.is_live = False
+    # Nobody watches any more: it is asked like any other that is only kept open.
+    watched.unwatched()
+    assert asked == ["watched"]
     watched.leave()
     assert await entered(looked_at) == [True]
     assert not looked_at.is_taken_by_live

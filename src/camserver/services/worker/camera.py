@@ -384,7 +384,7 @@ class Camera:
         """No look this time, through no fault of the camera; the server is told why."""
         self._given.counts.given_up += 1
         log.warning("look left out", cause=miss.message)
-        self._report_stream((self._streams.sub or self._streams.main).name, miss)
+        self._streams.preempted(miss)
         return Looked(miss.message)
 
     def _report_stream(self, name: StreamName, miss: Miss | None) -> None:

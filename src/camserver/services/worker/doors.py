@@ -206,6 +206,11 @@ class Door:
             self.is_opening = False
             self._doors.changed()
 
+    def unwatched(self) -> None:
+        """Nobody watches it any more: kept open for looks alone, it gives way like any other."""
+        self.is_live = self.is_opening = False
+        self._doors.changed()
+
     def leave(self) -> None:
         """The connection is gone."""
         was_inside = self.is_inside

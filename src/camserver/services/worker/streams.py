@@ -141,8 +141,7 @@ class Stream:
         if self.video is not None:
             self.video.leave_live(consumer)
         if not self._lives:
-            self._door.is_live = False
-            self._door.opened()
+            self._door.unwatched()
             if not self._is_busy and self._door.is_inside and (not self.is_open or self._door.is_asked_to_leave):
                 self._begin_closing()
 
@@ -306,6 +305,13 @@ class Streams:
             self._failed(self.sub, miss)
         caught = await self.main.grab(wanted)
         return caught if isinstance(caught, Miss) else Caught(caught, "main")
+
+    def preempted(self, miss: Miss) -> None:
+        """No look was made, for who watches live: said once, and over with the next picture."""
+        stream = self.sub or self.main
+        if not stream.is_reported:
+            stream.is_reported = True
+            self.report(stream.name, miss)
 
     async def full(self, wanted: Wanted) -> Shot | None:
         """The picture to keep: of the main stream. None when it can't be had; then the sub stream's must do."""

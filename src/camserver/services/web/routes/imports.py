@@ -118,6 +118,7 @@ def _differing(there: CameraSummary, asked: api.CameraAsked) -> list[str]:
         "polling_interval_sec": (there.own.polling_interval_sec, asked.polling_interval_sec),
         "transport": (there.own.transport, asked.transport),
         "rotation": (there.own.rotation, asked.rotation),
+        "suggest_weight": (there.own.suggest_weight, asked.suggest_weight),
         "preset": (preset_of(there.own), None if asked.hints is None else asked.hints.preset),
     }
     return [name for name, (is_there, is_asked) in pairs.items() if is_there != is_asked]
