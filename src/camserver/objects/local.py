@@ -34,6 +34,7 @@ FOLDER_ATTEMPTS_MAX = 5
 class LocalObjects:
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._folder = str(root)
         root.mkdir(parents=True, exist_ok=True)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="objects")
 
@@ -118,10 +119,16 @@ class LocalObjects:
         return self._read(key, begin, length)
 
     def _read(self, key: str, begin: int, length: int) -> bytes:
+        """To its end where `length` is negative. By few calls of the system: after each of them this thread may have to
+        wait for the interpreter."""
+        check_key(key)
         try:
-            with self._path(key).open("rb") as file:
-                file.seek(begin)
-                return file.read(length)
+            file = os.open(f"{self._folder}/{key}", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                left = max(0, os.fstat(file).st_size - begin)
+                return _read_whole(file, begin, left if length < 0 else min(length, left))
+            finally:
+                os.close(file)
         except FileNotFoundError:
             raise NotFound(f"there is no object {key}") from None
         except OSError as error:
@@ -148,6 +155,17 @@ class LocalObjects:
     def _list(self, prefix: str, limit: int, after: str) -> Keys:
         check_prefix(prefix)
         return list(islice(_walk(self.root, prefix, after), limit))
+
+
+def _read_whole(file: int, begin: int, size: int) -> bytes:
+    """A single read may give less than was asked for."""
+    data = os.pread(file, size, begin)
+    while len(data) < size:
+        more = os.pread(file, size - len(data), begin + len(data))
+        if not more:
+            break
+        data += more
+    return data
 
 
 def _walk(root: Path, folder_key: str, after: str) -> Iterator[str]:
