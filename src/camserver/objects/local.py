@@ -119,8 +119,8 @@ class LocalObjects:
         return self._read(key, begin, length)
 
     def _read(self, key: str, begin: int, length: int) -> bytes:
-        """To its end where `length` is negative. By few calls of the system: after each of them this thread may have to
-        wait for the interpreter."""
+        """To its end where `length` is negative. By few calls of the system: after each of them this thread may have
+        to wait for the interpreter."""
         check_key(key)
         try:
             file = os.open(f"{self._folder}/{key}", os.O_RDONLY | os.O_CLOEXEC)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 
 from camserver.base.errors import Bug
 
@@ -52,7 +53,7 @@ def _joined(text: str) -> str:
 
 def columns(names: Sequence[str], rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]]:
     """The arrays that `unnested` wants."""
-    return {f"{name}s": [row[name] for row in rows] for name in names}
+    return {f"{name}s": list(map(itemgetter(name), rows)) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
