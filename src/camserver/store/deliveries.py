@@ -224,7 +224,7 @@ async def renew(tx: Tx, dispatcher: str, delivery_ids: tuple[int, ...], locked_u
 
 async def give_back(tx: Tx, claims: tuple[tuple[int, str], ...]) -> None:
     """Queues claimed deliveries that were not begun; the attempts don't count."""
-    await tx.at_once(
+    await tx.by_key(
         """
         UPDATE deliveries SET status = 'queued', attempt = attempt - 1,
           locked_by = NULL, locked_token = NULL, locked_until = NULL

@@ -75,12 +75,11 @@ class MariaTx(Tx):
             while await cursor.nextset():
                 pass
 
-    async def at_once(self, sql: str | Sql, rows: Sequence[Mapping[str, object]]) -> None:
-        text = sql if isinstance(sql, str) else sql.on(Dialect.MARIADB)
-        together = row_sets.joined(text) if len(rows) > 1 else None
-        if together is None:
+    async def by_key(self, sql: str, rows: Sequence[Mapping[str, object]]) -> None:
+        if len(rows) < 2:
             await self.many(sql, rows)
             return
+        together = row_sets.joined(sql)
         cursor = self._connection.cursor()
         for update in _updates(cursor, together, rows):
             await cursor.execute(update)

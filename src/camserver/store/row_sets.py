@@ -17,6 +17,7 @@ _VALUES = re.compile(r"\bVALUES\s*", re.IGNORECASE)
 _WHERE = re.compile(r"\bWHERE\b", re.IGNORECASE)
 _INSERT = re.compile(r"\s*INSERT\b", re.IGNORECASE)
 _UPDATE = re.compile(r"\s*UPDATE\b", re.IGNORECASE)
+_SET = re.compile(r"\bSET\b", re.IGNORECASE)
 _LIST = re.compile(r":[a-z_][a-z0-9_]*\.\.\.")
 # No column of ours begins so: what is joined can't be mistaken for the table's own.
 _ROWS = "given_"
@@ -69,25 +70,21 @@ class Joined:
 
 
 @lru_cache(maxsize=512)
-def joined(text: str) -> Joined | None:
-    """An UPDATE … WHERE of one row as one of many; None for anything else.
+def joined(text: str) -> Joined:
+    """An UPDATE … SET … WHERE of one row as one of many.
 
-    The given rows come first, and the table's are looked up for each of them: the other way round, rows of others
-    would be waited for.
+    The given rows come first, and the table's are looked up for each of them by its primary key. Left to itself the
+    server reads a small table from end to end, and waits for rows that others have locked.
     """
-    begin = _UPDATE.match(text)
-    if begin is None or _WHERE.search(text) is None or _LIST.search(text) is not None:
-        return None
+    begin, assigns = _UPDATE.match(text), _SET.search(text)
+    if begin is None or assigns is None or _WHERE.search(text) is None or _LIST.search(text) is not None:
+        raise Bug(f"no UPDATE … SET … WHERE of one row: {text.strip()[:80]}")
     names = tuple(dict.fromkeys(_PARAMETER.findall(text)))
     first = ", ".join(f"%s AS {_ROWS}{name}" for name in names)
     other = ", ".join(["%s"] * len(names))
-    return Joined(
-        names,
-        "UPDATE (",
-        f"SELECT {first}",
-        f"({other})",
-        f") AS {_ROWS} STRAIGHT_JOIN{_joined(text[begin.end() :])}",
-    )
+    table, rest = text[begin.end() : assigns.start()], _joined(text[assigns.start() :])
+    tail = f") AS {_ROWS} STRAIGHT_JOIN{table}FORCE INDEX (PRIMARY) {rest}"
+    return Joined(names, "UPDATE (", f"SELECT {first}", f"({other})", tail)
 
 
 @lru_cache(maxsize=512)
