@@ -21,6 +21,7 @@ from bench._databases import Database, database
 from bench._dispatch_deliveries import measure_deliveries
 from bench._dispatch_stage import CAMERA_JOBS_MAX, PICTURE, Stage
 from bench._report import QUICK, Row, figure, less_is_better, more_is_better, report, say
+from camserver.base.collecting import collect_seldom
 from camserver.clients.analyzer import Question, form_parts
 from camserver.domain.vocabulary import SHIPPED_VERSION
 from camserver.store import open_store
@@ -163,6 +164,8 @@ async def _drained(stage: Stage) -> list[Row]:
 
 
 async def main() -> None:
+    # As the processes of the product do.
+    collect_seldom()
     rows: list[Row] = []
     for name in ("SQLite",) if QUICK else ("SQLite", "PostgreSQL", "MariaDB"):
         say(name)

@@ -33,6 +33,7 @@ from camserver.base import clock as clocks
 from camserver.base import folders, ports
 from camserver.base import log as logs
 from camserver.base.clock import StoreClock
+from camserver.base.collecting import collect_seldom
 from camserver.base.errors import Bug, CamError, Fatal
 from camserver.base.ready import Ready
 
@@ -181,6 +182,7 @@ async def _run(parts: Sequence[Part], settings: "Settings") -> None:
     _stop_on_signals()
     try:
         async with _resources(parts, settings) as given:
+            collect_seldom()
             await run_parts(parts, given)
     except asyncio.CancelledError:
         log.info("stopped")

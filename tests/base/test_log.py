@@ -88,6 +88,20 @@ async def test_ids_are_bound_for_a_task_and_those_it_starts_only(lines: Lines) -
     assert "generation" not in lines()[-1]
 
 
+async def test_ids_that_are_kept_go_with_their_task(lines: Lines) -> None:
+    logger = log.get_logger("x")
+
+    async def work(job_id: int) -> None:
+        log.keep_ids(job_id=job_id)
+        await asyncio.sleep(0)
+        logger.info("work")
+
+    with log.bind_ids(tenant_id=7):
+        await asyncio.gather(work(1), work(2))
+        logger.info("outside")
+    assert [(line["tenant_id"], line.get("job_id")) for line in lines()] == [(7, 1), (7, 2), (7, None)]
+
+
 def test_inner_ids_are_undone_and_none_is_not_bound(lines: Lines) -> None:
     with log.bind_ids(tenant_id=1, camera_id="a"):
         with log.bind_ids(camera_id="b", job_id=None):

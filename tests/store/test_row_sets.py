@@ -3,7 +3,7 @@
 import pytest
 
 from camserver.base.errors import Bug
-from camserver.store.row_sets import columns, parted_values, unnested
+from camserver.store.row_sets import columns, joined, parted_values, unnested
 
 TYPES = {"a": "int8", "b": "text"}
 SOURCE = "unnest(:as::int8[], :bs::text[]) AS given_(given_a, given_b)"
@@ -36,6 +36,25 @@ def test_parameters_become_columns_of_what_is_joined(one: str, many: str) -> Non
 def test_what_can_not_be_made_one_is_refused(text: str) -> None:
     with pytest.raises(Bug):
         unnested(text, TYPES)
+
+
+def test_an_update_is_of_the_table_joined_with_the_given_rows() -> None:
+    found = joined("UPDATE t SET b = :b, c = (SELECT 1 FROM u WHERE u.b = :b AND u.d LIKE '%') WHERE a = :a")
+    assert found.names == ("b", "a")
+    assert f"{found.head}{found.first} UNION ALL VALUES {found.other}{found.tail}" == (
+        "UPDATE (SELECT %s AS given_b, %s AS given_a UNION ALL VALUES (%s, %s)) AS given_ STRAIGHT_JOIN t "
+        "FORCE INDEX (PRIMARY) "
+        "SET b = given_.given_b, c = (SELECT 1 FROM u WHERE u.b = given_.given_b AND u.d LIKE '%') "
+        "WHERE a = given_.given_a"
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["UPDATE t SET b = :b", "UPDATE t SET b = 1 WHERE a IN (:as...)", "INSERT INTO t (a) VALUES (:a)"]
+)
+def test_what_is_not_an_update_of_one_row_is_not_joined(text: str) -> None:
+    with pytest.raises(Bug):
+        joined(text)
 
 
 def test_rows_become_columns() -> None:

@@ -173,7 +173,7 @@ def _row(place: Place, tenant_id: int | None = None, **columns: object) -> dict[
 async def _set_reservations(tx: Tx, until: Mapping[Place, int]) -> None:
     if until:
         rows = [_row(place, scope=RESERVATION, until=until[place]) for place in sorted(until)]
-        await tx.at_once(_SET_UNTIL, rows)
+        await tx.by_key(_SET_UNTIL, rows)
 
 
 async def _lock_hours(tx: Tx, tenant_ids: Mapping[int, int], hour_at: int) -> dict[int, int]:
@@ -205,7 +205,7 @@ async def _add_sent(tx: Tx, counts: Mapping[tuple[int, int], int], sign: int) ->
         if count
     ]
     if rows:
-        await tx.at_once(_ADD_SENT, rows)
+        await tx.by_key(_ADD_SENT, rows)
 
 
 async def look(tx: Tx, sending: Sending, now_ms: int) -> tuple[int | None, int]:
@@ -236,7 +236,7 @@ async def sent_each(tx: Tx, messages: Sequence[tuple[Reserved, NotifyPolicy, int
     # More may have come while they were sent: those are for the next message.
     told_rows = [_row(place, scope=CAMERA, told=count) for place, count in sorted(told.items()) if count]
     if told_rows:
-        await tx.at_once(_TOLD, told_rows)
+        await tx.by_key(_TOLD, told_rows)
     ended = await _end_reservations(tx, [reserved for reserved, _, _ in messages])
     # Somebody took these over and gave the hours' places back; but they were sent.
     await _add_sent(
@@ -274,7 +274,7 @@ async def held_back_each(tx: Tx, notices: Sequence[tuple[int, int, int, int]]) -
         receiver_ids = [receiver_id for _, receiver_id in group]
         await _lock_hours(tx, {one: tenant_ids[one] for one in receiver_ids}, hour_at)
         counts = [{"receiver_id": one, "hour_at": hour_at, "added": hours[hour_at, one]} for one in receiver_ids]
-        await tx.at_once(_HOLD_BACK_HOUR, counts)
+        await tx.by_key(_HOLD_BACK_HOUR, counts)
 
 
 def _counted_in(until: int) -> int:

@@ -58,8 +58,7 @@ class NewDelivery:
 
 async def add(tx: Tx, new: tuple[NewDelivery, ...], now_ms: int) -> None:
     """Queues deliveries. One whose once_key is there already is left out."""
-    if new:
-        await tx.many(_INSERT, [_columns(one, now_ms) for one in new])
+    await tx.at_once(_INSERT, [_columns(one, now_ms) for one in new])
 
 
 async def add_own(tx: Scoped, new: tuple[NewDelivery, ...], now_ms: int) -> None:
@@ -225,7 +224,7 @@ async def renew(tx: Tx, dispatcher: str, delivery_ids: tuple[int, ...], locked_u
 
 async def give_back(tx: Tx, claims: tuple[tuple[int, str], ...]) -> None:
     """Queues claimed deliveries that were not begun; the attempts don't count."""
-    await tx.many(
+    await tx.by_key(
         """
         UPDATE deliveries SET status = 'queued', attempt = attempt - 1,
           locked_by = NULL, locked_token = NULL, locked_until = NULL

@@ -120,9 +120,9 @@ async def _write_endings(tx: Tx, settled: Sequence[Settled], now_ms: int) -> Non
             }
         )
     if over:
-        await tx.at_once(_OVER, over)
+        await tx.by_key(_OVER, over)
     if again:
-        await tx.at_once(_AGAIN, again)
+        await tx.by_key(_AGAIN, again)
 
 
 def _delayed(delivery_id: int, until: Delay, error: str, progress: JsonObject | None) -> dict[str, object]:

@@ -37,7 +37,7 @@ async def claim(
     # When no camera in an incomplete window has a second job waiting, none is behind.
     if len(heads) == count * WINDOW_FACTOR or any(head["lap"] > 0 for head in heads):
         newest = await _newest_of_backlogs(tx, first_of, now_ms, terms.policy)
-        await tx.at_once(_PUT_OFF, _put_off(first_of, newest))
+        await tx.by_key(_PUT_OFF, _put_off(first_of, newest))
         chosen.update({camera_key: row["job_id"] for camera_key, row in newest.items()})
     job_ids = sorted(chosen.values())
     await tx.run(

@@ -3,7 +3,7 @@
 READ COMMITTED, since its default isolation met 2.5 deadlocks a job; matched rows are counted as in the others.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -25,7 +25,7 @@ CONNECT_TIMEOUT_SEC = 10
 STATEMENT_TIMEOUT_SEC = 60
 STATEMENTS_AT_ONCE = 64
 # Up to four bytes each, and 16 MB is the server's default bound of a statement.
-INSERT_CHARS_MAX = 1_000_000
+STATEMENT_CHARS_MAX = 1_000_000
 _DEADLOCK, _LOCK_WAIT_TIMEOUT, _RECORD_CHANGED = 1213, 1205, 1020
 _DISK_FULL = {1021, 1114, 3}
 
@@ -75,6 +75,15 @@ class MariaTx(Tx):
             while await cursor.nextset():
                 pass
 
+    async def by_key(self, sql: str, rows: Sequence[Mapping[str, object]]) -> None:
+        if len(rows) < 2:
+            await self.many(sql, rows)
+            return
+        together = row_sets.joined(sql)
+        cursor = self._connection.cursor()
+        for update in _updates(cursor, together, rows):
+            await cursor.execute(update)
+
     async def _inserted(self, sql: str, rows: Sequence[Mapping[str, object]]) -> dict[object, int]:
         key, name = returned_pair(sql)
         statement = render(sql, Dialect.MARIADB)
@@ -93,16 +102,34 @@ def _inserts(cursor: Any, text: str, arguments: Sequence[tuple[object, ...]]) ->
     parts = row_sets.parted_values(text)
     assert parts is not None
     head, values, tail = parts[0] % (), parts[1], parts[2] % ()
+    for written in _portions(cursor.mogrify(values, one) for one in arguments):
+        yield f"{head}{','.join(written)}{tail}"
+
+
+def _updates(cursor: Any, text: row_sets.Joined, rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
+    """An UPDATE of many rows, in parts that the server takes."""
+    arguments = [tuple([row[name] for name in text.names]) for row in rows]
+    place = 0
+    for written in _portions(cursor.mogrify(text.other, one) for one in arguments):
+        # The first one names the columns.
+        given = [cursor.mogrify(text.first, arguments[place])]
+        if len(written) > 1:
+            given.append(f" UNION ALL VALUES {','.join(written[1:])}")
+        yield f"{text.head}{''.join(given)}{text.tail}"
+        place += len(written)
+
+
+def _portions(rows: Iterable[str]) -> Iterator[list[str]]:
+    """The rows of one statement after the other."""
     written: list[str] = []
     size = 0
-    for one in arguments:
-        row = cursor.mogrify(values, one)
-        if written and size + len(row) > INSERT_CHARS_MAX:
-            yield f"{head}{','.join(written)}{tail}"
+    for row in rows:
+        if written and size + len(row) > STATEMENT_CHARS_MAX:
+            yield written
             written, size = [], 0
         written.append(row)
         size += len(row)
-    yield f"{head}{','.join(written)}{tail}"
+    yield written
 
 
 class MariaStore(ServerStore[Any]):
@@ -166,6 +193,8 @@ def _number(error: Exception) -> int | None:
 def _session_statements() -> tuple[str, ...]:
     return (
         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        # As our columns are, so that a given text compares with them wherever it stands.
+        "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
         "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 10, "
         f"max_statement_time = {STATEMENT_TIMEOUT_SEC}, time_zone = '+00:00'",
     )

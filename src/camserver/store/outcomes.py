@@ -146,7 +146,7 @@ async def _write_incidents(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
             grown.append({"incident_id": change.incident_id, "added": int(change.adds_event), **values})
     for work, incident_id in zip(opening, await tx.insert_many(_INSERT_INCIDENT, opened), strict=True):
         work.incident_id = incident_id
-    await tx.at_once(_GROW_INCIDENT, grown)
+    await tx.by_key(_GROW_INCIDENT, grown)
 
 
 def _place(frame: FrameFacts) -> dict[str, object]:
@@ -159,13 +159,13 @@ async def _write_events(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
         for work in works
         if work.outcome.event.close_event_id is not None
     ]
-    await tx.at_once(CLOSE_EVENT, closed)
+    await tx.by_key(CLOSE_EVENT, closed)
     beginning = [work for work in works if work.outcome.event.action not in (EventAction.NONE, EventAction.MERGE)]
     begun = [_new_event(work, now_ms) for work in beginning]
     for work, event_id in zip(beginning, await tx.insert_many(_INSERT_EVENT, begun), strict=True):
         work.event_id = event_id
     await _merge_events(tx, [work for work in works if work.outcome.event.action is EventAction.MERGE], now_ms)
-    await tx.at_once(
+    await tx.by_key(
         "UPDATE incidents SET last_event_id = :event_id WHERE incident_id = :incident_id",
         [
             {"event_id": work.event_id, "incident_id": work.incident_id}
@@ -184,7 +184,7 @@ async def _merge_events(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
         merged.append({"event_id": change.event_id, **own, **_event_values(work, now_ms)})
         if change.start_moved and change.event_id is not None:
             moved[change.event_id] = change.start_at
-    await tx.at_once(_MERGE_EVENT, merged)
+    await tx.by_key(_MERGE_EVENT, merged)
     await search_texts.move_events(tx, moved)
 
 
@@ -219,7 +219,7 @@ def _event_values(work: Work, now_ms: int) -> dict[str, object]:
 
 
 async def _write_frames(tx: Tx, works: Sequence[Work]) -> None:
-    await tx.at_once(
+    await tx.by_key(
         _UPDATE_FRAME,
         [
             {
@@ -288,7 +288,7 @@ async def _write_deliveries(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
 async def _write_state(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
     """Raises the version of every camera whose events or state change; of a late frame's only its newest incident
     may change besides."""
-    await tx.at_once(
+    await tx.by_key(
         _UPDATE_STATE,
         [
             {

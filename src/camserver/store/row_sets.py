@@ -1,12 +1,14 @@
 """One statement for many rows, made of the statement for one.
 
 PostgreSQL gets a column of values as one array, and joins them (`unnest`); MariaDB gets INSERT … VALUES with many
-rows. Text in, text out; the drivers' modules run it.
+rows, and an UPDATE of the table joined with rows of values. Text in, text out; the drivers' modules run it.
 """
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 
 from camserver.base.errors import Bug
 
@@ -15,6 +17,8 @@ _VALUES = re.compile(r"\bVALUES\s*", re.IGNORECASE)
 _WHERE = re.compile(r"\bWHERE\b", re.IGNORECASE)
 _INSERT = re.compile(r"\s*INSERT\b", re.IGNORECASE)
 _UPDATE = re.compile(r"\s*UPDATE\b", re.IGNORECASE)
+_SET = re.compile(r"\bSET\b", re.IGNORECASE)
+_LIST = re.compile(r":[a-z_][a-z0-9_]*\.\.\.")
 # No column of ours begins so: what is joined can't be mistaken for the table's own.
 _ROWS = "given_"
 
@@ -50,7 +54,37 @@ def _joined(text: str) -> str:
 
 def columns(names: Sequence[str], rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]]:
     """The arrays that `unnested` wants."""
-    return {f"{name}s": [row[name] for row in rows] for name in names}
+    return {f"{name}s": list(map(itemgetter(name), rows)) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """MariaDB's UPDATE of many rows in parts: `head`, the `first` row, each `other` one, `tail`. Rows have a %s for
+    each of `names`."""
+
+    names: tuple[str, ...]
+    head: str
+    first: str
+    other: str
+    tail: str
+
+
+@lru_cache(maxsize=512)
+def joined(text: str) -> Joined:
+    """An UPDATE … SET … WHERE of one row as one of many.
+
+    The given rows come first, and the table's are looked up for each of them by its primary key. Left to itself the
+    server reads a small table from end to end, and waits for rows that others have locked.
+    """
+    begin, assigns = _UPDATE.match(text), _SET.search(text)
+    if begin is None or assigns is None or _WHERE.search(text) is None or _LIST.search(text) is not None:
+        raise Bug(f"no UPDATE … SET … WHERE of one row: {text.strip()[:80]}")
+    names = tuple(dict.fromkeys(_PARAMETER.findall(text)))
+    first = ", ".join(f"%s AS {_ROWS}{name}" for name in names)
+    other = ", ".join(["%s"] * len(names))
+    table, rest = text[begin.end() : assigns.start()], _joined(text[assigns.start() :])
+    tail = f") AS {_ROWS} STRAIGHT_JOIN{table}FORCE INDEX (PRIMARY) {rest}"
+    return Joined(names, "UPDATE (", f"SELECT {first}", f"({other})", tail)
 
 
 @lru_cache(maxsize=512)

@@ -40,8 +40,19 @@ def _rows(kind: str, object_id: int, text: str, at_ms: int) -> list[dict[str, ob
 async def move_events(tx: Tx, starts: Mapping[int, int]) -> None:
     """After events, by their ids, were found to have begun earlier: tags and words are in the order of that time."""
     moves = [{"event_id": event_id, "start_at": start_at} for event_id, start_at in starts.items()]
-    await tx.at_once("UPDATE event_tags SET start_at = :start_at WHERE event_id = :event_id", moves)
-    await tx.at_once("UPDATE search_tokens SET at = :start_at WHERE object_id = :event_id AND kind = 'memo'", moves)
+    if not moves:
+        return
+    await tx.by_key("UPDATE event_tags SET start_at = :start_at WHERE event_id = :event_id", moves)
+    # Few events have one.
+    rows = await tx.all(
+        "SELECT object_id FROM search_texts WHERE kind = 'memo' AND object_id IN (:event_ids...)",
+        event_ids=list(starts),
+    )
+    noted = {row["object_id"] for row in rows}
+    await tx.many(
+        "UPDATE search_tokens SET at = :start_at WHERE object_id = :event_id AND kind = 'memo'",
+        [move for move in moves if move["event_id"] in noted],
+    )
 
 
 async def drop_memos(tx: Tx, event_ids: Sequence[int]) -> int:

@@ -12,10 +12,11 @@ given by hand in a `Sql`. Rendering knows six portable spellings and nothing els
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from operator import itemgetter
 
 
 class Dialect(StrEnum):
@@ -49,11 +50,12 @@ class Rendered:
     text: str
     names: tuple[str, ...]
     lists: frozenset[str]
+    pick: Callable[[Mapping[str, object]], tuple[object, ...]]  # the parameters' values in that order
     rules: bool = False  # it changes what `RULING` names
 
     def arguments(self, dialect: Dialect, params: Mapping[str, object]) -> tuple[object, ...]:
         if not self.lists:
-            return tuple([params[name] for name in self.names])
+            return self.pick(params)
         return tuple([self._argument(dialect, name, params[name]) for name in self.names])
 
     def _argument(self, dialect: Dialect, name: str, value: object) -> object:
@@ -116,7 +118,13 @@ def render(statement: str | Sql, dialect: Dialect) -> Rendered:
         return "?" if dialect is Dialect.SQLITE else "%s"
 
     rules = _READS.match(text) is None and _RULES.search(text) is not None
-    return Rendered(_PARAMETER.sub(place, text), tuple(names), lists, rules)
+    return Rendered(_PARAMETER.sub(place, text), tuple(names), lists, _picker(names), rules)
+
+
+def _picker(names: Sequence[str]) -> Callable[[Mapping[str, object]], tuple[object, ...]]:
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda params: tuple([params[name] for name in names])
 
 
 def _render_list(match: re.Match[str], dialect: Dialect) -> str:

@@ -100,6 +100,11 @@ class Tx(ABC):
         has a way. No two rows of parameters may be about the same row of the table."""
         await self.many(sql, rows)
 
+    async def by_key(self, sql: str, rows: Sequence[Mapping[str, object]]) -> None:
+        """As `at_once`, for an UPDATE … SET … WHERE that names the primary key, or how it begins. MariaDB needs to
+        know by which index it finds rows."""
+        await self.at_once(sql, rows)
+
     async def insert(self, sql: str | Sql, **params: object) -> int:
         """Runs an INSERT … RETURNING key and answers the key."""
         row = await self.one(sql, **params)

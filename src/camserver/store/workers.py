@@ -200,7 +200,7 @@ async def _seen(tx: Tx, heard: tuple[Heard, ...], connected_epoch: int, now_ms: 
 async def _note_metrics(tx: Tx, heard: list[Heard], now_ms: int) -> None:
     """Keeps the newest. Callers see to it that they do not come with every heartbeat."""
     newest = {one.worker.worker_key: one.metrics for one in heard}
-    await tx.at_once(
+    await tx.by_key(
         "UPDATE workers SET metrics = :metrics, metrics_at = :now_ms WHERE worker_key = :worker_key",
         [
             {"worker_key": worker_key, "metrics": metrics, "now_ms": now_ms}

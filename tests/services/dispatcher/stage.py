@@ -149,14 +149,27 @@ class WatchedStore(StoreProxy):
 
     def __init__(self, real: Store) -> None:
         super().__init__(real)
-        self.under_way = 0
+        self._calls: set[asyncio.Future[None]] = set()
+
+    @property
+    def under_way(self) -> int:
+        return len(self._calls)
 
     async def around(self, name: str, call: Callable[[], Coroutine[Any, Any, R]]) -> R:
-        self.under_way += 1
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._calls.add(over)
         try:
             return await call()
         finally:
-            self.under_way -= 1
+            self._calls.discard(over)
+            over.set_result(None)
+
+    async def until_answered(self) -> None:
+        """Until all calls are over that are under way now, whatever was begun meanwhile."""
+        if self._calls:
+            _, left = await asyncio.wait(set(self._calls), timeout=TIMEOUT_SEC)
+            if left:
+                raise TimeoutError(f"{len(left)} calls of the store have no answer after {TIMEOUT_SEC:g} s")
 
 
 class CutStore(StoreProxy):
@@ -179,6 +192,7 @@ class Stage:
     scene: Scene
     settings: Settings
     seqs: dict[int, int] = field(default_factory=dict)
+    in_use: list[WatchedStore] = field(default_factory=list)  # of the dispatchers that run
 
     @staticmethod
     async def open(store: Store, analyzer: FakeAnalyzer, folder: Path, cameras: int = 3) -> "Stage":
@@ -226,8 +240,10 @@ class Stage:
     ) -> AsyncIterator[asyncio.Task[None]]:
         """Runs one until the block ends; it must not have ended by itself before that."""
         ready = Ready()
+        used = WatchedStore(store or self.store)
+        self.in_use.append(used)
         task = asyncio.create_task(
-            service.run(store or self.store, objects or self.objects, clock or self.clock, self.settings, ready)
+            service.run(used, objects or self.objects, clock or self.clock, self.settings, ready)
         )
         try:
             await poll_async(lambda: _is_up(task, ready), "the dispatcher is ready")
@@ -238,21 +254,28 @@ class Stage:
         finally:
             task.cancel()
             await _must_end(task)
+            self.in_use.remove(used)
 
     async def pass_time(self, total_sec: int, step_sec: int, *, settling: bool = False) -> None:
         """Moves the clock in steps, and lets every loop do what each step brings.
 
-        Steps are shorter than a lock holds. With `settling`, each step waits for the jobs under way: else a slow
-        machine could be so long at one that its lock runs out by this clock.
+        Steps are shorter than a lock holds, and each waits for the calls of the store that are under way: a claim
+        locks its jobs from the moment at which it was asked for, however long a slow machine takes for it. With
+        `settling`, each step waits for the jobs under way, too, so that no lock runs out by this clock.
         """
         assert step_sec < self.policy.lock_sec / 2 + 1
         for _ in range(0, total_sec, step_sec):
             await self.clock.advance(step_sec * 1000)
             await self.clock.some_turns(6)
+            for store in list(self.in_use):
+                await store.until_answered()
             if settling:
-                # Behind every write that was asked for already: a claim that takes long is under way too.
-                await self.store.write(_nothing)
                 await self.until(self._none_runs, "no job under way")
+
+    async def leap(self, total_sec: int) -> None:
+        """Moves the clock at once, for times in which nothing happens, and lets every loop look."""
+        self.clock.leap(total_sec * 1000)
+        await self.clock.some_turns(6)
 
     async def pass_time_until(self, condition: Callable[[], bool], what: str, step_sec: int = 30) -> None:
         """Moves the clock on, step by step, until it holds: for loops whose turn may just be over."""
@@ -361,10 +384,6 @@ async def _is_up(task: asyncio.Task[None], ready: Ready) -> bool:
     if task.done():
         task.result()
     return ready.is_ready
-
-
-async def _nothing(tx: Tx) -> None:
-    await tx.all("SELECT 1 AS one")
 
 
 async def _rows(tx: Tx, sql: str, params: dict[str, object]) -> Rows:

@@ -17,6 +17,10 @@ R = TypeVar("R")
 SEC = 1000
 HUMAN = Seen("human", ("count.single",))
 CAMERAS = 3
+# Operations of the store at which a dispatcher dies, one after the other.
+STEPS = ("claim", "apply", "fail", "renew", "promote_delayed")
+# Past every gap, so that each one's looks are events of their own.
+ROUND_SEC = 600
 
 
 class DyingStore(StoreProxy):
@@ -46,39 +50,45 @@ async def work_off(stage: Stage, done: int) -> None:
     async def all_done() -> bool:
         return await stage.counts() == {"done": done}
 
-    await stage.pass_time_until_found(all_done, f"{done} jobs done")
+    await stage.pass_time_until_found(all_done, f"{done} jobs done", 15)
 
 
-async def check_everything_is_there_once(stage: Stage, looks: int) -> None:
+async def check_everything_is_there_once(stage: Stage, looks: int, rounds: int = 1) -> None:
     events = await stage.events()
     assert sum(event["frame_count"] for event in events) == looks
-    assert len(events) == CAMERAS
+    assert len(events) == CAMERAS * rounds
     assert len(await stage.rows("SELECT * FROM frame_tags")) == looks
     changes = await stage.rows("SELECT object_id FROM changes WHERE kind = 'frame'")
     assert len(changes) == len({change["object_id"] for change in changes}) == looks
 
 
 @pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("last", ["claim", "apply", "fail", "renew", "promote_delayed"])
-async def test_a_dispatcher_dies_at_a_step(stage: Stage, last: str, is_done: bool) -> None:
+async def test_dispatchers_die_at_each_step(stage: Stage, is_done: bool) -> None:
+    for number, last in enumerate(STEPS, 1):
+        await _dies_at(stage, last, is_done)
+        async with stage.dispatcher():
+            await work_off(stage, number * 2 * CAMERAS)
+        await check_everything_is_there_once(stage, number * 2 * CAMERAS, number)
+        stage.clock.leap(ROUND_SEC * SEC)
+    assert max(job["attempt"] for job in await stage.jobs()) <= 3
+
+
+async def _dies_at(stage: Stage, last: str, is_done: bool) -> None:
     if last == "fail":
         stage.analyzer.add_fault(Rule(Fault.answer_status(500), times=2))
     if last == "renew":
         stage.analyzer.add_fault(Rule(Fault.hold(), times=CAMERAS))
+    now_ms = stage.clock.now_ms()
     for camera in range(CAMERAS):
-        await stage.look(camera, HUMAN)
-        await stage.look(camera, HUMAN, NOW_MS + 1)
+        await stage.look(camera, HUMAN, now_ms)
+        await stage.look(camera, HUMAN, now_ms + 1)
     dying = DyingStore(stage.store, last, is_done)
     async with stage.dispatcher(dying):
         if last == "renew":
             await until(lambda: stage.analyzer.in_flight == CAMERAS, "analyses under way")
         if not dying.is_dead:
-            await stage.pass_time_until(lambda: dying.is_dead, "the death", 5)
+            await stage.pass_time_until(lambda: dying.is_dead, f"the death at {last}", 5)
     stage.analyzer.heal()
-    async with stage.dispatcher():
-        await work_off(stage, 2 * CAMERAS)
-    await check_everything_is_there_once(stage, 2 * CAMERAS)
-    assert max(job["attempt"] for job in await stage.jobs()) <= 3
 
 
 @pytest.mark.parametrize("ahead_sec", [-15, 15])

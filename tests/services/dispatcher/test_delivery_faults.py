@@ -56,7 +56,7 @@ async def test_any_call_of_the_store_may_fail(
         for step in STEPS:
             # So that something is put off, too.
             hooks[0].acts.extend([Act(503), Act(500)])
-            countdown.arm(*step)
+            countdown.arm(step)
             await stage.notices(NOTICES)
             await stage.until_over()
     await check_all_arrived(stage, hooks, NOTICES * len(STEPS))
@@ -96,11 +96,11 @@ async def test_dispatchers_that_die_at_any_moment_lose_nothing(
     for number in range(6):
         await stage.notices(NOTICES)
         store = FailingStore(stage.store, countdown, is_done=bool(number % 2))
-        countdown.arm("settle", number % 3)
+        countdown.arm(("settle", number % 3))
         async with stage.desk(store=store, name=f"desk {number}"):
             await stage.clock.some_turns(number * 3)
             # What gives claims back at the end fails too, as if the process were gone.
-            countdown.arm("release", 0)
+            countdown.arm(("release", 0))
     async with stage.desk(name="the last"):
         await stage.until_over()
     await check_all_arrived(stage, hooks, 6 * NOTICES)

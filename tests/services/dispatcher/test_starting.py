@@ -29,7 +29,7 @@ DANGER = Seen("human", ("count.single",), severity=2)
 def struck_once(stage: Stage, operation: str) -> tuple[Store, Countdown]:
     countdown = Countdown()
     if operation:
-        countdown.arm(operation, 0)
+        countdown.arm((operation, 0))
     return FailingStore(stage.store, countdown, is_done=False), countdown
 
 

@@ -11,7 +11,7 @@ from camserver.store.notice_facts import Asked
 from tests.fakes.analyzer import Seen
 from tests.fakes.webhook import Act, FakeWebhook
 from tests.services.dispatcher.stage import Stage
-from tests.services.dispatcher.test_faults import Countdown, FailingStore
+from tests.services.dispatcher.test_faults import Countdown, FailingStore, rounds_of
 from tests.services.dispatcher.test_outbox import add_webhook
 
 UNKNOWN = Seen("unknown", ("reason.unknown_activity",), confidence=0.4)
@@ -19,7 +19,7 @@ CAMERAS = 3
 # Past every cooldown, so that each round's looks are events of their own.
 ROUND_SEC = 700
 STEP_SEC = 10
-# Operations of the store, and how many calls of each are let through before one fails; a round for each.
+# Operations of the store, and how many calls of each are let through before one fails.
 STEPS = (
     *(("tellings", 0), ("tellings", 1)),
     *(("reserve_each", 0), ("reserve_each", 1)),
@@ -50,7 +50,7 @@ async def look_everywhere(stage: Stage, told: int) -> None:
     for camera in range(CAMERAS):
         await stage.look(camera, UNKNOWN, full_bytes=None)
     await stage.pass_time_until_found(is_over, f"{told} messages are told", STEP_SEC)
-    await stage.clock.advance(ROUND_SEC * 1000)
+    await stage.leap(ROUND_SEC)
 
 
 @pytest.mark.timeout(600)
@@ -59,13 +59,14 @@ async def test_any_call_of_the_store_may_fail_while_many_are_told(
     stage: Stage, hooks: tuple[FakeWebhook, FakeWebhook], is_done: bool
 ) -> None:
     countdown = Countdown()
+    each = rounds_of(STEPS)
     async with stage.dispatcher(FailingStore(stage.store, countdown, is_done)):
-        for number, step in enumerate(STEPS, 1):
-            countdown.arm(*step)
+        for number, steps in enumerate(each, 1):
+            countdown.arm(*steps)
             # What is sent in vain is given up together with what is sent.
             hooks[0].acts.append(Act(503))
             await look_everywhere(stage, number * CAMERAS * len(hooks))
-    rounds = len(STEPS)
+    rounds = len(each)
     assert set(countdown.struck) == {name for name, _ in STEPS}
     statuses = await stage.rows("SELECT DISTINCT kind, status FROM deliveries ORDER BY kind")
     assert [(row["kind"], row["status"]) for row in statuses] == [("message", "done"), ("notify", "done")]

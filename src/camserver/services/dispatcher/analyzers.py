@@ -100,7 +100,7 @@ class Pool:
 
     def _tell(self) -> None:
         """Not for every place that is free: whoever claims waits until a claim is worth it."""
-        if jobs_wanted(self._lanes(), self.clock.now_ms(), self.at_hand, self.claim_ms):
+        if not self.changed.is_set() and jobs_wanted(self._lanes(), self.clock.now_ms(), self.at_hand, self.claim_ms):
             self.changed.set()
 
     async def place(self, request_id: str) -> int:

@@ -14,7 +14,7 @@ import uuid_utils
 
 from camserver.base.cancelling import go_on_unless_cancelled
 from camserver.base.errors import Retry
-from camserver.base.log import bind_ids, get_logger
+from camserver.base.log import get_logger, keep_ids
 from camserver.base.secrets import scrub
 from camserver.domain.deliveries import (
     Claimed,
@@ -134,22 +134,22 @@ def _start(desk: DeliveryDesk, group: asyncio.TaskGroup) -> None:
 
 
 async def _deliver(desk: DeliveryDesk, lane: Lane, claimed: Claimed, group: asyncio.TaskGroup) -> None:
-    with bind_ids(delivery_id=claimed.delivery_id, tenant_id=claimed.tenant_id):
+    keep_ids(delivery_id=claimed.delivery_id, tenant_id=claimed.tenant_id)
+    try:
         try:
-            try:
-                ending = await _attempt(desk, lane, claimed)
-                go_on_unless_cancelled()
-            finally:
-                # Its place is free while the end is written down.
-                lane.in_flight -= 1
-                desk.in_flight -= 1
-            await _hand_on(desk, lane, group)
-            await _settled(desk, claimed, ending)
-        except Exception:
-            # Not even writing it down worked. Its lock runs out, and the sweep brings it back.
-            log.exception("delivery_left")
+            ending = await _attempt(desk, lane, claimed)
+            go_on_unless_cancelled()
         finally:
-            del desk.at_work[claimed.delivery_id, claimed.token]
+            # Its place is free while the end is written down.
+            lane.in_flight -= 1
+            desk.in_flight -= 1
+        await _hand_on(desk, lane, group)
+        await _settled(desk, claimed, ending)
+    except Exception:
+        # Not even writing it down worked. Its lock runs out, and the sweep brings it back.
+        log.exception("delivery_left")
+    finally:
+        del desk.at_work[claimed.delivery_id, claimed.token]
 
 
 async def _hand_on(desk: DeliveryDesk, lane: Lane, group: asyncio.TaskGroup) -> None:

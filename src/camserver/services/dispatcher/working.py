@@ -16,7 +16,7 @@ from camserver.base.batches import Batcher
 from camserver.base.cancelling import go_on_unless_cancelled
 from camserver.base.clock import Clock
 from camserver.base.errors import Retry
-from camserver.base.log import bind_ids, get_logger
+from camserver.base.log import get_logger, keep_ids
 from camserver.clients.analyzer import AnalyzerError, Question
 from camserver.domain.analysis import Analysis
 from camserver.domain.hints import camera_hints
@@ -181,17 +181,17 @@ async def _wait_for_more(desk: Desk, is_full: bool) -> None:
 
 
 async def _work(desk: Desk, job: ClaimedJob, is_read: asyncio.Event) -> None:
-    with bind_ids(job_id=job.job_id, camera_id=job.camera_id, tenant_id=job.frame.tenant_id):
-        try:
-            error = await _attempt(desk, job, is_read)
-            go_on_unless_cancelled()
-            if error is not None:
-                await _give_back(desk, job, error)
-        except Exception:
-            # Not even giving it back worked. Its lock runs out, and the sweep brings it back.
-            log.exception("job_left")
-        finally:
-            del desk.in_flight[job.job_id, job.token]
+    keep_ids(job_id=job.job_id, camera_id=job.camera_id, tenant_id=job.frame.tenant_id)
+    try:
+        error = await _attempt(desk, job, is_read)
+        go_on_unless_cancelled()
+        if error is not None:
+            await _give_back(desk, job, error)
+    except Exception:
+        # Not even giving it back worked. Its lock runs out, and the sweep brings it back.
+        log.exception("job_left")
+    finally:
+        del desk.in_flight[job.job_id, job.token]
 
 
 async def _attempt(desk: Desk, job: ClaimedJob, is_read: asyncio.Event) -> AnalyzerError | None:

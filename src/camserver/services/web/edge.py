@@ -20,7 +20,7 @@ from uuid_utils import uuid7
 from camserver.base.clock import Clock
 from camserver.base.errors import Reject
 from camserver.base.hosts import in_address
-from camserver.base.log import bind_for_good, get_logger
+from camserver.base.log import keep_ids, get_logger
 from camserver.config import Settings, StreamerSettings
 from camserver.services.web.answers import error_response
 from camserver.services.web.messages import choose_language
@@ -93,7 +93,7 @@ class Edge:
         started_ms = self._clock.boot_ms()
         handle = self._handle_socket if scope["type"] == "websocket" else self._handle
         # The server runs each request in a task of its own, with which what is bound here ends.
-        bind_for_good(request_id=request_id)
+        keep_ids(request_id=request_id)
         try:
             await handle(scope, receive, answer, headers, host)
         finally:

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from pydantic_core import to_json
 from starlette.routing import WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketState
@@ -141,9 +143,12 @@ def _lean_handler(route: APIRoute) -> Callable[[Request], Coroutine[Any, Any, Re
         found = await endpoint(**await parameters.read(request))
         if isinstance(found, Response):
             return found
-        return Response(
-            found.__pydantic_serializer__.to_json(found, by_alias=True), status_code, media_type="application/json"
+        body = (
+            found.__pydantic_serializer__.to_json(found, by_alias=True)
+            if isinstance(found, BaseModel)
+            else to_json(found, by_alias=True)
         )
+        return Response(body, status_code, media_type="application/json")
 
     return handle
 
