@@ -242,6 +242,7 @@ class InvokerPool:
                         tally.refused += error.kind is LlmErrorKind.RATE_LIMITED
                         wait_sec = controller.refuse(ticket, error.retry_after_sec, self.slots.now_sec())
                     elif error.kind in _AGAIN:
+                        controller.lost(ticket)
                         failures += 1
                         if failures > self._policy.network_retries:
                             raise ChunkFailed(error.message) from None
@@ -275,7 +276,7 @@ class InvokerPool:
         self._tokens = float(used) if not self._tokens else 0.9 * self._tokens + 0.1 * used
         for told in answer.limits:
             per_question = 1.0 if told.what == "requests" else max(self._tokens, 1.0)
-            allowance = Allowance(told.limit, told.remaining, told.reset_sec)
+            allowance = Allowance(told.limit, told.remaining, told.reset_sec, told.what)
             self.slots.controller.heed(allowance, per_question, self.slots.now_sec())
 
     def _bill(self, number: int, error: LlmError, tally: _Tally) -> int:
