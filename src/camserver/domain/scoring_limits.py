@@ -112,6 +112,10 @@ class ConcurrencyController:
         return self._places.limit
 
     @property
+    def places(self) -> int:
+        return self._places.count
+
+    @property
     def cuts(self) -> int:
         return self._places.cuts
 

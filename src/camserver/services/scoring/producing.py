@@ -148,4 +148,4 @@ class Producer:
                 task.chunk.settle(True)
 
         await self._journal.room()
-        self._journal.add_soon(Entry(results, (), spent), tell)
+        self._journal.put(Entry(results, (), spent), tell)
