@@ -51,8 +51,9 @@ TRIAL_MAX_SEC: Final = 0.5
 PAUSE_QUESTIONS: Final = 2.0
 PAUSE_MAX_SEC: Final = 0.05
 # Questions go at least this far apart, of what would be even; and where more are sent than ever before, or everybody
-# waited. Late timers may be made up for.
+# waited. Late timers may be made up for, and usually a few may go at once.
 SPREAD: Final = 0.4
+SPREAD_LATE: Final = 0.1
 SPREAD_BOLD: Final = 0.7
 SPREAD_LATE_SEC: Final = 0.003
 # Refusals that may be risked: of all answers, at first, at most, and what is owed at most.
@@ -163,7 +164,8 @@ class ConcurrencyController:
         # Not all at once, as answers may come: the first refusal shall come before the last is sent.
         even_sec = (SPREAD_BOLD if is_bold else SPREAD) * self.latency_sec / self._places.count
         if even_sec > spacing:
-            spacing, late_sec, self._is_paced = even_sec, SPREAD_LATE_SEC, False
+            spacing, self._is_paced = even_sec, False
+            late_sec = SPREAD_LATE_SEC if is_bold else max(SPREAD_LATE_SEC, SPREAD_LATE * self.latency_sec)
         self._next_send_sec = max(self._next_send_sec, now_sec - late_sec) + spacing
         if self._trial_number == 0:
             self._trial_number = self._sent

@@ -109,7 +109,10 @@ class InvokerPool:
     async def put(self, task: Task) -> None:
         """Back-pressure: waits while the queue is full."""
         self._asked[task.key] = task
-        await self.queue.put(task)
+        if self.queue.full():
+            await self.queue.put(task)
+        else:
+            self.queue.put_nowait(task)
 
     async def run(self) -> None:
         """Dispatches until cancelled. Interrupted is raised when the run can't go on."""
