@@ -13,8 +13,7 @@ is seconds of any clock that never goes back, passed in.
 """
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from camserver.domain.scoring_pace import Allowance, Pace, ToldPace
 from camserver.domain.scoring_places import Places
@@ -54,8 +53,10 @@ PAUSE_MAX_SEC: Final = 0.05
 # waited. Late timers may be made up for, and usually a few may go at once.
 SPREAD: Final = 0.4
 SPREAD_LATE: Final = 0.1
+SPREAD_LATE_BOLD: Final = 0.05
 SPREAD_BOLD: Final = 0.7
 SPREAD_LATE_SEC: Final = 0.003
+FULL_CLIMBING: Final = 0.75
 # Refusals that may be risked: of all answers, at first, at most, and what is owed at most.
 SHARE: Final = 0.0025
 PACE_TRIAL: Final = 1.0  # what a trial of a higher pace costs
@@ -64,8 +65,7 @@ PURSE_MOST: Final = 4.0
 DEBT_MOST: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Ticket:
+class Ticket(NamedTuple):
     """A question that was sent."""
 
     number: int
@@ -165,13 +165,15 @@ class ConcurrencyController:
         even_sec = (SPREAD_BOLD if is_bold else SPREAD) * self.latency_sec / self._places.count
         if even_sec > spacing:
             spacing, self._is_paced = even_sec, False
-            late_sec = SPREAD_LATE_SEC if is_bold else max(SPREAD_LATE_SEC, SPREAD_LATE * self.latency_sec)
+            late_sec = max(SPREAD_LATE_SEC, (SPREAD_LATE_BOLD if is_bold else SPREAD_LATE) * self.latency_sec)
         self._next_send_sec = max(self._next_send_sec, now_sec - late_sec) + spacing
         if self._trial_number == 0:
             self._trial_number = self._sent
             patience_sec = min(max(TRIAL_REFUSALS * self._refusal_sec, TRIAL_MIN_SEC), TRIAL_MAX_SEC)
             self._trial_until_sec = now_sec + patience_sec
-        return Ticket(self._sent, now_sec, self._flying, self.in_flight >= self._places.count - 1)
+        # While it climbs, questions go one after the other, and what is in flight is always a little behind.
+        full = FULL_CLIMBING * self._places.count if self._places.is_climbing else self._places.count - 1
+        return Ticket(self._sent, now_sec, self._flying, self.in_flight >= full)
 
     # -- What comes back -----------------------------------------------------------------------------------------
 

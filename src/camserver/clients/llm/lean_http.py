@@ -8,8 +8,7 @@ it reads is parsed by httptools, and every answer is bounded.
 import asyncio
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httptools
@@ -30,8 +29,7 @@ class TooLong(Exception):
     """The answer goes on beyond its bound."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     status: int
     headers: Mapping[str, str]  # lower case
     body: bytes

@@ -7,8 +7,9 @@ takes, and no longer than until there are enough of them. What was paid for and 
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from operator import attrgetter
+from typing import NamedTuple
 
 from camserver.base.clock import Clock
 from camserver.base.errors import Retry
@@ -30,8 +31,7 @@ RECENT_MAX = 20_000
 NOTHING = Spent()
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """What is written together: results, answers that are kept, and what they cost."""
 
     results: tuple[Result, ...] = ()
