@@ -1,114 +1,145 @@
-"""How many questions may be in flight, found out while asking: nobody tells what a provider can take.
+"""How many questions may be in flight and how many may be sent a second, found out while asking: nobody tells what a
+provider can take.
 
-Two bounds are kept. `limit` is how many may be in flight at once: it doubles until the first refusal (429), is cut
-once for each burst of refusals, and comes back by one for each batch of clean answers, but only while it is what
-holds sending back. At a limit that was refused before it waits longer and longer before it tries again, since each
-trial costs a refusal. `pace` is how many may be sent a second: none until refusals come in spite of a cut, which
-happens where a provider counts by time and not by what is in flight; or until headers say so.
+Providers count what is in flight, or what comes in a time, or both. A refusal (429) does not say which, so it is
+told by what went before. A number in flight that was reached for the first time is explained by itself (`Places`).
+One that was accepted many times, or a question that is refused alone, is explained by time (`Pace`). After each burst
+of refusals one question goes ahead as a trial, and the others wait for the moment in which its refusal would come;
+when it is refused too, everybody waits as long as the provider says.
 
-A refused question keeps its place while it waits, so that refusals make sending slower by themselves. Time is seconds
-of any clock that never goes back, passed in.
+Trials of more cost refusals, so they are paid from a purse that answers fill: `SHARE` of all questions, whatever the
+provider. A refused question keeps its place while it waits, so that refusals make sending slower by themselves. Time
+is seconds of any clock that never goes back, passed in.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from collections import Counter
+from typing import Final, NamedTuple
 
-# A limit that was refused is tried again after so many clean batches, and no fewer answers than that; at first, and
-# at most after it was refused again and again.
-PROBE_FIRST: Final = 6.0
-PROBE_MAX: Final = 60.0
-PROBE_ANSWERS_FIRST: Final = 100
-# Once a limit that was refused is found to be free, more is added with each answer, of one, until a refusal.
-CLIMB: Final = 0.25
-# A ceiling within this of the one before is the same.
-SAME_CEILING: Final = 0.1
-# Without a word of the provider a refused question waits this long.
+from camserver.domain.scoring_pace import Allowance, Pace, ToldPace
+from camserver.domain.scoring_places import Places
+
+__all__ = ["Allowance", "ConcurrencyController", "Ticket", "share_of"]
+
+# Without a word of the provider a refused question waits this long, and twice as long after each refused trial.
 WAIT_USUAL_SEC: Final = 0.5
+WAIT_USUAL_MAX_SEC: Final = 30.0
 WAIT_MAX_SEC: Final = 120.0
-PACE_CUT: Final = 0.95
-FAR: Final = 1.5
-PACE_GROWTH: Final = 0.01  # of itself, a second
-PACE_GROWTH_FIRST: Final = 0.02  # the same until it was refused for the first time
-# Timers come late on a busy machine: who was held back longer than it should be may make up for so much.
-CATCH_UP_SEC: Final = 0.05
-PACE_REST_FIRST_SEC: Final = 4.0
-PACE_REST_MAX_SEC: Final = 60.0
-# A pace that held nothing back for so long is forgotten.
-PACE_IDLE_SEC: Final = 30.0
-# Of two times of refusing, the answers in between tell the pace; unless they are further apart.
-GATES_APART_MAX_SEC: Final = 90.0
-PACE_MIN: Final = 1 / 60
-# Headers count once so little is left of what they tell.
-LOW_SHARE: Final = 0.1
+# A wait that is longer than this, and than so many answers take, is about time.
+WAIT_BY_TIME_SEC: Final = 5.0
+WAIT_BY_TIME_ANSWERS: Final = 10.0
+# A refusal within so many answers' time of the one before is of no cause that could be told.
+SOON_ANSWERS: Final = 2.0
+CUT_SOON: Final = 0.7
+# What was accepted so often, and so often of itself, was no number too many.
+USUAL_TIMES: Final = 3
+USUAL_SHARE: Final = 0.5
+FAR: Final = 1.15  # in the time before the last refusal, so much more than now
+# With so much fewer in flight than a pace makes, it is not the pace that is met.
+RAMP: Final = 0.75
+# So many refusals are put down to chance where headers tell the pace.
+TOLD_REFUSED_MAX: Final = 5
+# Far fewer in flight are too many, again and again: that is no number.
+DROP: Final = 0.8
+DROPS_MAX: Final = 2
+# A trial is taken for accepted after so many times what a refusal takes.
+TRIAL_REFUSALS: Final = 3.0
+TRIAL_MIN_SEC: Final = 0.02
+TRIAL_MAX_SEC: Final = 0.5
+# After a refusal because of time it is tried again when so many questions could be sent, and as long as is said, but
+# no longer than this: what is said holds for the refused one, and is often rounded up.
+PAUSE_QUESTIONS: Final = 2.0
+PAUSE_MAX_SEC: Final = 0.05
+# Questions go at least this far apart, of what would be even; and where more are sent than ever before, or everybody
+# waited. Late timers may be made up for, and usually a few may go at once.
+SPREAD: Final = 0.4
+SPREAD_LATE: Final = 0.1
+SPREAD_LATE_BOLD: Final = 0.05
+SPREAD_BOLD: Final = 0.7
+SPREAD_LATE_SEC: Final = 0.003
+FULL_CLIMBING: Final = 0.75
+# Refusals that may be risked: of all answers, at first, at most, and what is owed at most.
+SHARE: Final = 0.0025
+PACE_TRIAL: Final = 1.0  # what a trial of a higher pace costs
+PURSE_FIRST: Final = 2.0
+PURSE_MOST: Final = 4.0
+DEBT_MOST: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Ticket:
+class Ticket(NamedTuple):
     """A question that was sent."""
 
     number: int
     sent_sec: float
-    in_flight: int  # itself included
+    in_flight: int  # itself included, those that wait after a refusal not
     is_full: bool  # the limit held sending back
-
-
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """What a provider's headers say is left, of requests or of tokens."""
-
-    limit: float
-    remaining: float
-    reset_sec: float  # until it is whole again
 
 
 class ConcurrencyController:
     """One for all that use the same key. Not for several threads."""
 
     def __init__(self, start: int, most: int, cut_factor: float = 0.9, clean_batches: int = 1) -> None:
-        self.limit = float(min(start, most))
-        self.in_flight = 0
-        self.pace: float | None = None
+        self.in_flight = 0  # places that are taken
         self.refused = 0  # 429s, all of them
-        self.cuts = 0
         self.latency_sec = 0.0  # of answers, smoothed
-        self._most = float(most)
-        self._cut_factor = cut_factor
-        self._clean_batches = clean_batches
+        self._places = Places(start, most, cut_factor, clean_batches)
+        self._pace = Pace()
+        self._told: dict[str, ToldPace] = {}
+        self._purse = PURSE_FIRST
         self._sent = 0
-        self._is_slow_start = True
-        self._last_cut_number = 0
-        self._cut_at_sec = 0.0
-        self._cut_until_sec = 0.0  # as long as the refusal that led to the cut asked to wait
-        self._ceiling: float | None = None  # this many were too many
-        self._clean = 0.0  # batches at the ceiling
-        self._probe_after = PROBE_FIRST
-        self._refused_again = 0
-        self._is_climbing = False
-        self._gate_until_sec = 0.0
-        self._gates: tuple[float, int] | None = None  # when, and answers until then
         self._answered = 0
+        self._flying = 0  # sent, and nothing came back yet
+        self._levels: Counter[int] = Counter()  # questions since the last burst, by how many were in flight
+        self._earlier: Counter[int] = Counter()  # the same, of the time before
+        self._burst_number = 0  # the last question that was sent before the last burst was known
+        self._burst_sec: float | None = None
+        self._is_time = False  # explains the last burst
+        self._limit_before: float | None = None  # cut since then for what may be explained by time
+        self._told_refused = 0
+        self._drops = 0  # times in a row that far fewer in flight were too many, and the trial with still fewer too
+        self._dropped_from = 0
+        self._refusal_sec = 0.0  # how long a refusal takes to come
+        self._trial_number: int | None = None  # 0: the next question that is sent
+        self._trial_until_sec = 0.0
+        self._stops = 0
+        self._gate_until_sec = 0.0
         self._next_send_sec = 0.0
-        self._pace_rest_sec = PACE_REST_FIRST_SEC
-        self._pace_grows_at_sec = 0.0
-        self._pace_held_at_sec = 0.0
-        self._pace_told = False
         self._spread_left = 0
+        self._is_paced = False  # the pace that refusals told is what the next question waits for
 
     # -- Sending -------------------------------------------------------------------------------------------------
 
     @property
+    def limit(self) -> float:
+        return self._places.limit
+
+    @property
     def places(self) -> int:
-        return max(1, int(self.limit))
+        return self._places.count
+
+    @property
+    def cuts(self) -> int:
+        return self._places.cuts
+
+    @property
+    def pace(self) -> float | None:
+        """Questions a second; None: as many as fit."""
+        learned = self._pace.per_sec
+        if not self._told:
+            return learned
+        known = [one.per_sec for one in self._told.values() if one.per_sec is not None]
+        return min([*known, learned] if learned is not None else known, default=None)
 
     @property
     def has_place(self) -> bool:
-        return self.in_flight < self.places
+        return self.in_flight < self._places.count
 
     def wait_sec(self, now_sec: float) -> float:
         """How long until the next question may be sent, if there is a place for it."""
-        if self.pace is not None and self._next_send_sec > now_sec:
-            self._pace_held_at_sec = now_sec
-        return max(0.0, self._gate_until_sec - now_sec, self._next_send_sec - now_sec)
+        if self._is_paced and self._next_send_sec > now_sec:
+            self._pace.held(now_sec)
+        return max(
+            0.0, self._gate_until_sec - now_sec, self._trial_until_sec - now_sec, self._next_send_sec - now_sec
+        )
 
     def take(self) -> None:
         """Takes a place. It is given back by `release`."""
@@ -120,124 +151,133 @@ class ConcurrencyController:
     def sent(self, now_sec: float) -> Ticket:
         """A question with a place is sent, for the first time or again."""
         self._sent += 1
-        spacing = 1 / self.pace if self.pace is not None else 0.0
-        if self._spread_left > 0:
-            # After everybody waited, not all at once: the first refusal shall come before the last is sent.
-            self._spread_left -= 1
-            spacing = max(spacing, self.latency_sec / self.places)
-        if spacing:
-            self._next_send_sec = max(self._next_send_sec, now_sec - min(CATCH_UP_SEC, spacing * 8)) + spacing
-        return Ticket(self._sent, now_sec, self.in_flight, self.in_flight >= self.places - 1)
+        self._flying += 1
+        self._levels[self._flying] += 1
+        spacing = 1 / self._pace.per_sec if self._pace.per_sec is not None else 0.0
+        self._is_paced = spacing > 0
+        for told in self._told.values():
+            if (told_sec := told.spacing_sec(now_sec)) > spacing:
+                spacing, self._is_paced = told_sec, False
+        late_sec = min(self._pace.catch_up_sec, spacing * 8)
+        is_bold = self._spread_left > 0 or self._places.is_climbing
+        self._spread_left = max(self._spread_left - 1, 0)
+        # Not all at once, as answers may come: the first refusal shall come before the last is sent.
+        even_sec = (SPREAD_BOLD if is_bold else SPREAD) * self.latency_sec / self._places.count
+        if even_sec > spacing:
+            spacing, self._is_paced = even_sec, False
+            late_sec = max(SPREAD_LATE_SEC, (SPREAD_LATE_BOLD if is_bold else SPREAD_LATE) * self.latency_sec)
+        self._next_send_sec = max(self._next_send_sec, now_sec - late_sec) + spacing
+        if self._trial_number == 0:
+            self._trial_number = self._sent
+            patience_sec = min(max(TRIAL_REFUSALS * self._refusal_sec, TRIAL_MIN_SEC), TRIAL_MAX_SEC)
+            self._trial_until_sec = now_sec + patience_sec
+        # While it climbs, questions go one after the other, and what is in flight is always a little behind.
+        full = FULL_CLIMBING * self._places.count if self._places.is_climbing else self._places.count - 1
+        return Ticket(self._sent, now_sec, self._flying, self.in_flight >= full)
 
     # -- What comes back -----------------------------------------------------------------------------------------
 
     def answered(self, ticket: Ticket, now_sec: float) -> None:
         """An answer of any kind that is no refusal for being too many."""
+        self._flying -= 1
         took_sec = max(now_sec - ticket.sent_sec, 0.0)
         self.latency_sec = took_sec if not self._answered else 0.9 * self.latency_sec + 0.1 * took_sec
         self._answered += 1
-        if ticket.is_full and ticket.number > self._last_cut_number:
-            self._grow()
-        self._grow_pace(now_sec)
+        self._purse = min(self._purse + SHARE, PURSE_MOST)
+        if ticket.number == self._trial_number:
+            self._trial_number, self._trial_until_sec = None, 0.0
+        may_try = self._purse >= 1
+        if ticket.number > self._burst_number:
+            self._stops = 0
+            if ticket.is_full:
+                self._places.answered(may_try)
+        self._pace.answered(now_sec, self._purse >= PACE_TRIAL)
+
+    def lost(self, ticket: Ticket) -> None:
+        """Nothing came back, or what says nothing about how many fit."""
+        self._flying -= 1
 
     def refuse(self, ticket: Ticket, retry_after_sec: float | None, now_sec: float) -> float:
         """The question was refused for being too many: how long it waits, keeping its place."""
         self.refused += 1
-        given = retry_after_sec is not None and retry_after_sec > 0
-        wait_sec = min(retry_after_sec if given and retry_after_sec else WAIT_USUAL_SEC, WAIT_MAX_SEC)
-        if ticket.number <= self._last_cut_number:
-            return wait_sec  # of the burst that was cut for already
-        if now_sec < self._cut_until_sec or self.pace is not None or ticket.in_flight <= 1:
-            # Sent after the cut and refused before the wait was over, or alone: what counts here is time.
-            self._gate(now_sec, wait_sec)
-        self._cut(ticket, now_sec, wait_sec, by_time=self.pace is not None)
-        return wait_sec
+        self._flying -= 1
+        self._purse = max(self._purse - 1, -DEBT_MOST)
+        self._refusal_sec = max(now_sec - ticket.sent_sec, 0.5 * self._refusal_sec)
+        is_said = retry_after_sec is not None and retry_after_sec > 0
+        wait_sec = min(retry_after_sec if is_said and retry_after_sec else WAIT_USUAL_SEC, WAIT_MAX_SEC)
+        if ticket.number > self._burst_number:
+            if not is_said:
+                wait_sec = min(wait_sec * 2.0**self._stops, WAIT_USUAL_MAX_SEC)
+            self._burst(ticket, wait_sec, now_sec, is_said)
+        return max(wait_sec, self._gate_until_sec - now_sec)
 
     def heed(self, told: Allowance, per_question: float, now_sec: float) -> None:
         """Paces sending by a provider's headers; `per_question` is how much of it a question takes."""
-        low = max(2 * self.in_flight * per_question, LOW_SHARE * told.limit)
-        if told.reset_sec <= 0 or told.remaining > low or told.limit <= told.remaining:
-            if self._pace_told and told.remaining > 2 * low:
-                self.pace, self._pace_told = None, False
-            return
-        refill = (told.limit - told.remaining) / told.reset_sec
-        pace = max(refill / per_question, PACE_MIN)
-        self.pace = pace if self.pace is None or self._pace_told else min(self.pace, pace)
-        self._pace_told = True
-        self._pace_held_at_sec = now_sec
-        if told.remaining < per_question:
-            self._gate_until_sec = max(self._gate_until_sec, now_sec + min(per_question / refill, WAIT_MAX_SEC))
+        of = self._told.get(told.what)
+        if of is None:
+            of = self._told[told.what] = ToldPace()
+        of.heed(told, per_question, self._flying, now_sec)
 
-    def share(self, limit: float) -> None:
-        """Others use the same key: from now on this many are ours."""
-        self.limit = min(max(limit, 1.0), self._most)
-        self._is_slow_start = False
-        self._ceiling = None
+    def share(self, limit: float, pace_factor: float = 1.0) -> None:
+        """Others use the same key: from now on this many are ours, and this part of the pace."""
+        self._places.hold(limit)
+        self._pace.scale(pace_factor)
 
     # -- Inside --------------------------------------------------------------------------------------------------
 
-    def _grow(self) -> None:
-        if self._is_slow_start or self._is_climbing:
-            self.limit = min(self.limit + (1 if self._is_slow_start else CLIMB), self._most)
-            return
-        step = 1 / (self.limit * self._clean_batches)
-        if self._ceiling is None or self.limit + step < self._ceiling:
-            self.limit = min(self.limit + step, self._most)
-            return
-        self._clean += step
-        if self.limit >= self._ceiling:
-            self._is_climbing = self._clean >= 1
-        elif self._clean >= max(
-            self._probe_after, self._probe_after / PROBE_FIRST * PROBE_ANSWERS_FIRST / self.limit
-        ):
-            # Just below what was refused before, for long enough.
-            self.limit = min(self._ceiling, self._most)
-            self._clean = 0.0
+    def _burst(self, ticket: Ticket, wait_sec: float, now_sec: float, is_said: bool) -> None:
+        """The first refusal of a burst: those of questions that were sent before it came say nothing new."""
+        accepted = self._sent - self.refused
+        is_trial = ticket.number == self._trial_number
+        is_soon = self._burst_sec is not None and now_sec - self._burst_sec < SOON_ANSWERS * self.latency_sec
+        self._is_time = (is_trial and self._is_time) or self._is_by_time(ticket, wait_sec, is_said)
+        if self._is_time:
+            self._refused_by_time(now_sec, wait_sec, accepted, is_trial)
+        else:
+            self._pace.note(now_sec, accepted)
+            is_unclear = is_soon or is_trial
+            self._limit_before = (self._limit_before or self.limit) if is_unclear else None
+            self._places.cut(ticket.in_flight, CUT_SOON if is_unclear else None)
+            if is_trial and not self._stops:
+                self._drops = self._drops + 1 if ticket.in_flight < DROP * self._dropped_from else 1
+                self._dropped_from = ticket.in_flight
+        if is_trial or wait_sec >= WAIT_BY_TIME_SEC:
+            self._stops += 1
+            self._gate_until_sec = max(self._gate_until_sec, now_sec + wait_sec)
+            unsure_sec = (1.0 if wait_sec.is_integer() else 0.0) if is_said else wait_sec
+            self._pace.stopped(self._gate_until_sec if is_said else now_sec, accepted, unsure_sec)
+            self._spread_left = self._places.count
+            self._levels.clear()
+        if not self._is_time or is_trial:
+            self._earlier, self._levels = self._levels, Counter()
+        self._burst_number, self._burst_sec = self._sent, now_sec
+        self._trial_number, self._trial_until_sec = 0, 0.0
 
-    def _cut(self, ticket: Ticket, now_sec: float, wait_sec: float, *, by_time: bool) -> None:
-        # Refusals may come in another order than the questions went: one that was sent alone tells little.
-        too_many = max(float(ticket.in_flight), 0.5 * self.limit, 1.0)
-        before = self._ceiling
-        is_same = before is not None and abs(too_many - before) <= max(SAME_CEILING * before, 2.0)
-        self._refused_again = self._refused_again + 1 if is_same else 0
-        self._probe_after = min(PROBE_FIRST * 3.0 ** min(self._refused_again, 5), PROBE_MAX)
-        # Where time is what counts, how many were in flight says nothing for later.
-        self._ceiling = None if by_time else too_many
-        self._is_climbing = False
-        self._clean = 0.0
-        self.limit = max(1.0, min(self.limit, too_many) * self._cut_factor)
-        self._is_slow_start = False
-        self._last_cut_number = self._sent
-        self._cut_at_sec = now_sec
-        self._cut_until_sec = now_sec + max(wait_sec, self.latency_sec)
-        self.cuts += 1
+    def _refused_by_time(self, now_sec: float, wait_sec: float, accepted: int, is_trial: bool) -> None:
+        self._told_refused = self._told_refused + 1 if any(one.per_sec for one in self._told.values()) else 0
+        is_told = 0 < self._told_refused <= TOLD_REFUSED_MAX
+        if not is_trial and not is_told and self._pace.refused(now_sec, accepted) and self._limit_before is not None:
+            self._places.hold(self._limit_before)
+            self._limit_before = None
+        # What comes back has to be waited for before it is tried.
+        pace = self._pace.per_sec
+        pause_sec = max(min(wait_sec, PAUSE_MAX_SEC), PAUSE_QUESTIONS / pace if pace is not None else 0.0)
+        self._next_send_sec = max(self._next_send_sec, now_sec + pause_sec)
 
-    def _gate(self, now_sec: float, wait_sec: float) -> None:
-        """Nobody sends until the wait is over; the answers since the last such moment tell the pace."""
-        measured: float | None = None
-        if self._gates is not None and 0 < now_sec - self._gates[0] <= GATES_APART_MAX_SEC:
-            measured = max(self._answered - self._gates[1], 1) / (now_sec - self._gates[0])
-        if self.pace is not None and not self._pace_told:
-            cut = self.pace * PACE_CUT
-            # Far above what was answered: not one step, but all the way.
-            self.pace = max(min(cut, measured * FAR) if measured is not None else cut, PACE_MIN)
-            self._pace_rest_sec = min(self._pace_rest_sec * 2, PACE_REST_MAX_SEC)
-        elif measured is not None:
-            self.pace = max(measured, PACE_MIN)
-        self._gates = now_sec, self._answered
-        self._gate_until_sec = max(self._gate_until_sec, now_sec + wait_sec)
-        self._pace_grows_at_sec = self._gate_until_sec + self._pace_rest_sec
-        self._pace_held_at_sec = now_sec
-        self._spread_left = self.places
-
-    def _grow_pace(self, now_sec: float) -> None:
-        if self.pace is None or self._pace_told or now_sec < self._pace_grows_at_sec:
-            return
-        if now_sec - self._pace_held_at_sec > PACE_IDLE_SEC:
-            self.pace = None
-            return
-        # Once an answer: so that a second's answers together make it.
-        self.pace += PACE_GROWTH_FIRST if self._pace_rest_sec == PACE_REST_FIRST_SEC else PACE_GROWTH
+    def _is_by_time(self, ticket: Ticket, wait_sec: float, is_said: bool) -> bool:
+        pace = self._pace.per_sec
+        if ticket.in_flight <= 1:
+            return True
+        if pace is not None and not ticket.is_full and ticket.in_flight > RAMP * pace * self.latency_sec:
+            return True  # as many as the pace makes
+        if self._drops >= DROPS_MAX and ticket.in_flight < DROP * self._dropped_from:
+            return True
+        if is_said and wait_sec >= max(WAIT_BY_TIME_SEC, WAIT_BY_TIME_ANSWERS * self.latency_sec):
+            return True
+        enough = max(USUAL_TIMES, USUAL_SHARE * ticket.in_flight)
+        if sum(times for level, times in self._levels.items() if level >= ticket.in_flight) > enough:
+            return True
+        return sum(times for level, times in self._earlier.items() if level >= FAR * ticket.in_flight) > enough
 
 
 def share_of(limit: float, before: int, now: int, together: float) -> float | None:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 # Characters of a text that are scored; the rest of a longer one is not sent anywhere.
@@ -82,6 +83,7 @@ def cell_text(value: object) -> str:
     return str(value)
 
 
+@lru_cache(maxsize=4096)
 def score_text(score: float) -> str:
     """A score as it stands in a sheet: 0.00 to 1.00."""
     return f"{score:.2f}"
@@ -113,7 +115,7 @@ def cells_to_write(scores: RowScores, held: Sequence[object]) -> Cells:
         if score is None:
             continue
         now = held[category] if category < len(held) else None
-        if cell_text(now) == "":
+        if now is None or now == "":
             write.append((category, round(score, 2)))
         elif not is_same_score(now, score):
             kept.append(category)

@@ -21,6 +21,7 @@ TWISTS = (
     "refused",
 )  # fmt: skip
 TOKENS_IN, TOKENS_OUT = 200, 40
+_ANCHORS = {"Core": 0.95, "Strong": 0.80, "Reasonable": 0.55, "Weak": 0.25, "None": 0.05}
 
 
 @dataclass
@@ -116,7 +117,10 @@ class ScoringLlm:
             twist = self._twist(text)
             if twist is not None and (answer := self._misbehaved(request, twist)) is not None:
                 return answer
-            said = _said([truth(text, one) for one in categories], twist)
+            scores: list[float | str] = [truth(text, one) for one in categories]
+            if '"Core"' in json.dumps(body.get("response_format", {})):
+                scores = [_phrase(float(one)) for one in scores]
+            said = _said(scores, twist)
             if twist in (None, "fenced", "prose", "commas", "words"):
                 self.billed[text, categories[0]] += 1
             return web.json_response(_document(body["model"], said), headers=behaviour.capacity.headers())
@@ -167,7 +171,12 @@ class ScoringLlm:
         return None
 
 
-def _said(scores: list[float], twist: str | None) -> str:
+def _phrase(score: float) -> str:
+    """The anchor that is nearest."""
+    return min(_ANCHORS, key=lambda one: abs(_ANCHORS[one] - score))
+
+
+def _said(scores: list[float | str], twist: str | None) -> str:
     plain = json.dumps({"scores": scores})
     match twist:
         case "fenced":
@@ -177,7 +186,7 @@ def _said(scores: list[float], twist: str | None) -> str:
         case "commas":
             return plain.replace("]}", ",],}")
         case "words":
-            return json.dumps({"scores": [f"{score:.2f}" for score in scores]})
+            return json.dumps({"scores": [f"{float(score):.2f}" for score in scores]})
         case "short":
             return json.dumps({"scores": scores[:-1]})
         case "long":

@@ -131,7 +131,8 @@ class RunMachine(RuleBasedStateMachine):
         working.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await working
-        for one in pipeline._invokers._running | pipeline._journal._adding:
+        writing = pipeline._journal._writing
+        for one in pipeline._invokers._running | ({writing} if writing is not None else set()):
             one.cancel()
         for client in self.stage._clients:
             await client.close()

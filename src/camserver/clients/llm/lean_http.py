@@ -8,8 +8,7 @@ it reads is parsed by httptools, and every answer is bounded.
 import asyncio
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httptools
@@ -30,8 +29,7 @@ class TooLong(Exception):
     """The answer goes on beyond its bound."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     status: int
     headers: Mapping[str, str]  # lower case
     body: bytes
@@ -57,20 +55,21 @@ class LeanHttp:
         self._idle: list[_Connection] = []
         self._every: set[_Connection] = set()
 
-    async def post(
-        self, path: str, headers: Mapping[str, str], body: bytes, *, timeout_sec: float, connect_sec: float
-    ) -> Reply:
+    def head(self, path: str, headers: Mapping[str, str]) -> bytes:
+        """What requests to a path begin with, up to the length of their bodies."""
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        if lines.count("\n") != len(headers):
+            raise ValueError("a header holds a line break; check the key")
+        return f"POST {self._path}{path} HTTP/1.1\r\n{self._head}{lines}Content-Length: ".encode("latin-1")
+
+    async def post(self, head: bytes, body: bytes, *, timeout_sec: float, connect_sec: float) -> Reply:
         """Any answer is returned. OSError when the connection fails, TimeoutError when it takes too long."""
         loop = asyncio.get_running_loop()
         connection = self._taken(loop.time())
         if connection is None:
             connection = await self._connected(min(connect_sec, timeout_sec))
-        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        if lines.count("\n") != len(headers):
-            raise ValueError("a header holds a line break; check the key")
-        head = f"POST {self._path}{path} HTTP/1.1\r\n{self._head}{lines}Content-Length: {len(body)}\r\n\r\n"
         try:
-            reply = await connection.ask(head.encode("latin-1") + body, timeout_sec)
+            reply = await connection.ask(b"%b%d\r\n\r\n%b" % (head, len(body), body), timeout_sec)
         except BaseException:
             connection.abort()
             raise
@@ -126,6 +125,7 @@ class _Connection(asyncio.Protocol):
         self._every = every
         self._transport: asyncio.Transport | None = None
         self._waiting: asyncio.Future[Reply] | None = None
+        self._late: asyncio.TimerHandle | None = None
         self._parser: Any = None
         self._headers: dict[str, str] = {}
         self._body: list[bytes] = []
@@ -148,8 +148,7 @@ class _Connection(asyncio.Protocol):
         self._waiting = waiting
         self._parser = httptools.HttpResponseParser(self)
         self._headers, self._body, self._length = {}, [], 0
-        late = loop.call_later(timeout_sec, self._fail, TimeoutError())
-        waiting.add_done_callback(lambda _: late.cancel())
+        self._late = loop.call_later(timeout_sec, self._fail, TimeoutError())
         self._transport.write(request)
         return waiting
 
@@ -162,7 +161,14 @@ class _Connection(asyncio.Protocol):
     def _fail(self, error: Exception) -> None:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_exception(error)
+        self._rest()
+
+    def _rest(self) -> None:
+        """Nobody waits any more."""
         self._waiting = None
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
 
     # -- What the loop and the parser call ---------------------------------------------------------------------------
 
@@ -205,4 +211,4 @@ class _Connection(asyncio.Protocol):
     def _answer(self) -> None:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(Reply(self._parser.get_status_code(), self._headers, b"".join(self._body)))
-        self._waiting = None
+        self._rest()

@@ -51,6 +51,9 @@ class OpenAi:
         return body
 
     def read(self, document: dict[str, Any]) -> Said | None:
+        said = _usual(document)
+        if said is not None:
+            return said
         choice = part(document, "choices", 0)
         if choice is None:
             return None
@@ -74,3 +77,18 @@ class OpenAi:
         if status == 400 and "content_policy_violation" in said:
             return Failure(LlmErrorKind.REFUSED, message)
         return Failure(kind_of_status(status), message)
+
+
+def _usual(document: dict[str, Any]) -> Said | None:
+    """A whole answer without anything special, a million times; None: to be looked at closely."""
+    try:
+        choice, usage, model = document["choices"][0], document["usage"], document["model"]
+        message, text = choice["message"], choice["message"]["content"]
+        tokens_in, tokens_out = usage["prompt_tokens"], usage["completion_tokens"]
+        is_plain = choice["finish_reason"] == "stop" and not message.get("refusal")
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return None
+    kinds = (type(text), type(model), type(tokens_in), type(tokens_out))
+    if not is_plain or kinds != (str, str, int, int) or not 0 <= tokens_in < 2**31 or not 0 <= tokens_out < 2**31:
+        return None
+    return Said(text, Usage(tokens_in, tokens_out), model, Finish.STOP)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from camserver.base.secrets import Secret
 from camserver.clients.llm.questions import Finish, JsonSchema, LlmErrorKind, Prompt, Usage
@@ -32,8 +32,7 @@ class Question:
         return None if Extra.TEMPERATURE in self.without else self.prompt.temperature
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(NamedTuple):
     """An answer of status 200. `refused` is why there is none."""
 
     text: str

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from camserver.base.errors import CamError
 from camserver.base.secrets import scrub
@@ -45,8 +45,7 @@ class Finish(StrEnum):
     LENGTH = "length"  # at max_tokens; only answers without a schema are given out like that
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     text: str
     parsed: dict[str, Any] | None  # with a schema: the JSON object in the text. Not checked against the schema
     usage: Usage

@@ -9,6 +9,7 @@ that is remembered.
 
 import json
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -47,6 +48,10 @@ MODEL_MAX_CHARS = 128
 # than this around a question.
 PICTURE_TOKENS_MAX = 50_000
 AROUND_TOKENS_MAX = 2_000
+# Kinds of questions whose JSON is kept, and what stands for their texts in it.
+AROUND_MAX = 64
+_MARK = "\x00\x01the text\x01\x00"
+_MARK_JSON = json.dumps(_MARK)[1:-1].encode()
 
 
 class RestClient:
@@ -72,6 +77,8 @@ class RestClient:
         self._without: Without = frozenset()
         self._session: aiohttp.ClientSession | None = None
         self._is_checked = False
+        self._head: bytes | None = None
+        self._around: dict[tuple[object, ...], tuple[bytes, bytes, JsonSchema | None]] = {}
         self._lean = LeanHttp(self._url, _POLICY, answer_bytes_max=ANSWER_BYTES_MAX) if lean else None
 
     @property
@@ -114,17 +121,35 @@ class RestClient:
             failure.retry_after_sec if failure.retry_after_sec is not None else retry_after_sec(reply.headers),
         )
 
+    def _body(self, question: Question) -> bytes:
+        """What is the same for many questions (the system's words, a schema) is made into JSON once."""
+        prompt, schema = question.prompt, question.schema
+        if prompt.pictures:
+            return _as_json(self._api.body(_told(question)))
+        key = (prompt.system, prompt.temperature, id(schema), question.max_tokens, question.without)
+        around = self._around.get(key)
+        if around is None:
+            marked = replace(question, prompt=replace(prompt, text=_MARK))
+            before, mark, after = _as_json(self._api.body(_told(marked))).partition(_MARK_JSON)
+            if not mark or _MARK_JSON in after:
+                return _as_json(self._api.body(_told(question)))
+            if len(self._around) >= AROUND_MAX:
+                self._around.clear()
+            # With the schema, so that no other one gets its number.
+            around = self._around[key] = (before, after, schema)
+        return around[0] + _as_json(prompt.text)[1:-1] + around[1]
+
     async def _post(self, question: Question) -> Reply:
-        body = json.dumps(self._api.body(_told(question))).encode()
-        headers = {"Content-Type": "application/json", **self._api.headers(self._key)}
+        body = self._body(question)
         try:
             if not self._is_checked:
                 _POLICY.check_literal(urlsplit(self._url).hostname or "")
                 self._is_checked = True
             if self._lean is not None:
+                if self._head is None:
+                    self._head = self._lean.head(self._api.path(self.model), self._headers())
                 return await self._lean.post(
-                    self._api.path(self.model),
-                    headers,
+                    self._head,
                     body,
                     timeout_sec=self._timeout.total or 0,
                     connect_sec=self._timeout.connect or 0,
@@ -132,7 +157,7 @@ class RestClient:
             async with self._opened().post(
                 self._url + self._api.path(self.model),
                 data=body,
-                headers=headers,
+                headers=self._headers(),
                 timeout=self._timeout,
                 allow_redirects=False,
             ) as answer:
@@ -159,6 +184,9 @@ class RestClient:
         except (aiohttp.ClientError, ValueError) as error:
             raise LlmError(LlmErrorKind.BROKEN_ANSWER, f"{self.host}: {type(error).__name__}: {error}") from None
 
+    def _headers(self) -> dict[str, str]:
+        return {"Content-Type": "application/json", **self._api.headers(self._key)}
+
     def _opened(self) -> aiohttp.ClientSession:
         """Made at the first question, on the loop that asks it."""
         if self._session is None:
@@ -171,6 +199,10 @@ class RestClient:
                 trust_env=False,
             )
         return self._session
+
+
+def _as_json(document: object) -> bytes:
+    return json.dumps(document).encode()
 
 
 async def _bounded(answer: aiohttp.ClientResponse) -> bytes:
@@ -207,9 +239,13 @@ def _checked(said: Said | None, question: Question, wants_object: bool, limits: 
         if parsed is None:
             begin = said.text[:ERROR_CHARS_MAX]
             raise LlmError(LlmErrorKind.BROKEN_ANSWER, f"the answer holds no JSON: {begin}", usage=usage)
-    # The model's name is stored with the answer.
-    model = one_line(said.model[: 2 * MODEL_MAX_CHARS], MODEL_MAX_CHARS)
-    return Answer(said.text, parsed, usage, model or question.model, said.finish, limits)
+    return Answer(said.text, parsed, usage, _shown(said.model) or question.model, said.finish, limits)
+
+
+@lru_cache(maxsize=64)
+def _shown(model: str) -> str:
+    """The model's name is stored with the answer."""
+    return one_line(model[: 2 * MODEL_MAX_CHARS], MODEL_MAX_CHARS)
 
 
 def _possible(usage: Usage, question: Question) -> Usage:

@@ -59,6 +59,7 @@ class CsvFormat:
 
     def rewrite(self, path: Path, draft: Path, layout: SheetLayout, change: Change) -> None:
         dialect, first = find_dialect(path), layout.first_category_index
+        is_wide = dialect.is_wide
         with path.open("rb") as file, draft.open("wb") as out:
             out.write(dialect.mark)
             for row, record in enumerate(_records(file, dialect), 1):
@@ -70,7 +71,7 @@ class CsvFormat:
                         fields.extend([b""] * (index + 1 - len(fields)))
                         fields[index] = _filled(fields[index], score)
                     record = dialect.delimiter.join(fields) + end
-                out.write(record.decode().encode(dialect.encoding) if dialect.is_wide else record)
+                out.write(record.decode().encode(dialect.encoding) if is_wide else record)
 
 
 def find_dialect(path: Path) -> Dialect:
@@ -216,7 +217,7 @@ def _value(field: bytes, encoding: str) -> str:
 def _filled(field: bytes, score: float) -> bytes:
     """A field that was empty, with a score in it; in quotes when it was."""
     text = score_text(score).encode()
-    return b'"' + text + b'"' if field.strip() == b'""' else text
+    return b'"' + text + b'"' if field and field.strip() == b'""' else text
 
 
 def _file_row(row: int, fields: list[bytes], dialect: Dialect, layout: SheetLayout) -> FileRow:

@@ -19,6 +19,7 @@ from camserver.clients.outgoing import OutgoingHttp
 from camserver.clients.sheets.formats import FileRow
 from camserver.clients.sheets.google_api import GoogleApi, ProtectedCells, TabChanged, TooLarge
 from camserver.clients.sheets.google_cells import RUN_GAP_ROWS, RUNS_MAX, Tab, area_findings, runs_of, updates
+from camserver.clients.sheets.google_mending import TRIES_MAX, Mending
 from camserver.clients.sheets.google_reader import GoogleReader
 from camserver.clients.sheets.sheet import PAGE_ROWS_MAX, WRITE_MAX, SheetError, SheetTrouble
 from camserver.clients.sheets.snapshot import Snapshot
@@ -66,6 +67,7 @@ class GoogleSheet:
         self._reader = GoogleReader(api, layout, clock, gid)
         self._staged: list[_Waiting] = []
         self._sent: list[_Sent] = []  # written, and not seen beside their texts yet
+        self._mended: list[Mending] = []  # put back, and not seen to be right yet
         self._settled: list[RowOutcome] = []  # not told yet
         # Scores that were seen in their place, the latest ones, by identity and first category: put back should
         # others have landed on them.
@@ -119,8 +121,8 @@ class GoogleSheet:
     async def flush(self, final: bool = False) -> AsyncIterator[Sequence[RowOutcome]]:
         if not final and self._clock.boot_ms() - self._flushed_ms < FLUSH_MIN_SEC * 1000:
             return
-        while self._staged or self._sent or self._settled:
-            if self._staged or self._sent:
+        while self._staged or self._sent or self._mended or self._settled:
+            if self._staged or self._sent or self._mended:
                 async with self._writing:
                     await self._round()
             if self._settled:
@@ -139,6 +141,9 @@ class GoogleSheet:
         """One request that reads, one that writes. What the round before wrote is looked at first."""
         self._flushed_ms = self._clock.boot_ms()
         tab = await self._reader.tab()
+        if self._mended:
+            await self._look_after(tab)
+            return
         sent, batch = self._sent[: self._batch_max], self._batch()
         wanted = [*(one.row for one in sent), *(one.row for one in batch)]
         runs = runs_of(row for row in wanted if row <= tab.rows)
@@ -264,6 +269,7 @@ class GoogleSheet:
         settled: list[RowOutcome] = []
         cleared: dict[tuple[int, int], float | str] = {}
         again: list[_Waiting] = []
+        mended: list[Mending] = []
         for sent in strays:
             places = found.get(sent.scores.identity, [])
             beside = next((row for row in places if _holds(row, sent)), None)
@@ -272,24 +278,58 @@ class GoogleSheet:
                 continue
             stranger = rows.get(sent.row)
             if stranger is not None and _holds(stranger, sent):
-                cleared |= self._as_before(stranger, sent)
+                before = self._as_before(stranger, sent)
+                cleared |= {(sent.row, category): value for category, value in before.items()}
+                wrong = dict(sent.cells.write)
+                mended.append(Mending(stranger.identity, sent.row, sent.scores.first_category, before, wrong))
             if places:
                 again.append(_Waiting(sent.scores, places[0].row))
             else:
                 settled.append(_changed(sent.scores))
         if cleared:
             await self._api.update(updates(tab, self.layout, cleared))
+        self._mended += mended
         gone = {id(one) for one in strays}
         self._sent = [one for one in self._sent if id(one) not in gone]
         self._staged += again
         self._settled += settled
 
-    def _as_before(self, stranger: FileRow, sent: _Sent) -> dict[tuple[int, int], float | str]:
+    def _as_before(self, stranger: FileRow, sent: _Sent) -> dict[int, float | str]:
         """What stood in the cells of a row before scores of another landed there: its own scores, or nothing."""
-        first = sent.scores.first_category
-        own = self._own.get((stranger.identity, first), ())
-        before = {first + offset: score for offset, score in enumerate(own) if score is not None}
-        return {(sent.row, category): before.get(category, "") for category, _ in sent.cells.write}
+        before = self._own_scores(stranger, sent.scores.first_category)
+        return {category: before.get(category, "") for category, _ in sent.cells.write}
+
+    def _own_scores(self, row: FileRow, first: int) -> dict[int, float]:
+        own = self._own.get((row.identity, first), ())
+        return {first + offset: score for offset, score in enumerate(own) if score is not None}
+
+    async def _look_after(self, tab: Tab) -> None:
+        """Looks whether what was put back is right by now; does it once more where rows moved in that moment."""
+        try:
+            runs = runs_of(sorted({one.row for one in self._mended if one.row <= tab.rows}))
+            there = {row.row: row for row in await self._reader.read(tab, runs, check=True)}
+        except TabChanged:
+            await self._reader.look_again()
+            return
+        found = await self._reader.find(
+            [RowScores(one.row, one.identity, one.first_category, ()) for one in self._mended]
+        )
+        cells: dict[tuple[int, int], float | str] = {}
+        again: list[Mending] = []
+        for one in self._mended:
+            looked = [(one, row) for row in found.get(one.identity, [])]
+            hit = there.get(one.row)
+            if hit is not None and hit.identity != one.identity:
+                # The request went to another row, and took its scores away if it had some.
+                own = self._own_scores(hit, one.first_category)
+                looked.append((Mending(hit.identity, hit.row, one.first_category, own, {}, one.tries), hit))
+            for mending, row in looked:
+                if left := mending.left(row):
+                    cells |= {(row.row, category): value for category, value in left.items()}
+                    again.append(replace(mending, row=row.row, tries=mending.tries + 1))
+        if cells:
+            await self._api.update(updates(tab, self.layout, cells))
+        self._mended = [one for one in again if one.tries <= TRIES_MAX]
 
 
 def _is_at(scores: RowScores, row: FileRow | None) -> bool:

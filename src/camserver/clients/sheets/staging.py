@@ -72,13 +72,14 @@ def scores_of(records: Records) -> list[RowScores]:
     names = data["identity"].tobytes().hex()
     given = np.round(data["scores"].astype(np.float64), 4).tolist()
     counts = data["count"].tolist()
+    all_of = _with_gaps if np.isnan(data["scores"]).any() else tuple
     return [
-        RowScores(row, names[32 * index : 32 * index + 32], first, tuple(_score(one) for one in scores[:count]))
+        RowScores(row, names[32 * index : 32 * index + 32], first, all_of(scores[:count]))
         for index, (row, first, count, scores) in enumerate(
             zip(data["row"].tolist(), data["first_category"].tolist(), counts, given, strict=True)
         )
     ]
 
 
-def _score(value: float) -> float | None:
-    return value if value == value else None  # not-a-number is no number, not even itself
+def _with_gaps(scores: Sequence[float]) -> tuple[float | None, ...]:
+    return tuple(one if one == one else None for one in scores)  # not-a-number is no number, not even itself

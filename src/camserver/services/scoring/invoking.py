@@ -29,6 +29,10 @@ log = get_logger(__name__)
 
 # The first wait after a failure; each further one is twice as long.
 FIRST_WAIT_SEC = 0.2
+# Of the questions in flight, so many answers go into the journal together; they wait for each other no longer than
+# such a part of the time that an answer takes.
+GROUP_SHARE = 0.1
+LINGER_SHARE = 0.1
 # So many requests in a row that the provider can't use, and none that it could: the settings are wrong, not the rows.
 BAD_REQUESTS_MAX = 5
 _TOO_MANY = frozenset({LlmErrorKind.RATE_LIMITED, LlmErrorKind.OVERLOADED})
@@ -90,6 +94,7 @@ class InvokerPool:
         self._bad_requests = 0
         self._is_useful = False
         self._tokens = 0.0  # of one question, smoothed
+        journal.on_failure = self._interrupt
 
     # -- In ------------------------------------------------------------------------------------------------------
 
@@ -104,7 +109,10 @@ class InvokerPool:
     async def put(self, task: Task) -> None:
         """Back-pressure: waits while the queue is full."""
         self._asked[task.key] = task
-        await self.queue.put(task)
+        if self.queue.full():
+            await self.queue.put(task)
+        else:
+            self.queue.put_nowait(task)
 
     async def run(self) -> None:
         """Dispatches until cancelled. Interrupted is raised when the run can't go on."""
@@ -125,11 +133,21 @@ class InvokerPool:
             if task.chunk.error is not None and not task.followers:
                 self._drop(task)
                 continue
-            await self._journal.room()
+            await self._room()
             ticket = await self.slots.acquire()
             handling = asyncio.create_task(self._handle(task, ticket))
             self._running.add(handling)
             handling.add_done_callback(self._running.discard)
+
+    async def _room(self) -> None:
+        """What a crash makes us pay twice is no more than may be in flight, and a few that go into the journal
+        together."""
+        controller, journal = self.slots.controller, self._journal
+        group = int(GROUP_SHARE * controller.limit)
+        journal.enough = max(1, group)
+        journal.linger_sec = LINGER_SHARE * controller.latency_sec
+        while journal.unsettled_paid and journal.unsettled_paid + controller.in_flight >= controller.places + group:
+            await journal.progress()
 
     async def drain(self, patience_sec: float) -> None:
         """Waits for what is in flight: it is paid for. What takes too long is given up."""
@@ -143,35 +161,32 @@ class InvokerPool:
     # -- One task ------------------------------------------------------------------------------------------------
 
     async def _handle(self, task: Task, ticket: Ticket) -> None:
-        """A place is held until the answer is in the journal: what a crash makes us pay twice is never more than the
-        questions in flight."""
         tally = _Tally(ticket)
         verdict: Verdict | None = None
         try:
-            try:
-                verdict = await self._verdict(task, tally)
-            except ChunkFailed as error:
-                for one in (task, *task.followers):
-                    one.chunk.fail(str(error))
-            except asyncio.CancelledError:
-                self._drop(task)
-                raise
-            except Exception as error:
-                self._interrupt(error)
-            await self._settle(task, verdict, tally)
+            verdict = await self._verdict(task, tally)
+        except ChunkFailed as error:
+            for one in (task, *task.followers):
+                one.chunk.fail(str(error))
+        except asyncio.CancelledError:
+            self._drop(task)
+            raise
+        except Exception as error:
+            self._interrupt(error)
         finally:
             self.slots.release()
+        self._settle(task, verdict, tally)
 
     def _interrupt(self, error: Exception) -> None:
         if self._interrupted is not None and not self._interrupted.done():
             self._interrupted.set_exception(error)
 
-    async def _settle(self, task: Task, verdict: Verdict | None, tally: _Tally) -> None:
+    def _settle(self, task: Task, verdict: Verdict | None, tally: _Tally) -> None:
         """Journal first; then the chunks are told. From here on, no further task joins this one."""
         self._asked.pop(task.key, None)
         if verdict is None:
             if tally.calls:
-                await self._journal.add(Entry(spent=tally.spent()))
+                self._journal.put(Entry(spent=tally.spent()), lambda: None)
             self._drop(task)
             return
         everyone = (task, *task.followers)
@@ -181,9 +196,13 @@ class InvokerPool:
             self._journal.remember(task.key, answer)
             kept = (answer,)
         results = tuple(result_of(one, verdict, Source.CALL if one is task else Source.SAME) for one in everyone)
-        await self._journal.add(Entry(results, kept, tally.spent(len(everyone) - 1)))
-        for one in everyone:
-            one.chunk.settle(verdict.scores is not None)
+        is_scored = verdict.scores is not None
+
+        def tell() -> None:
+            for one in everyone:
+                one.chunk.settle(is_scored)
+
+        self._journal.put(Entry(results, kept, tally.spent(len(everyone) - 1)), tell)
 
     def _drop(self, task: Task) -> None:
         self._asked.pop(task.key, None)
@@ -242,6 +261,7 @@ class InvokerPool:
                         tally.refused += error.kind is LlmErrorKind.RATE_LIMITED
                         wait_sec = controller.refuse(ticket, error.retry_after_sec, self.slots.now_sec())
                     elif error.kind in _AGAIN:
+                        controller.lost(ticket)
                         failures += 1
                         if failures > self._policy.network_retries:
                             raise ChunkFailed(error.message) from None
@@ -275,7 +295,7 @@ class InvokerPool:
         self._tokens = float(used) if not self._tokens else 0.9 * self._tokens + 0.1 * used
         for told in answer.limits:
             per_question = 1.0 if told.what == "requests" else max(self._tokens, 1.0)
-            allowance = Allowance(told.limit, told.remaining, told.reset_sec)
+            allowance = Allowance(told.limit, told.remaining, told.reset_sec, told.what)
             self.slots.controller.heed(allowance, per_question, self.slots.now_sec())
 
     def _bill(self, number: int, error: LlmError, tally: _Tally) -> int:

@@ -73,12 +73,12 @@ class Producer:
         await self._send(waiting)
 
     def _tasks(self, chunk: OpenChunk, row: SheetRow, known: dict[tuple[int, int, str], ResultState]) -> list[Task]:
-        open_ones = set(row.open_categories(len(self._spec.categories)))
         made: list[Task] = []
         for question in self._questions:
             first = question.first_category
             state = known.get((row.row, first, row.identity))
-            is_open = not open_ones.isdisjoint(range(first, first + len(question.categories)))
+            cells = (1 << len(question.categories)) - 1
+            is_open = row.filled >> first & cells != cells
             if state in _SEEN_TO or (state is ResultState.WRITTEN and not is_open):
                 chunk.tasks += 1
                 chunk.done += state is not ResultState.FAILED
@@ -148,4 +148,4 @@ class Producer:
                 task.chunk.settle(True)
 
         await self._journal.room()
-        self._journal.add_soon(Entry(results, (), spent), tell)
+        self._journal.put(Entry(results, (), spent), tell)

@@ -92,5 +92,5 @@ class Sharing:
         self.workers = together.workers
         share = share_of(controller.limit, known, together.workers, together.places)
         if share is not None:
-            controller.share(share)
+            controller.share(share, known / together.workers if known else 1.0)
         return together.workers

@@ -6,6 +6,7 @@ counted, and a chunk is over when nothing is.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from camserver.domain.scoring import ChunkPlan, PauseReason
 from camserver.domain.scoring_prompts import BlockQuestion
@@ -77,8 +78,7 @@ class Task:
     followers: list["Task"] = field(default_factory=list)  # the same question, asked once
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What came of a question: scores and who gave them, or why there are none."""
 
     scores: tuple[float, ...] | None
