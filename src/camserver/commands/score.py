@@ -102,13 +102,13 @@ def score_command(chosen: Chosen, /, sheet: str, as_json: bool, **given: Any) ->
 
 @click.group("scoring")
 def scoring() -> None:
-    """See to runs of `camserver score`, or run the service that scores what is asked for on the web."""
+    """See to runs of scoring, or run the service for the web."""
 
 
 @scoring.command("run")
 @pass_chosen
 def scoring_run(chosen: Chosen) -> None:
-    """Run the scoring service: it scores what is asked for on the web.
+    """Run the service that scores what is asked for on the web.
 
     It runs until SIGTERM or Ctrl-C and stops within 10 seconds. On SQLite the server does it by itself; on PostgreSQL
     and MariaDB `camserver up` runs it, and any number of machines may.
