@@ -145,10 +145,11 @@ async def change_scoring_sheet(call: TheCall, sheet_uuid: SheetUuid, asked: api.
 
 @routes.post("/api/scoring/sheets/{sheet_uuid}/parts/{number}", Permission.MANAGE_DELIVERIES, openapi_extra=_BINARY)
 async def send_scoring_part(
-    call: TheCall, request: Request, sheet_uuid: SheetUuid, number: Annotated[int, Path(ge=0, le=999_999)]
+    call: TheCall, sheet_uuid: SheetUuid, number: Annotated[int, Path(ge=0, le=999_999)]
 ) -> api.ScoringSheet:
     """A piece of a file, from 0 on, in order: each of `part_bytes`, the last of what is left. One may be repeated."""
-    data = await request.body()
+    assert isinstance(call.request, Request)  # of a WebSocket there is no body
+    data = await call.request.body()
     key = await call.store.write(scoring_sheets.claim_part, sheet_uuid, number, len(data), call.now_ms)
     await call.web.objects.put(key, data)
     return _shown(await call.store.write(scoring_sheets.note_part, sheet_uuid, key, call.now_ms))
