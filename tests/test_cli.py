@@ -81,7 +81,7 @@ def test_the_commands_are_these() -> None:
         *("case verify", "case key", "retention", "retention show", "retention run"),
         *("llm", "llm status", "llm test", "summary", "summary show", "statistics"),
         *("score", "scoring", "scoring list", "scoring show", "scoring pause", "scoring resume", "scoring cancel"),
-        *("scoring retry", "job", "job list", "job requeue", "job status"),
+        *("scoring retry", "scoring run", "job", "job list", "job requeue", "job status"),
         *("notify", "notify test", "notify preview", "notify rules"),
         *("notify snooze", "notify snoozes", "notify unsnooze", "receiver change"),
         *("rule", "rule list", "rule add", "rule change", "rule remove", "rule test"),

@@ -14,7 +14,7 @@ from camserver.base.exits import Exit
 from camserver.base.ready import Ready
 from camserver.base.supervise import RestartPolicy
 from camserver.config import Settings, load
-from camserver.parts import PARTS, PROCESSES, Part, Resources, run_parts
+from camserver.parts import PARTS, PROCESSES, Part, Resources, run_parts, with_scoring
 from tests.rig.ports import free_port
 from tests.rig.processes import Launcher, Running
 
@@ -96,9 +96,26 @@ def test_only_the_demo_lets_cameras_be_on_this_machine(tmp_path: Path) -> None:
 
 
 def test_up_runs_the_analyzer_when_there_is_a_model(a_model: Path, settings: Settings) -> None:
-    assert processes.wanted_processes(settings) == list(PROCESSES)
+    assert processes.wanted_processes(settings) == [name for name in PROCESSES if name != "scoring"]
     a_model.unlink()
     assert processes.wanted_processes(settings) == ["server", "streamer", "worker"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "scores", "has_process"),
+    [
+        ({}, False, False),
+        ({"CAMSERVER_LLM_PROVIDER": "openai"}, True, False),
+        ({"CAMSERVER_LLM_PROVIDER": "openai", "CAMSERVER_STORE_URL": "postgresql://cam@db/cam"}, False, True),
+        ({"CAMSERVER_STORE_URL": "postgresql://cam@db/cam"}, False, False),
+    ],
+)
+def test_the_server_scores_by_itself_where_only_one_process_may_open_the_store(
+    tmp_path: Path, environ: dict[str, str], scores: bool, has_process: bool
+) -> None:
+    settings = load(None, environ, tmp_path)
+    assert ("scoring" in with_scoring(PROCESSES["server"], settings)) is scores
+    assert ("scoring" in processes.wanted_processes(settings)) is has_process
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@
     web          store, objects, its listening socket      server
     streamer     its listening socket, and the store       streamer
                  where several processes may open it
+    scoring      store, objects                            server on SQLite, else scoring
     worker       nothing more                              worker
     analyzer     its listening socket                      analyzer
 
@@ -108,6 +109,12 @@ async def _streamer(given: Resources) -> None:
     await service.run(given.clock, given.settings, given.ready, sock, given._store, tls_sock)
 
 
+async def _scoring(given: Resources) -> None:
+    from camserver.services.scoring import service
+
+    await service.run(given.store, given.objects, given.clock, given.settings, given.ready)
+
+
 async def _worker(given: Resources) -> None:
     from camserver.services.worker import service
 
@@ -144,6 +151,7 @@ PARTS: Mapping[str, Part] = {
         Part("dispatcher", "jobs: claim, ask the analyzer, decide, apply", _dispatcher, True, False),
         Part("web", "API, pages, signed media and the change feed", _web, True, True),
         Part("streamer", "shows live video to browsers", _streamer, False, True, shares_store=True),
+        Part("scoring", "scores sheets and events by a language model", _scoring, True, False),
         Part("worker", "holds cameras, looks at them and sends what it sees", _worker, False, False),
         Part("analyzer", "says what a picture shows", _analyzer, False, True),
     )
@@ -152,10 +160,17 @@ PARTS: Mapping[str, Part] = {
 # The processes of `camserver up`: each is a command of that name that runs these parts.
 PROCESSES: Mapping[str, Sequence[str]] = {
     "server": ("control", "dispatcher", "web"),
+    "scoring": ("scoring",),
     "streamer": ("streamer",),
     "worker": ("worker",),
     "analyzer": ("analyzer",),
 }
+
+
+def with_scoring(names: Sequence[str], settings: "Settings") -> Sequence[str]:
+    """On SQLite, whose file one process owns, the server itself scores, once a model is configured."""
+    is_alone = settings.store.url.dialect == "sqlite" and settings.llm.is_configured
+    return (*names, "scoring") if is_alone and "web" in names else names
 
 
 def serve(process: str, names: Sequence[str], settings: "Settings") -> None:
@@ -168,7 +183,7 @@ def serve(process: str, names: Sequence[str], settings: "Settings") -> None:
     for warning in settings.warnings:
         log.warning("about the settings", warning=warning)
     try:
-        uvloop.run(_run([PARTS[name] for name in names], settings))
+        uvloop.run(_run([PARTS[name] for name in with_scoring(names, settings)], settings))
     except CamError:
         raise
     except Exception as error:

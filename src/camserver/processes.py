@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 log = logs.get_logger(__name__)
 
 READY_POLL_SEC = 0.2
+# Those that are not a command of the process's own name.
+COMMANDS = {"scoring": ["scoring", "run"]}
 
 
 def up(
@@ -31,7 +33,7 @@ def up(
     logs.configure("up", settings.log.format, settings.log.level)
     folders.make_usable(settings.server.data_dir, "server.data_dir")
     environ = children_environ(settings, demo)
-    commands = [[name] for name in wanted_processes(settings)]
+    commands = [COMMANDS.get(name, [name]) for name in wanted_processes(settings)]
     if demo:
         from camserver.clients.demo_cameras import simulator_options
 
@@ -59,6 +61,8 @@ def children_environ(settings: "Settings", demo: bool) -> dict[str, str]:
 def wanted_processes(settings: "Settings") -> list[str]:
     """Those of `PROCESSES` that this installation needs. Without an analyzer everything else still works."""
     wanted = list(PROCESSES)
+    if settings.store.url.dialect == "sqlite" or not settings.llm.is_configured:
+        wanted.remove("scoring")
     chosen = settings.analyzer
     if not chosen.is_own:
         wanted.remove("analyzer")

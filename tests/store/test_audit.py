@@ -384,6 +384,8 @@ async def test_the_exceptions_are_few_and_say_why() -> None:
     assert set(own) == {
         "camserver.store.sessions.touch",
         "camserver.store.tokens.touch",
+        "camserver.store.scoring_sheets.claim_part",
+        "camserver.store.scoring_sheets.note_part",
         "camserver.store.viewings.heartbeat",
         "camserver.store.viewings.release",
         "camserver.store.suggestions.advance",

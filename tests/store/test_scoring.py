@@ -53,7 +53,8 @@ async def test_a_run_is_found_again_until_it_is_over(fresh_store: Store) -> None
     paused = await fresh_store.read(scoring_runs.get, run_id)
     assert (paused.status, paused.reason, paused.message) == (RunStatus.PAUSED, "quota", "no money")
     await fresh_store.write(scoring_runs.want, run_id, "run", NOW)
-    assert await fresh_store.read(scoring_runs.waiting) == (run_id,)
+    assert await fresh_store.read(scoring_runs.waiting) == ()  # it is the command's own
+    assert (await fresh_store.read(scoring_runs.get, run_id)).wanted == "run"
     await fresh_store.write(scoring_runs.want, run_id, "cancel", NOW)
     assert await fresh_store.read(scoring_runs.unfinished, tenant_id, "/tmp/シート.csv") is None
     await fresh_store.write(scoring_runs.want, run_id, "run", NOW)

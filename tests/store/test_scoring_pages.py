@@ -30,7 +30,12 @@ async def test_runs_of_a_tenant_are_listed_and_controlled(fresh_store: Store) ->
     stranger = fresh_store.as_(Principal(other_id, None, Role.SYSTEM_ADMIN))
 
     (run,) = await scoped.read(scoring_pages.page, 2**62, 10)
-    assert (run.run_uuid, run.categories, run.calls, run.totals.chunks) == (RUN, ("赤", "b"), 1, 2)
+    assert (run.run.run_uuid, run.run.spec.categories, run.run.calls, run.totals.chunks) == (
+        RUN,
+        SPEC.categories,
+        1,
+        2,
+    )
     assert [chunk.row_start for chunk in await scoped.read(scoring_pages.chunks, run_id, 1, 10)] == [15]
     assert [note.row for note in await scoped.read(scoring_pages.notes, run_id)] == [7]
     assert await stranger.read(scoring_pages.page, 2**62, 10) == ()
@@ -39,10 +44,10 @@ async def test_runs_of_a_tenant_are_listed_and_controlled(fresh_store: Store) ->
         await stranger.write(scoring_pages.control, RUN, "cancel", "", NOW)
 
     paused = await scoped.write(scoring_pages.control, RUN, "pause", "", NOW)
-    assert (paused.status, paused.wanted, paused.reason) == (RunStatus.PAUSED, "pause", "asked")
+    assert (paused.run.status, paused.run.wanted, paused.run.reason) == (RunStatus.PAUSED, "pause", "asked")
     again = await scoped.write(scoring_pages.control, RUN, "retry", "", NOW)
-    assert (again.status, again.wanted, again.reason) == (RunStatus.RUNNING, "run", None)
+    assert (again.run.status, again.run.wanted, again.run.reason) == (RunStatus.RUNNING, "run", None)
     assert await scoped.read(scoring_pages.notes, run_id) == ()
-    assert (await scoped.write(scoring_pages.control, RUN, "cancel", "", NOW)).finished_at == NOW
+    assert (await scoped.write(scoring_pages.control, RUN, "cancel", "", NOW)).run.finished_at == NOW
     with pytest.raises(Conflict):
         await scoped.write(scoring_pages.control, RUN, "run", "", NOW)

@@ -102,7 +102,28 @@ def score_command(chosen: Chosen, /, sheet: str, as_json: bool, **given: Any) ->
 
 @click.group("scoring")
 def scoring() -> None:
-    """See to runs of `camserver score`."""
+    """See to runs of scoring, or run the service for the web."""
+
+
+@scoring.command("run")
+@pass_chosen
+def scoring_run(chosen: Chosen) -> None:
+    """Run the service that scores what is asked for on the web.
+
+    It runs until SIGTERM or Ctrl-C and stops within 10 seconds. On SQLite the server does it by itself; on PostgreSQL
+    and MariaDB `camserver up` runs it, and any number of machines may.
+
+    \b
+    Example:
+      CAMSERVER_STORE_URL=postgresql://cam@db/cam camserver scoring run
+    """
+    from camserver import parts
+    from camserver.base.errors import BadSettings
+
+    settings = chosen.settings()
+    if not settings.llm.is_configured:
+        raise BadSettings("no language model is configured; set provider and key in [llm], see docs/guide/scoring.md")
+    parts.serve("scoring", ("scoring",), settings)
 
 
 def _with_store(chosen: Chosen, call: "Callable[[Store, int, StoreClock], Awaitable[Any]]") -> Any:

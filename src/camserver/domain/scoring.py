@@ -68,6 +68,18 @@ class ScoringPolicy:
     write_retries: int = setting(5, "How often giving results to the sheet is tried again.", min=0, max=100)
     cache_days: int = setting(30, "How long an answer is used again for the same question.", min=0, max=3650)
     cache_max: int = setting(1_000_000, "Most answers kept for that; the oldest go first.", min=0, max=100_000_000)
+    runs_at_once: int = setting(2, "Runs asked for on the web that one process works on at once.", min=1, max=16)
+    upload_max_bytes: int = setting(
+        100_000_000, "Largest sheet that can be uploaded.", min=1_000_000, max=2_000_000_000
+    )
+    kept_max_bytes: int = setting(
+        1_000_000_000, "Room for uploaded sheets, for each tenant.", min=1_000_000, max=1_000_000_000_000
+    )
+    sheet_days: int = setting(90, "How long a sheet that nobody uses is kept.", min=1, max=3650)
+    folder: str = setting(
+        "",
+        "Folder of the server whose sheets people of the first tenant may have scored where they are; empty: none.",
+    )
 
 
 class RunStatus(StrEnum):

@@ -12,6 +12,9 @@ AROUND_TOKENS: Final = 12
 # {"scores": […]} and one entry of it.
 ANSWER_TOKENS: Final = 8
 ENTRY_TOKENS: Final = {"numeric": 5, "anchors": 4}
+# A picture of a camera: what it usually takes, and at most.
+PICTURE_TOKENS: Final = 800
+PICTURE_TOKENS_MAX: Final = 4_000
 # Where nothing was measured yet.
 LATENCY_USUAL_SEC: Final = 1.5
 IN_FLIGHT_USUAL: Final = 16

@@ -24,6 +24,7 @@ class SheetRow:
     text: str
     identity: str  # by which it is known again, wherever it went
     filled: int  # bit n is set when the cell of category n holds something
+    picture: str = ""  # the object that shows what the text is about, if there is one
 
     def open_categories(self, count: int) -> tuple[int, ...]:
         """Those of the first `count` categories whose cells are empty."""

@@ -41,6 +41,7 @@ TABLES = (
     Table("frame_gaps", "camera_key, generation, first_seq"),
     Table("frames", "frame_id"),
     Table("event_tags", "event_id, tag_id"),
+    Table("event_scores", "event_id, category"),
     Table("clips", "clip_id", "object_key", "object_bytes"),
     Table("llm_reviews", "review_id"),
     Table("incident_reviews", "incident_id, user_id"),
@@ -70,6 +71,9 @@ TABLES = (
     Table("scoring_results", "result_id"),
     Table("scoring_chunks", "run_id, number"),
     Table("scoring_runs", "run_id"),
+    Table("scoring_events", "sheet_id, sheet_row"),
+    Table("scoring_files", "file_id", "object_key", "object_bytes"),
+    Table("scoring_sheets", "sheet_id"),
     Table("scoring_cache", "tenant_id, question_key"),
     Table("modal_leases", "lease_id"),
     Table("suggestions", "tenant_id"),
@@ -253,7 +257,7 @@ async def _some_events(tx: Tx, tenant_id: int, camera_key: int, now_ms: int) -> 
     )
     await garbage.add(tx, tenant_id, tuple([clip["object_key"] for clip in clips]), now_ms)
     count = await search_texts.drop_memos(tx, ids)
-    count += await _drop(tx, ("event_tags", "clips", "llm_reviews", "events"), "event_id", ids)
+    count += await _drop(tx, ("event_tags", "event_scores", "clips", "llm_reviews", "events"), "event_id", ids)
     return Erased(count, len(clips), sum(clip["object_bytes"] for clip in clips))
 
 

@@ -13,6 +13,7 @@ from camserver.base.errors import Forbidden
 from camserver.base.records import record
 from camserver.base.zones import zone_of
 from camserver.domain.people import Permission
+from camserver.domain.scoring_sheets import ScoreCondition
 from camserver.domain.statistics import hour_of
 from camserver.domain.texts import Query, excerpt, matches, parse_query
 from camserver.store import camera_filters, cases, event_pages, search_texts
@@ -27,6 +28,8 @@ PAGE_MAX = 200
 FACETS_MAX = 1_000
 FACET_VALUES_MAX = 200
 PASSAGES_MAX = 3
+# From this score on an event counts for a category.
+RATHER = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ class SearchFilter:
     unknown: bool | None = None
     case_uuid: str | None = None
     text: str | None = None
+    scores: tuple[ScoreCondition, ...] = ()  # all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,23 @@ async def search(tx: Scoped, asked: SearchFilter, before: str | None, limit: int
     )
 
 
+@dataclass(frozen=True, slots=True)
+class KeyPage:
+    event_ids: tuple[int, ...]
+    next_before: str | None
+
+
+async def keys(tx: Scoped, asked: SearchFilter, before: str | None, limit: int) -> KeyPage:
+    """The same as `search`, by inside keys."""
+    place = (BEYOND, BEYOND) if before is None else parse_cursor(before)
+    known = await _known(tx, asked)
+    found = await _walked(tx, known, place, "e.event_id, e.start_at", min(limit, FACETS_MAX))
+    return KeyPage(
+        tuple(row["event_id"] for row in found.rows),
+        None if found.reached == END else make_cursor(*found.reached),
+    )
+
+
 async def _walked(tx: Scoped, known: _Asked, before: Place, columns: str, most: int) -> Walk:
     """Events with the text in their memo, or in a note of a case that they are in."""
     if known.query is None:
@@ -134,8 +155,10 @@ async def _walked(tx: Scoped, known: _Asked, before: Place, columns: str, most: 
 
 
 async def _known(tx: Scoped, asked: SearchFilter) -> _Asked:
-    if asked.case_uuid is not None or asked.text is not None:
-        _require_investigator(tx, "case" if asked.case_uuid is not None else "text")
+    investigating = {"case": asked.case_uuid is not None, "text": asked.text is not None, "score": bool(asked.scores)}
+    for name, is_asked in investigating.items():
+        if is_asked:
+            _require_investigator(tx, name)
     query = None if asked.text is None else parse_query(asked.text)
     event_ids: tuple[int, ...] | None = None
     if asked.case_uuid is not None:
@@ -153,6 +176,7 @@ async def _known(tx: Scoped, asked: SearchFilter) -> _Asked:
         event_ids=event_ids,
         memo=query,
         hidden_group=hidden_group(tx),
+        scores=asked.scores,
     )
     known = _Asked(wanted, query)
     if query is not None:
@@ -260,9 +284,23 @@ async def facets(tx: Scoped, asked: SearchFilter) -> Facets:
             "tag": _most(await _tag_counts(tx, [row["event_id"] for row in rows])),
             "severity": _most(Counter(str(row["severity_max"]) for row in rows)),
             "unknown": _most(Counter("true" if row["unknown_flag"] else "false" for row in rows)),
+            "score": _most(await _score_counts(tx, [row["event_id"] for row in rows])),
             "day": tuple(FacetValue(day, day, days[day]) for day in sorted(days, reverse=True)[:FACET_VALUES_MAX]),
         },
     )
+
+
+async def _score_counts(tx: Scoped, event_ids: Sequence[int]) -> dict[str, int]:
+    """How many events rather fit each category that a model scored them against; for those who may investigate."""
+    if not event_ids or not tx.principal.may(Permission.INVESTIGATE):
+        return {}
+    rows = await tx.all(
+        "SELECT category, COUNT(*) AS events FROM event_scores WHERE event_id IN (:event_ids...) "
+        "AND +tenant_id = :tenant_id AND score >= :least GROUP BY category",
+        event_ids=list(event_ids),
+        least=RATHER,
+    )
+    return {row["category"]: row["events"] for row in rows}
 
 
 def _most(counts: Mapping[str, int], labels: Mapping[str, str] | None = None) -> tuple[FacetValue, ...]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from camserver.store import clips, event_pages, llm_reviews
+from camserver.store import clips, event_pages, event_scores, llm_reviews
 from camserver.store.event_pages import EventDetail
 from camserver.store.tx import Scoped
 
@@ -12,6 +12,7 @@ class EventView:
     event: EventDetail
     clip: clips.ClipDetail | None
     review: llm_reviews.ShownReview | None  # None also for people who may not investigate
+    scores: tuple[event_scores.ShownScore, ...]
 
 
 async def get(tx: Scoped, event_uuid: str) -> EventView:
@@ -19,4 +20,5 @@ async def get(tx: Scoped, event_uuid: str) -> EventView:
         await event_pages.get(tx, event_uuid),
         await clips.of_event(tx, event_uuid),
         await llm_reviews.of_event(tx, event_uuid),
+        await event_scores.of_event(tx, event_uuid),
     )

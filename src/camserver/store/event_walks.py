@@ -9,6 +9,7 @@ how far it came, and the next page goes on from there.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from camserver.domain.scoring_sheets import ScoreCondition
 from camserver.domain.texts import Query
 from camserver.store import search_texts
 from camserver.store.paging import BEYOND
@@ -44,13 +45,14 @@ class Wanted:
     event_ids: tuple[int, ...] | None = None  # one of these
     memo: Query | None = None  # its memo holds this
     hidden_group: str = ""  # tags of it do not count
+    scores: tuple[ScoreCondition, ...] = ()  # all of them
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
     """An index to walk along. One with several values is not in order: each value's entries are."""
 
-    table: str  # events, event_tags, search_tokens
+    table: str  # events, event_tags, event_scores, search_tokens
     index: str
     clause: str
     params: dict[str, object]
@@ -267,6 +269,18 @@ def _paths(tx: Scoped, wanted: Wanted) -> list[Path]:
             )
             for token in wanted.memo.tokens
         ]
+    paths += [
+        Path(
+            "event_scores",
+            "ix_event_scores_category",
+            f"p.category = :path_category AND p.score {'>=' if one.is_least else '<='} :path_score",
+            {"path_category": one.category, "path_score": one.score},
+            True,
+            frozenset({f"score:{number}"}),
+            rank=1,
+        )
+        for number, one in enumerate(wanted.scores)
+    ]
     paths += _paths_by_column(tx, wanted)
     if wanted.from_ms is not None or not paths:
         paths.append(Path("events", "ix_events_tenant_id_start_at", "1 = 1", {}, True, rank=9))
@@ -333,6 +347,13 @@ def _checks(wanted: Wanted, path: Path) -> tuple[str, dict[str, object]]:
             "AND g.tag_group <> :hidden)"
         )
         params |= {f"tag_{number}": tag, "hidden": wanted.hidden_group}
+    for number, one in enumerate(wanted.scores):
+        if f"score:{number}" not in covered:
+            clauses += (
+                " AND EXISTS (SELECT 1 FROM event_scores v WHERE v.event_id = e.event_id "
+                f"AND v.category = :category_{number} AND v.score {'>=' if one.is_least else '<='} :score_{number})"
+            )
+            params |= {f"category_{number}": one.category, f"score_{number}": one.score}
     if wanted.memo is not None:
         known = next((token for token in wanted.memo.tokens if f"token:{token}" in covered), None)
         condition = search_texts.holds(search_texts.MEMO, "e.start_at", "e.event_id", wanted.memo, known)

@@ -325,7 +325,7 @@ async def sweep_events(
     )
     for clip in clips:
         await garbage.add(tx, clip["tenant_id"], (clip["object_key"],), now_ms)
-    for table in ("event_tags", "clips", "llm_reviews", "events"):
+    for table in ("event_tags", "event_scores", "clips", "llm_reviews", "events"):
         await tx.run(f"DELETE FROM {table} WHERE event_id IN (:event_ids...)", event_ids=ids)
     await search_texts.drop_memos(tx, ids)
     await _follow_incidents(tx, camera_key, sorted({row["incident_id"] for row in over}))

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from camserver.base.errors import Conflict, NotFound
-from camserver.domain.scoring import PauseReason, RunSpec, RunStatus
+from camserver.domain.scoring import PauseReason, RunStatus
 from camserver.store import audit
 from camserver.store.scoring_chunks import ChunkRow
 from camserver.store.scoring_journal import Note
-from camserver.store.scoring_runs import Totals
+from camserver.store.scoring_runs import COLUMNS, Run, Totals, as_run
 from camserver.store.tx import Row, Scoped
 
 PAGE_MAX = 200
@@ -24,34 +23,22 @@ ACTIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class RunSummary:
-    run_id: int
-    run_uuid: str
-    sheet: str
-    provider: str
-    model: str
-    categories: tuple[str, ...]
-    status: str
-    wanted: str
-    reason: str | None
-    message: str | None
-    last_row: int
-    passes: int
-    budget_micro: int | None
-    cost_micro: int
-    calls: int
-    refused: int
-    cache_hits: int
-    same_hits: int
-    tokens_in: int
-    tokens_out: int
-    created_at: int
-    updated_at: int
-    finished_at: int | None
+class Brought:
+    """The sheet of a run that was asked for on the web."""
+
+    sheet_uuid: str
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    run: Run
     totals: Totals
+    brought: Brought | None  # None: by the command, or it was removed
 
 
-async def page(tx: Scoped, before: int, limit: int) -> tuple[RunSummary, ...]:
+async def page(tx: Scoped, before: int, limit: int) -> tuple[Overview, ...]:
     """Runs, newest first."""
     rows = await tx.all(
         f"{_RUNS} AND run_id < :before ORDER BY run_id DESC LIMIT :limit", before=before, limit=min(limit, PAGE_MAX)
@@ -59,7 +46,7 @@ async def page(tx: Scoped, before: int, limit: int) -> tuple[RunSummary, ...]:
     return await _summaries(tx, rows)
 
 
-async def get(tx: Scoped, run_uuid: str) -> RunSummary:
+async def get(tx: Scoped, run_uuid: str) -> Overview:
     (found,) = await _summaries(tx, [await _row(tx, run_uuid)])
     return found
 
@@ -88,7 +75,37 @@ async def notes(tx: Scoped, run_id: int) -> tuple[Note, ...]:
     return tuple(Note(row["sheet_row"], row["first_category"], row["state"], row["note"] or "") for row in rows)
 
 
-async def control(tx: Scoped, run_uuid: str, wanted: str, address: str, now_ms: int) -> RunSummary:
+async def states(tx: Scoped, run_id: int) -> dict[str, int]:
+    rows = await tx.all(
+        "SELECT state, COUNT(*) AS count FROM scoring_results WHERE tenant_id = :tenant_id AND run_id = :run_id "
+        "GROUP BY state",
+        run_id=run_id,
+    )
+    return {row["state"]: row["count"] for row in rows}
+
+
+async def written_blocks(tx: Scoped, run_id: int, after: tuple[int, int], limit: int) -> tuple[tuple[int, int], ...]:
+    """Row and first category of what the sheet has."""
+    rows = await tx.all(
+        "SELECT sheet_row, first_category FROM scoring_results WHERE tenant_id = :tenant_id AND run_id = :run_id "
+        "AND state = 'written' AND (sheet_row > :row OR (sheet_row = :row AND first_category > :category)) "
+        "ORDER BY sheet_row, first_category LIMIT :limit",
+        run_id=run_id,
+        row=after[0],
+        category=after[1],
+        limit=limit,
+    )
+    return tuple((row["sheet_row"], row["first_category"]) for row in rows)
+
+
+async def running(tx: Scoped) -> int:
+    row = await tx.one(
+        "SELECT COUNT(*) AS runs FROM scoring_runs WHERE tenant_id = :tenant_id AND status = 'running'"
+    )
+    return 0 if row is None else int(row["runs"])
+
+
+async def control(tx: Scoped, run_uuid: str, wanted: str, address: str, now_ms: int) -> Overview:
     """What a person asks of a run: run, pause, cancel or retry (what failed). Conflict when it is over."""
     run = await _row(tx, run_uuid, " FOR UPDATE")
     is_over = run["status"] in (RunStatus.COMPLETED, RunStatus.CANCELLED)
@@ -141,28 +158,30 @@ async def _row(tx: Scoped, run_uuid: str, lock: str = "") -> Row:
     return row
 
 
-async def _summaries(tx: Scoped, rows: Sequence[Row]) -> tuple[RunSummary, ...]:
+async def _summaries(tx: Scoped, rows: Sequence[Row]) -> tuple[Overview, ...]:
     if not rows:
         return ()
     counted = await tx.all(_TOTALS, run_ids=[row["run_id"] for row in rows])
     totals = {row["run_id"]: Totals(*(int(row[name] or 0) for name in Totals.__slots__)) for row in counted}
-    return tuple(_summary(row, totals.get(row["run_id"], Totals(0, 0, 0, 0, 0, 0, 0, 0))) for row in rows)
+    nothing = Totals(0, 0, 0, 0, 0, 0, 0, 0)
+    sheets = await _brought(tx, sorted({row["sheet_id"] for row in rows if row["sheet_id"] is not None}))
+    return tuple(
+        Overview(as_run(row), totals.get(row["run_id"], nothing), sheets.get(row["sheet_id"])) for row in rows
+    )
 
 
-def _summary(row: Row, totals: Totals) -> RunSummary:
-    spec = RunSpec.from_json(row["spec"])
-    own: dict[str, Any] = {"provider": spec.provider, "model": spec.model, "totals": totals}
-    own["categories"] = tuple(category.name for category in spec.categories)
-    return RunSummary(**{name: own[name] if name in own else row[name] for name in RunSummary.__slots__})
+async def _brought(tx: Scoped, sheet_ids: Sequence[int]) -> dict[int, Brought]:
+    if not sheet_ids:
+        return {}
+    rows = await tx.all(
+        "SELECT sheet_id, sheet_uuid, kind, name FROM scoring_sheets "
+        "WHERE tenant_id = :tenant_id AND sheet_id IN (:sheet_ids...)",
+        sheet_ids=list(sheet_ids),
+    )
+    return {row["sheet_id"]: Brought(row["sheet_uuid"], row["kind"], row["name"]) for row in rows}
 
 
-_COLUMNS = ", ".join(
-    [
-        *(name for name in RunSummary.__slots__ if name not in ("provider", "model", "categories", "totals")),
-        "spec",
-    ]
-)
-_RUNS = f"SELECT {_COLUMNS} FROM scoring_runs WHERE tenant_id = :tenant_id"
+_RUNS = f"SELECT {COLUMNS} FROM scoring_runs WHERE tenant_id = :tenant_id"
 _TOTALS = """
 SELECT run_id, COUNT(*) AS chunks,
   SUM(CASE WHEN status IN ('completed','failed') THEN 1 ELSE 0 END) AS chunks_over,

@@ -41,6 +41,11 @@ class Run:
     same_hits: int
     tokens_in: int
     tokens_out: int
+    sheet_id: int | None  # asked for on the web
+    filled_at: int | None
+    busy_ms: int
+    places: float | None
+    write_delay_ms: int | None
     created_at: int
     updated_at: int
     finished_at: int | None
@@ -69,6 +74,20 @@ class NewRun:
     last_row: int
     budget_micro: int | None
     chunks: tuple[ChunkPlan, ...]
+    sheet_id: int | None = None  # asked for on the web
+
+    def columns(self, now_ms: int) -> dict[str, object]:
+        return {
+            "run_uuid": self.run_uuid,
+            "sheet": self.sheet,
+            "sheet_digest": sheet_digest(self.sheet),
+            "spec": self.spec.as_json(),
+            "spec_digest": self.spec.digest,
+            "last_row": self.last_row,
+            "budget_micro": self.budget_micro,
+            "sheet_id": self.sheet_id,
+            "now_ms": now_ms,
+        }
 
 
 def sheet_digest(sheet: str) -> str:
@@ -84,18 +103,7 @@ async def begin(tx: Tx, new: NewRun, now_ms: int) -> int:
             f"the run {other.run_uuid} for this sheet is not over; go on with it by its own command, or cancel it",
             run_uuid=other.run_uuid,
         )
-    run_id = await tx.insert(
-        _INSERT,
-        run_uuid=new.run_uuid,
-        tenant_id=new.tenant_id,
-        sheet=new.sheet,
-        sheet_digest=sheet_digest(new.sheet),
-        spec=new.spec.as_json(),
-        spec_digest=new.spec.digest,
-        last_row=new.last_row,
-        budget_micro=new.budget_micro,
-        now_ms=now_ms,
-    )
+    run_id = await tx.insert(INSERT, tenant_id=new.tenant_id, **new.columns(now_ms))
     await _add_chunks(tx, run_id, new.tenant_id, new.chunks, now_ms)
     return run_id
 
@@ -112,53 +120,66 @@ async def _add_chunks(tx: Tx, run_id: int, tenant_id: int, chunks: Sequence[Chun
         }
         for one in chunks
     ]
-    await tx.at_once(_INSERT_CHUNK, rows)
+    await tx.at_once(INSERT_CHUNK, rows)
 
 
 async def unfinished(tx: Tx, tenant_id: int, sheet: str) -> Run | None:
     """The newest run for a sheet, unless it is completed or was cancelled."""
     row = await tx.one(
-        f"""SELECT {_COLUMNS} FROM scoring_runs WHERE tenant_id = :tenant_id AND sheet_digest = :digest
+        f"""SELECT {COLUMNS} FROM scoring_runs WHERE tenant_id = :tenant_id AND sheet_digest = :digest
         ORDER BY run_id DESC LIMIT 1""",
         tenant_id=tenant_id,
         digest=sheet_digest(sheet),
     )
-    return _run(row) if row is not None and row["status"] in ("running", "paused", "failed") else None
+    return as_run(row) if row is not None and row["status"] in ("running", "paused", "failed") else None
 
 
 async def get(tx: Tx, run_id: int) -> Run:
-    row = await tx.one(f"SELECT {_COLUMNS} FROM scoring_runs WHERE run_id = :run_id", run_id=run_id)
+    row = await tx.one(f"SELECT {COLUMNS} FROM scoring_runs WHERE run_id = :run_id", run_id=run_id)
     if row is None:
         raise NotFound("there is no such run")
-    return _run(row)
+    return as_run(row)
 
 
 async def by_uuid(tx: Tx, tenant_id: int, run_uuid: str) -> Run:
     row = await tx.one(
-        f"SELECT {_COLUMNS} FROM scoring_runs WHERE tenant_id = :tenant_id AND run_uuid = :run_uuid",
+        f"SELECT {COLUMNS} FROM scoring_runs WHERE tenant_id = :tenant_id AND run_uuid = :run_uuid",
         tenant_id=tenant_id,
         run_uuid=run_uuid,
     )
     if row is None:
         raise NotFound(f"there is no run {run_uuid}; `camserver scoring list` shows those there are")
-    return _run(row)
+    return as_run(row)
 
 
 async def newest(tx: Tx, tenant_id: int, limit: int) -> tuple[Run, ...]:
     rows = await tx.all(
-        f"SELECT {_COLUMNS} FROM scoring_runs WHERE tenant_id = :tenant_id ORDER BY run_id DESC LIMIT :limit",
+        f"SELECT {COLUMNS} FROM scoring_runs WHERE tenant_id = :tenant_id ORDER BY run_id DESC LIMIT :limit",
         tenant_id=tenant_id,
         limit=min(limit, LISTED_MAX),
     )
-    return tuple(_run(row) for row in rows)
+    return tuple(as_run(row) for row in rows)
 
 
 async def waiting(tx: Tx) -> tuple[int, ...]:
-    """Runs that a process could work on now."""
+    """Runs that were asked for on the web and that a process could work on now. Those of the command are its own."""
     rows = await tx.all(
-        "SELECT run_id FROM scoring_runs WHERE status = 'running' AND wanted = 'run' ORDER BY run_id LIMIT 100"
+        "SELECT run_id FROM scoring_runs WHERE status = 'running' AND wanted = 'run' AND sheet_id IS NOT NULL "
+        "ORDER BY run_id LIMIT 100"
     )
     return tuple(row["run_id"] for row in rows)
+
+
+async def tell(tx: Tx, run_id: int, busy_ms: int, places: float, write_delay_ms: int) -> None:
+    """How the process that works on a run stands, for people who watch it."""
+    await tx.run(
+        "UPDATE scoring_runs SET busy_ms = busy_ms + :busy_ms, places = :places, write_delay_ms = :write_delay_ms "
+        "WHERE run_id = :run_id",
+        run_id=run_id,
+        busy_ms=busy_ms,
+        places=places,
+        write_delay_ms=write_delay_ms,
+    )
 
 
 async def totals(tx: Tx, run_id: int) -> Totals:
@@ -345,20 +366,20 @@ async def forget_dead(tx: Tx, run_id: int) -> None:
     await tx.run("DELETE FROM scoring_limits")
 
 
-def _run(row: Row) -> Run:
+def as_run(row: Row) -> Run:
     values = {name: row[name] for name in Run.__slots__}
     values["spec"] = RunSpec.from_json(row["spec"])
     values["status"] = RunStatus(row["status"])
     return Run(**values)
 
 
-_COLUMNS = ", ".join(Run.__slots__)
-_INSERT = """
+COLUMNS = ", ".join(Run.__slots__)
+INSERT = """
 INSERT INTO scoring_runs (run_uuid, tenant_id, sheet, sheet_digest, spec, spec_digest, status, wanted, last_row,
-  budget_micro, created_at, updated_at)
+  budget_micro, sheet_id, created_at, updated_at)
 VALUES (:run_uuid, :tenant_id, :sheet, :sheet_digest, :spec, :spec_digest, 'running', 'run', :last_row,
-  :budget_micro, :now_ms, :now_ms) RETURNING run_id"""
-_INSERT_CHUNK = f"""
+  :budget_micro, :sheet_id, :now_ms, :now_ms) RETURNING run_id"""
+INSERT_CHUNK = f"""
 INSERT INTO scoring_chunks (run_id, number, tenant_id, row_start, row_end, status, available_at, updated_at)
 VALUES (:run_id, :number, :tenant_id, :row_start, :row_end, '{ChunkStatus.PENDING}', :now_ms, :now_ms)"""
 _TOTALS = """

@@ -51,6 +51,7 @@ class ScoringLlm:
         self.billed: Counter[tuple[str, str]] = Counter()  # good answers by text and first category
         self.models: Counter[str] = Counter()
         self.systems: set[str] = set()
+        self.pictured = 0  # questions with a picture
         self.hold: asyncio.Event | None = None  # set by a test: answers wait for it
         self._chance = random.Random(seed)
         self._runner: web.AppRunner | None = None
@@ -101,6 +102,7 @@ class ScoringLlm:
         body = json.loads(await request.read())
         self.calls += 1
         self.models[body["model"]] += 1
+        self.pictured += any(part["type"] != "text" for part in body["messages"][1]["content"])
         system = body["messages"][0]["content"]
         user = "".join(part["text"] for part in body["messages"][1]["content"] if part["type"] == "text")
         text, categories = asked_of(system, user)

@@ -1,58 +1,109 @@
-"""The service works on what waits, and a CSV file gets its scores."""
+"""The service looks at what was brought, works on what waits, and goes on after another one died."""
 
 import asyncio
-import csv
+import io
+from contextlib import suppress
 from pathlib import Path
+
+import uuid_utils
 
 from camserver.base.clock import StoreClock
 from camserver.base.ready import Ready
-from camserver.clients.sheets.opening import open_sheet
 from camserver.config import load
-from camserver.domain.scoring import RunStatus
+from camserver.domain.people import Principal, Role
+from camserver.domain.scoring import RunStatus, plan_chunks
+from camserver.domain.scoring_sheets import SheetKind, SheetState, SheetWishes
+from camserver.objects.local import LocalObjects
 from camserver.services.scoring import service
-from camserver.services.scoring.opening import Wishes, find_or_begin, spec_of
-from camserver.store import open_store, scoring_runs, tenants
+from camserver.store import (
+    ScopedStore,
+    Store,
+    open_store,
+    scoring_chunks,
+    scoring_desk,
+    scoring_runs,
+    scoring_sheets,
+    tenants,
+)
+from camserver.store.scoring_sheets import NewSheet, RunWanted
 from tests.fakes.scoring_llm import ScoringLlm, truth
 from tests.rig.polling import poll_async
 from tests.rig.templates import SqliteTemplate
 
+SHEET = b"t\n,,,red,green\n\n\n" + b"".join(f",,n {n}\n".encode() for n in range(9))
 
-async def test_a_run_that_waits_is_worked_on(tmp_path: Path, sqlite_template: SqliteTemplate) -> None:
-    path = tmp_path / "a.csv"
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows(
-            [["t"], ["", "", "", "red", "green"], [], [], *(["", "", f"n {n}"] for n in range(9))]
-        )
+
+async def brought(scoped: ScopedStore, objects: LocalObjects, now_ms: int) -> str:
+    new = NewSheet(str(uuid_utils.uuid7()), SheetKind.FILE, "a.csv", SheetWishes(), len(SHEET))
+    await scoped.write(scoring_sheets.add, new, 1_000_000, "", now_ms)
+    key = await scoped.write(scoring_sheets.claim_part, new.sheet_uuid, 0, len(SHEET), now_ms)
+    await objects.put(key, SHEET)
+    await scoped.write(scoring_sheets.note_part, new.sheet_uuid, key, now_ms)
+    return new.sheet_uuid
+
+
+async def begun(scoped: ScopedStore, sheet_uuid: str, now_ms: int) -> int:
+    chunks = tuple(plan_chunks(5, 13, 4))
+    wanted = RunWanted(str(uuid_utils.uuid7()), sheet_uuid, f"file:{sheet_uuid}", None, chunks)
+    return (await scoped.write(scoring_sheets.begin_run, wanted, "", now_ms)).run.run_id
+
+
+async def leave_locks(store: Store, run_id: int, clock: StoreClock) -> None:
+    """What a process leaves that is killed in the middle: a chunk and the right to write are held."""
+    later = clock.now_ms() + 3_600_000
+    await store.write(scoring_chunks.claim, run_id, "dead:1", "dead", 1, later, clock.now_ms())
+    await store.write(scoring_runs.take_writing, run_id, "dead", later, clock.now_ms())
+
+
+async def test_a_sheet_is_looked_at_and_a_run_goes_on_after_a_process_died(
+    tmp_path: Path, sqlite_template: SqliteTemplate
+) -> None:
     url = sqlite_template.fresh()
     store = await open_store(url)
     clock = StoreClock()
     async with ScoringLlm() as llm:
         config = tmp_path / "camserver.toml"
-        config.write_text(f'[llm]\nprovider = "openai"\nmodel = "m"\nbase_url = "{llm.url}"\n')
+        config.write_text(
+            f'[llm]\nprovider = "openai"\nmodel = "m"\nbase_url = "{llm.url}"\n[scoring]\nflush_interval_sec = 0.1\n'
+        )
         settings = load(config, {}, tmp_path / "data")
         settings.server.data_dir.mkdir()
-        sheet = await open_sheet(str(path), settings.sheet, clock)
-        check = await sheet.check()
+        objects = LocalObjects(settings.objects.dir)
         tenant_id = await store.write(tenants.ensure, "t", clock.now_ms())
-        spec = spec_of(settings.llm, settings.scoring, Wishes(), sheet, check)
-        made, _ = await find_or_begin(
-            store, clock, tenant_id, sheet, spec, settings.scoring, Wishes(), check.last_row
-        )
-        await sheet.close()
+        scoped = store.as_(Principal(tenant_id, None, Role.TENANT_ADMIN))
+        sheet_uuid = await brought(scoped, objects, clock.now_ms())
         ready = Ready()
-        serving = asyncio.create_task(service.run(store, clock, settings, ready))
+        ready.expect("scoring")
+        serving = asyncio.create_task(service.run(store, objects, clock, settings, ready))
 
-        async def is_over() -> bool:
-            return (await store.read(scoring_runs.get, made.run_id)).status is RunStatus.COMPLETED
+        async def is_looked_at() -> bool:
+            return (await scoped.read(scoring_sheets.get, sheet_uuid)).state is SheetState.LOOKED
 
-        await poll_async(is_over, "the run is completed")
+        await poll_async(is_looked_at, "the sheet is looked at")
         assert ready.is_ready
         serving.cancel()
         await asyncio.wait([serving])
-    await store.close()
-    sqlite_template.discard(url)
-    with path.open(newline="") as file:
-        rows = list(csv.reader(file))[4:]
+        run_id = await begun(scoped, sheet_uuid, clock.now_ms())
+        await leave_locks(store, run_id, clock)
+        serving = asyncio.create_task(service.run(store, objects, clock, settings, ready))
+
+        async def is_filled() -> bool:
+            run = await store.read(scoring_runs.get, run_id)
+            return run.status is RunStatus.COMPLETED and run.filled_at == run.updated_at
+
+        await poll_async(is_filled, "the run is completed and its file made")
+        serving.cancel()
+        with suppress(asyncio.CancelledError):
+            await serving
+    run = await store.read(scoring_runs.get, run_id)
+    assert run.busy_ms > 0
+    _, pieces = await scoped.read(scoring_sheets.result, run.run_uuid)
+    filled = b"".join([await objects.get(one.object_key) for one in pieces]).decode()
+    rows = [line.rstrip("\r\n").split(",") for line in io.StringIO(filled)][4:]
     assert [row[2:] for row in rows] == [
         [f"n {n}", *(f"{truth(f'n {n}', name):.2f}" for name in ("red", "green"))] for n in range(9)
     ]
+    assert list((settings.server.data_dir / "scoring").iterdir()) == []
+    assert await store.read(scoring_desk.unfilled) == ()
+    await store.close()
+    sqlite_template.discard(url)

@@ -26,7 +26,7 @@ from tests.rig.clock import ManualClock
 from tests.rig.databases import PostgresServer
 from tests.rig.templates import PostgresTemplate
 from tests.services.web.rig import PASSWORD, Browser, RunningWeb, running_web
-from tests.services.web.scoring_rows import add_run
+from tests.services.web.scoring_rows import add_run, add_sheet
 from tests.store.people_rows import EventRow, FrameRow, add_event, add_frame, add_incident, add_user
 from tests.store.test_row_security import ROLE, make_role, of_web
 
@@ -38,9 +38,9 @@ DAY = "2026-01-01"
 # What an address names, by the name of its part; of the installation as a whole, or of whoever asks.
 OF_SITE = {"camera_id", "event_uuid", "frame_uuid", "incident_uuid", "errand_uuid", "delivery_uuid", "snooze_uuid"}
 OF_SITE |= {"site", "worker_id", "share_uuid"}
-OF_TENANT = {"case_uuid", "receiver_uuid", "rule_uuid", "user", "token_uuid", "run_uuid"}
+OF_TENANT = {"case_uuid", "receiver_uuid", "rule_uuid", "user", "token_uuid", "run_uuid", "sheet_uuid"}
 OF_ALL = {"schema_version", "address", "subscription_uuid", "kind", "object_uuid", "token", "n", "tenant", "table"}
-OF_ALL |= {"lease_id"}
+OF_ALL |= {"lease_id", "number", "document"}
 # Bodies without which a request is refused before anybody looks whose thing it is about.
 BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api/cameras/{camera_id}/move"): {"errand_uuid": "x1"},
@@ -85,7 +85,8 @@ WHOLE = {
     ("GET", "/api/shares"),
     ("GET", "/api/feed/events"),
     *(("GET", path) for path in ("/api/snoozes", "/api/statistics", "/api/summaries", "/api/system/status")),
-    ("GET", "/api/scoring/runs"),
+    *(("GET", path) for path in ("/api/scoring", "/api/scoring/runs", "/api/scoring/sheets")),
+    *(("POST", path) for path in ("/api/scoring/sheets", "/api/scoring/event-sheets")),
     *(("GET", path) for path in ("/api/tokens", "/api/users", "/api/vocabulary", "/api/vocabulary/versions")),
     *(("GET", path) for path in ("/api/settings", "/api/workers", "/healthz", "/readyz", "/api/openapi.json")),
     *(("GET", path) for path in ("/api/oidc", "/api/oidc/start", "/api/oidc/callback", "/api/tenants")),
@@ -164,7 +165,8 @@ class Town:
         if part in plain:
             return f"{plain[part]}-{where}"
         if part in OF_ALL:
-            return {"kind": "frame", "object_uuid": f"frame-{where}", "n": "0"}.get(part, "x1")
+            named = {"kind": "frame", "object_uuid": f"frame-{where}", "n": "0", "number": "0"}
+            return {**named, "document": "run_report.json"}.get(part, "x1")
         # There is no "beyond" of what is the whole tenant's.
         return self.uuids[part, "foreign" if where == "foreign" else "near"]
 
@@ -288,6 +290,7 @@ async def make_town(web: RunningWeb) -> Town:
         if where != "beyond":
             uuids |= await _things_of(admin, where)
             uuids["run_uuid", where] = await add_run(web.store, tenant_id, now_ms)
+            uuids["sheet_uuid", where] = await add_sheet(web.store, tenant_id, now_ms)
     browsers = {}
     for one in PEOPLE:
         body = {"login": one.login, "role": one.role.value, "password": PASSWORD, "grants": one.grants}

@@ -74,4 +74,5 @@ async def test_what_failed_is_tried_again(web: RunningWeb, run_uuid: str) -> Non
     reply = await owner.post(f"/api/scoring/runs/{run_uuid}/control", {"wanted": "retry"})
     assert (reply.status, reply.body["totals"]["chunks_over"], reply.body["totals"]["failed"]) == (200, 0, 0)
     assert (await owner.get(f"/api/scoring/runs/{run_uuid}")).body["notes"] == []
-    assert await web.store.read(scoring_runs.waiting)
+    home = (await web.store.read(tenants.home)) or 0
+    assert (await web.store.read(scoring_runs.by_uuid, home, run_uuid)).wanted == "run"

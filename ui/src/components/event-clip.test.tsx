@@ -21,7 +21,7 @@ async function show(clip: Clip | null) {
   serve({
     "GET /api/session": SESSION,
     "GET /api/vocabulary": VOCABULARY,
-    "GET /api/events/e1": { ...event(), incident: null, best_frame: frame(), clip },
+    "GET /api/events/e1": { ...event(), incident: null, best_frame: frame(), clip, scores: [] },
     "GET /api/events/e1/frames": { frames: [frame()], next_after: null },
   });
   await renderAt("/events/e1");

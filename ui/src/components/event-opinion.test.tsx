@@ -17,7 +17,14 @@ async function show(review: typeof REVIEW | null) {
   serve({
     "GET /api/session": SESSION,
     "GET /api/vocabulary": VOCABULARY,
-    "GET /api/events/e1": { ...event(), incident: null, best_frame: frame(), clip: null, llm_review: review },
+    "GET /api/events/e1": {
+      ...event(),
+      incident: null,
+      best_frame: frame(),
+      clip: null,
+      llm_review: review,
+      scores: [],
+    },
     "GET /api/events/e1/frames": { frames: [frame()], next_after: null },
   });
   await renderAt("/events/e1");

@@ -1,6 +1,7 @@
 // The search as the address says it, and as the server is asked.
 
 import type { SearchFilter } from "@/api/search";
+import type { ScoringSearch } from "@/api/types";
 import { ZOOMS, type Zoom } from "./timeline";
 import { dayOf, startOfDay, startOfNextDay } from "./times";
 
@@ -9,6 +10,10 @@ export const MANY = ["site", "camera", "kind", "tag"] as const;
 export type ManyName = (typeof MANY)[number];
 
 const MANY_MAX = 10;
+const SCORES_MAX = 5;
+
+/** What a facet of scores stands for: events that rather fit the category. */
+export const ratherFits = (category: string) => `${category}>=0.5`;
 
 export function askedSearch(address: URLSearchParams, mayInvestigate: boolean): SearchFilter {
   const asked: SearchFilter = {};
@@ -24,6 +29,8 @@ export function askedSearch(address: URLSearchParams, mayInvestigate: boolean): 
   if (unknown === "true" || unknown === "false") asked.unknown = unknown === "true";
   const text = address.get("text")?.trim();
   if (text && mayInvestigate) asked.text = text;
+  const scores = address.getAll("score").slice(0, SCORES_MAX);
+  if (scores.length > 0 && mayInvestigate) asked.score = scores;
   return { ...asked, ...askedTimes(address) };
 }
 
@@ -60,4 +67,20 @@ export function shownZoom(address: URLSearchParams): Zoom {
 /** The choices with one more, or without it where it was made before. */
 export function toggled(chosen: readonly string[], value: string): string[] {
   return chosen.includes(value) ? chosen.filter((one) => one !== value) : [...chosen, value];
+}
+
+/** The search as a sheet's rows are asked for. */
+export function asScoringSearch(filter: SearchFilter): ScoringSearch {
+  return {
+    sites: filter.site ?? [],
+    camera_ids: filter.camera_id ?? [],
+    primary_events: filter.primary_event ?? [],
+    tags: filter.tag ?? [],
+    severity_min: filter.severity_min ?? 0,
+    unknown: filter.unknown ?? null,
+    text: filter.text ?? null,
+    from_ms: filter.from ?? null,
+    to_ms: filter.to ?? null,
+    scores: filter.score ?? [],
+  };
 }

@@ -11,6 +11,7 @@ export const en: Words = {
     events: "Events",
     search: "Search",
     cases: "Cases",
+    scoring: "Scoring",
     cameras: "Cameras",
     workers: "Workers",
     queue: "Queue",
@@ -211,6 +212,8 @@ export const en: Words = {
     title: "A machine's opinion",
     note: "A language model looked at one picture of this event. It may be wrong, and nothing was decided by it.",
     source: "{{model}}, {{time}}",
+    scores: "A machine's scores",
+    scoresNote: "How well the event fits each category, as a language model sees it (0.00 to 1.00).",
   },
   clip: {
     asked: "The clip is being made…",

@@ -10,6 +10,7 @@ export const ja = {
     events: "イベント",
     search: "検索",
     cases: "案件",
+    scoring: "採点",
     cameras: "カメラ",
     workers: "ワーカー",
     queue: "解析キュー",
@@ -200,6 +201,8 @@ export const ja = {
     title: "AIの見解（参考）",
     note: "言語モデルがこのイベントの画像1枚を見て書いたものです。誤りを含むことがあります。判定には使っていません。",
     source: "{{model}}、{{time}}",
+    scores: "AIのスコア（参考）",
+    scoresNote: "言語モデルから見た、各カテゴリーへの当てはまり具合です（0.00～1.00）。",
   },
   clip: {
     asked: "動画クリップを作成しています…",

@@ -96,7 +96,7 @@ describe("live view", () => {
   it("has an address on every page, and opens from an event", async () => {
     serve({
       ...HOUSE,
-      "GET /api/events/e1": { ...event(), tags: [], incident: null, best_frame: frame() },
+      "GET /api/events/e1": { ...event(), tags: [], incident: null, best_frame: frame(), scores: [] },
       "GET /api/events/e1/frames": { frames: [frame()], next_after: null },
     });
     const shown = await renderAt("/events/e1", FakeSocket);

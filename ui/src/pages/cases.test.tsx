@@ -154,7 +154,14 @@ describe("an event", () => {
   it("is added to a case by C", async () => {
     const asked = serve({
       ...answers(),
-      "GET /api/events/e1": { ...event(), incident: null, best_frame: frame(), clip: null, llm_review: null },
+      "GET /api/events/e1": {
+        ...event(),
+        incident: null,
+        best_frame: frame(),
+        clip: null,
+        llm_review: null,
+        scores: [],
+      },
       "GET /api/events/e1/frames": { frames: [frame()], next_after: null },
       "POST /api/cases/c1/items": { added: true },
     });

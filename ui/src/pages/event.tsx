@@ -11,6 +11,7 @@ import { BoxedPicture } from "@/components/boxed-picture";
 import { EmptyState } from "@/components/empty-state";
 import { EventClip } from "@/components/event-clip";
 import { EventOpinion } from "@/components/event-opinion";
+import { EventScores } from "@/components/event-scores";
 import { FrameStrip } from "@/components/frame-strip";
 import { OngoingBadge } from "@/components/ongoing-badge";
 import { ProblemNotice, StaleNotice } from "@/components/problem-notice";
@@ -99,6 +100,7 @@ function EventView({ event }: { event: EventDetail }) {
           <Facts event={event} />
           <Tags tags={event.tags} />
           <EventOpinion event={event} />
+          <EventScores event={event} />
         </aside>
       </div>
     </>

@@ -325,7 +325,7 @@ describe("an event", () => {
       severity_default: 0,
     },
   ];
-  const detail = { ...event({ state: "open", end_at: null }), tags, incident: null, best_frame: frame() };
+  const detail = { ...event({ state: "open", end_at: null }), tags, incident: null, best_frame: frame(), scores: [] };
   const frames = [frame(), frame({ frame_uuid: "f2", boxes: [], severity: 0, confidence: 0.5 })];
   const ANSWERS = {
     ...SIGNED_IN,

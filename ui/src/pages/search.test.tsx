@@ -22,6 +22,7 @@ const FACETS = {
   tags: [],
   severities: [value("2", 1), value("0", 1)],
   unknown: [value("false", 2)],
+  scores: [],
   days: [value("2026-02-03", 2)],
 };
 const found = (given = {}) => ({ ...event(), unknown: false, reviewed_at: null, passages: [], ...given });

@@ -12,6 +12,7 @@ import { Loaded } from "@/components/loaded";
 import { More } from "@/components/more";
 import { PageHead } from "@/components/page-head";
 import { ProblemNotice } from "@/components/problem-notice";
+import { ScoreThese } from "@/components/score-these";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { cn } from "@/components/ui/class-names";
@@ -22,6 +23,7 @@ import {
   chosenMoment,
   MANY,
   type ManyName,
+  ratherFits,
   shownDay,
   shownZoom,
   toggled,
@@ -38,7 +40,7 @@ const useWords = addWords("search", words);
 const SKELETONS = ["a", "b", "c", "d", "e", "f", "g", "h"];
 const GRID = "grid grid-cols-[repeat(auto-fill,minmax(min(100%,15rem),1fr))] gap-4";
 const VALUES_SHOWN = 6;
-const FILTERS = [...MANY, "severity", "unknown", "text", "from", "to", "at"] as const;
+const FILTERS = [...MANY, "severity", "unknown", "text", "score", "from", "to", "at"] as const;
 
 export function SearchPage() {
   const { t, i18n } = useWords();
@@ -46,6 +48,8 @@ export function SearchPage() {
   const { address, patch, clear } = useAddress();
   const { data: session } = useSession();
   const mayInvestigate = session?.permissions.includes("investigate") ?? false;
+  const mayScore =
+    (session?.permissions.includes("manage_deliveries") ?? false) && (session?.features.includes("scoring") ?? false);
   const filter = useMemo(() => askedSearch(address, mayInvestigate), [address, mayInvestigate]);
   const query = useSearch(filter);
   const found = query.data?.pages.flatMap((page) => page.events);
@@ -57,12 +61,15 @@ export function SearchPage() {
       <PageHead
         title={t("title")}
         actions={
-          isNarrowed && (
-            <Button variant="ghost" size="small" onClick={clear}>
-              <FilterX aria-hidden="true" />
-              {t("clear")}
-            </Button>
-          )
+          <>
+            {isNarrowed && (
+              <Button variant="ghost" size="small" onClick={clear}>
+                <FilterX aria-hidden="true" />
+                {t("clear")}
+              </Button>
+            )}
+            {mayScore && <ScoreThese filter={filter} />}
+          </>
         }
       />
       {mayInvestigate && <TextSearch key={address.get("text")} />}
@@ -260,6 +267,12 @@ function Groups({ facets }: { facets: SearchFacets }) {
         <Many name="site" title={t("sites")} values={facets.sites} />
       )}
       <Many name="tag" title={t("tags")} values={facets.tags} />
+      <Facet
+        name={t("scores")}
+        values={facets.scores.map((one) => ({ ...one, value: ratherFits(one.value) }))}
+        chosen={address.getAll("score")}
+        onToggle={(value) => patch({ score: toggled(address.getAll("score"), value) })}
+      />
       <Facet
         name={t("days")}
         values={facets.days}

@@ -14,6 +14,7 @@ import {
   Send,
   Server,
   Settings,
+  Sheet,
 } from "lucide-react";
 import { type ComponentType, lazy } from "react";
 import type { Session } from "@/api/types";
@@ -27,6 +28,7 @@ export type NavName =
   | "events"
   | "search"
   | "cases"
+  | "scoring"
   | "cameras"
   | "workers"
   | "queue"
@@ -45,6 +47,8 @@ export interface NavEntry {
   group: NavGroup;
   /** The permission without which the server would answer nothing. */
   needs: string;
+  /** What the installation must offer. */
+  feature?: Session["features"][number];
   /** Among the few at the bottom of a telephone. */
   tab?: boolean;
 }
@@ -55,6 +59,7 @@ export const NAV: readonly NavEntry[] = [
   { name: "events", to: "/events", Icon: Bell, group: "find", needs: "read", tab: true },
   { name: "search", to: "/search", Icon: Search, group: "find", needs: "read", tab: true },
   { name: "cases", to: "/cases", Icon: BriefcaseBusiness, group: "find", needs: "investigate" },
+  { name: "scoring", to: "/scoring", Icon: Sheet, group: "find", needs: "manage_deliveries", feature: "scoring" },
   { name: "cameras", to: "/cameras", Icon: Cctv, group: "operate", needs: "read" },
   { name: "workers", to: "/workers", Icon: Server, group: "operate", needs: "manage_workers" },
   { name: "queue", to: "/queue", Icon: ListTodo, group: "operate", needs: "manage_cameras" },
@@ -64,7 +69,8 @@ export const NAV: readonly NavEntry[] = [
   { name: "settings", to: "/settings", Icon: Settings, group: "manage", needs: "read" },
 ];
 
-export const mayOpen = (session: Session, entry: NavEntry) => session.permissions.includes(entry.needs);
+export const mayOpen = (session: Session, entry: NavEntry) =>
+  session.permissions.includes(entry.needs) && (!entry.feature || session.features.includes(entry.feature));
 
 /** Pages come when they are opened, except for those that most people see first. */
 const later = <Name extends string>(load: () => Promise<Record<Name, ComponentType>>, name: Name) =>
@@ -78,6 +84,9 @@ export const ROUTES: readonly { path: string; Page: ComponentType }[] = [
   { path: "/search", Page: later(() => import("@/pages/search"), "SearchPage") },
   { path: "/cases", Page: later(() => import("@/pages/cases"), "CasesPage") },
   { path: "/cases/:uuid", Page: later(() => import("@/pages/case"), "CasePage") },
+  { path: "/scoring", Page: later(() => import("@/pages/scoring"), "ScoringPage") },
+  { path: "/scoring/sheets/:uuid", Page: later(() => import("@/pages/scoring-sheet"), "ScoringSheetPage") },
+  { path: "/scoring/runs/:uuid", Page: later(() => import("@/pages/scoring-run"), "ScoringRunPage") },
   { path: "/cameras", Page: later(() => import("@/pages/cameras"), "CamerasPage") },
   { path: "/cameras/add", Page: later(() => import("@/pages/camera-add"), "CameraAddPage") },
   { path: "/cameras/:id", Page: later(() => import("@/pages/camera"), "CameraPage") },

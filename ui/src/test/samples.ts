@@ -149,6 +149,7 @@ export const SESSION: Session = {
   role: "system_admin",
   language: "en",
   permissions: ["read"],
+  features: [],
   csrf_token: "the-token",
   expires_at: NOW + 3_600_000,
 };

@@ -6,9 +6,17 @@ from camserver.clients.llm.questions import Usage
 from camserver.clients.sheets.sheet import Sheet
 from camserver.domain.scoring import RunSpec, ScoringPolicy
 from camserver.domain.scoring_answers import is_valid
-from camserver.domain.scoring_costs import AROUND_TOKENS, Estimate, answer_tokens, seconds_for, tokens_of
+from camserver.domain.scoring_costs import (
+    AROUND_TOKENS,
+    PICTURE_TOKENS,
+    Estimate,
+    answer_tokens,
+    seconds_for,
+    tokens_of,
+)
 from camserver.domain.scoring_prompts import BlockQuestion, user_prompt
 from camserver.services.scoring.producing import DAY_MS, questions_of
+from camserver.services.scoring.tasks import pictures_of
 from camserver.store import Store, scoring_journal
 
 _LOOKED_UP_AT_ONCE = 500
@@ -34,7 +42,7 @@ async def estimate(
                 if open_ones.isdisjoint(range(first, first + len(question.categories))):
                     counting.filled += 1
                 else:
-                    counting.add(question, row.text)
+                    counting.add(question, row.text, row.picture)
         while len(counting.waiting) >= _LOOKED_UP_AT_ONCE:
             await _look_up(store, tenant_id, counting, since_ms)
     while counting.waiting:
@@ -64,29 +72,29 @@ class _Counting:
         self._answers = [answer_tokens(one.categories, spec.form) for one in self.questions]
         # 64 bits of each key: a million of them are some tens of megabytes, and two that agree by chance harm nobody.
         self._seen: set[int] = set()
-        self.waiting: dict[str, tuple[BlockQuestion, str]] = {}
+        self.waiting: dict[str, tuple[BlockQuestion, str, int]] = {}
         self.rows = self.tasks = self.calls = self.cache_hits = self.same = self.filled = 0
         self.tokens_in = self.tokens_out = 0
 
-    def add(self, question: BlockQuestion, text: str) -> None:
+    def add(self, question: BlockQuestion, text: str, picture: str) -> None:
         self.tasks += 1
-        key = question.key(text, self._spec.provider, self._spec.model, self._spec.temperature)
+        key = question.key(text, self._spec.provider, self._spec.model, self._spec.temperature, pictures_of(picture))
         short = int(key[:16], 16)
         if short in self._seen:
             self.same += 1
             return
         self._seen.add(short)
-        self.waiting[key] = (question, text)
+        self.waiting[key] = (question, text, PICTURE_TOKENS if picture else 0)
 
     def settle(self, found: dict[str, scoring_journal.Kept], looked_up: list[str]) -> None:
         for key in looked_up:
-            question, text = self.waiting.pop(key)
+            question, text, more = self.waiting.pop(key)
             kept = found.get(key)
             if kept is not None and is_valid(kept.scores, len(question.categories)):
                 self.cache_hits += 1
                 continue
             self.calls += 1
-            self.tokens_in += self._heads[question.block] + tokens_of(user_prompt(text))
+            self.tokens_in += self._heads[question.block] + tokens_of(user_prompt(text)) + more
             self.tokens_out += self._answers[question.block]
 
 

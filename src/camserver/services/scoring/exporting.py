@@ -3,19 +3,16 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from camserver.domain.scoring import ChunkPlan
+from camserver.base.records import fields_of
+from camserver.domain import scoring_report
 from camserver.store import Store, scoring_chunks, scoring_journal, scoring_runs
 from camserver.store.scoring_runs import Run
 
 PAGE = 5_000
 NOTES_MAX = 1_000
-# What others know: a chunk that is being written is still running.
-_SEEN_FROM_OUTSIDE = {"writing": "running"}
 
 
 async def export(store: Store, run: Run, folder: Path) -> list[Path]:
@@ -24,7 +21,7 @@ async def export(store: Store, run: Run, folder: Path) -> list[Path]:
     blocks = [one async for one in _blocks(store, run)]
     documents = {
         "chunk_meta.json": chunks,
-        "checkpoint.json": {"completed_blocks": blocks, "updated_at": _moment(run.updated_at)},
+        "checkpoint.json": {"completed_blocks": blocks, "updated_at": scoring_report.moment(run.updated_at)},
         "run_report.json": await report(store, run),
     }
     return await asyncio.to_thread(_written, folder, documents)
@@ -45,62 +42,22 @@ async def report(store: Store, run: Run) -> dict[str, Any]:
     totals = await store.read(scoring_runs.totals, run.run_id)
     states = await store.read(scoring_journal.states, run.run_id)
     notes = await store.read(scoring_journal.notes, run.run_id, NOTES_MAX)
-    over_ms = run.finished_at or run.updated_at
-    answered = states.get("written", 0) + states.get("scored", 0) + states.get("refused", 0) + states.get("moved", 0)
-    hits = run.cache_hits + run.same_hits
-    return {
-        "run_uuid": run.run_uuid,
-        "sheet": run.sheet,
-        "status": run.status.value,
-        "reason": run.reason,
-        "message": run.message,
-        "provider": run.spec.provider,
-        "model": run.spec.model,
-        "categories": len(run.spec.categories),
-        "last_row": run.last_row,
-        "passes": run.passes,
-        "totals": asdict(totals),
-        "results": states,
-        "calls": run.calls,
-        "refused_429": run.refused,
-        "refused_share": round(run.refused / run.calls, 5) if run.calls else 0.0,
-        "cache_hits": run.cache_hits,
-        "same_hits": run.same_hits,
-        "hit_share": round(hits / answered, 5) if answered else 0.0,
-        "tokens_in": run.tokens_in,
-        "tokens_out": run.tokens_out,
-        "cost_usd": run.cost_micro / 1_000_000,
-        "budget_usd": None if run.budget_micro is None else run.budget_micro / 1_000_000,
-        "began_at": _moment(run.created_at),
-        "seconds": round((over_ms - run.created_at) / 1000, 3),
-        "notes": [asdict(one) for one in notes],
-    }
+    return scoring_report.report(
+        fields_of(run), run.spec, fields_of(totals), states, [fields_of(one) for one in notes]
+    )
 
 
 async def _chunks(store: Store, run_id: int) -> AsyncIterator[dict[str, Any]]:
     after = 0
     while rows := await store.read(scoring_chunks.exported, run_id, after, PAGE):
         for one in rows:
-            yield {
-                "chunk_id": ChunkPlan(one.number, one.row_start, one.row_end).name,
-                "row_start": one.row_start,
-                "row_end": one.row_end,
-                "status": _SEEN_FROM_OUTSIDE.get(one.status, one.status),
-                "retry_count": one.retry_count,
-                "last_error": one.last_error,
-                "updated_at": _moment(one.updated_at),
-            }
+            yield scoring_report.chunk_meta(fields_of(one))
         after = rows[-1].number
 
 
 async def _blocks(store: Store, run: Run) -> AsyncIterator[str]:
-    """row:block, as people number rows and from block 0 on."""
     after = (0, 0)
     while rows := await store.read(scoring_journal.written_blocks, run.run_id, after, PAGE):
         for row, first_category in rows:
-            yield f"{row}:{first_category // run.spec.layout.block_size}"
+            yield scoring_report.block_name(row, first_category, run.spec.layout.block_size)
         after = rows[-1]
-
-
-def _moment(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

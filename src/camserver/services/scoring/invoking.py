@@ -7,7 +7,7 @@ was wrong, then of the next model, and at last fails alone: a bad row never fail
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,7 +21,7 @@ from camserver.domain.scoring_prompts import user_prompt
 from camserver.services.scoring.budget import Budget
 from camserver.services.scoring.journal import Entry, Journal
 from camserver.services.scoring.slots import Slots
-from camserver.services.scoring.tasks import ChunkFailed, Interrupted, Task, Verdict
+from camserver.services.scoring.tasks import ChunkFailed, Interrupted, Task, Verdict, pictures_of
 from camserver.services.scoring.validating import ValidationPool
 from camserver.store.scoring_journal import Kept, Result, Spent
 
@@ -38,6 +38,10 @@ BAD_REQUESTS_MAX = 5
 _TOO_MANY = frozenset({LlmErrorKind.RATE_LIMITED, LlmErrorKind.OVERLOADED})
 _AGAIN = frozenset({LlmErrorKind.CONNECTION, LlmErrorKind.SERVER_ERROR, LlmErrorKind.TIMEOUT})
 _PAUSING = {LlmErrorKind.QUOTA: PauseReason.QUOTA, LlmErrorKind.BAD_KEY: PauseReason.KEY}
+
+
+# The bytes of a row's picture; None: it is gone.
+Pictures = Callable[[str], Awaitable[bytes | None]]
 
 
 class Model(Protocol):
@@ -78,6 +82,7 @@ class InvokerPool:
         slots: Slots,
         journal: Journal,
         budget: Budget,
+        pictures: Pictures | None = None,
     ) -> None:
         self.queue: asyncio.Queue[Task] = asyncio.Queue(maxsize=2 * policy.concurrency_max)
         self._models = models
@@ -87,6 +92,7 @@ class InvokerPool:
         self.slots = slots
         self._journal = journal
         self._budget = budget
+        self._pictures = pictures
         self._validation = ValidationPool()
         self._asked: dict[str, Task] = {}
         self._running: set[asyncio.Task[None]] = set()
@@ -235,13 +241,21 @@ class InvokerPool:
                 reasked += 1
 
     def _key(self, task: Task, model: str) -> str:
-        return task.question.key(task.text, self._spec.provider, model, self._spec.temperature)
+        return task.question.key(
+            task.text, self._spec.provider, model, self._spec.temperature, pictures_of(task.picture)
+        )
 
     # -- One call ------------------------------------------------------------------------------------------------
 
     async def _call(self, number: int, task: Task, text: str, tally: _Tally) -> Answer | _NoAnswer:
         """An answer, or why this model will not give one to this question."""
-        prompt = Prompt(task.question.system, text, (), self._spec.temperature)
+        pictures: tuple[bytes, ...] = ()
+        if task.picture:
+            picture = await self._pictures(task.picture) if self._pictures is not None else None
+            if picture is None:
+                return _NoAnswer("the picture is gone", True)
+            pictures = (picture,)
+        prompt = Prompt(task.question.system, text, pictures, self._spec.temperature)
         failures = 0
         while True:
             await self._budget.reserve()

@@ -22,9 +22,10 @@ from camserver.clients.llm.prices import Price
 from camserver.clients.llm.questions import Usage
 from camserver.clients.sheets.sheet import Sheet
 from camserver.domain.scoring import PauseReason, RunStatus, ScoringPolicy
+from camserver.domain.scoring_costs import PICTURE_TOKENS_MAX
 from camserver.domain.scoring_limits import ConcurrencyController
 from camserver.services.scoring.budget import Budget
-from camserver.services.scoring.invoking import InvokerPool, Model
+from camserver.services.scoring.invoking import InvokerPool, Model, Pictures
 from camserver.services.scoring.journal import Journal
 from camserver.services.scoring.producing import Producer, questions_of
 from camserver.services.scoring.scheduling import ChunkScheduler
@@ -70,7 +71,14 @@ class Standing:
 
 class ScoringPipeline:
     def __init__(
-        self, store: Store, clock: Clock, sheet: Sheet, run: Run, policy: ScoringPolicy, models: Models
+        self,
+        store: Store,
+        clock: Clock,
+        sheet: Sheet,
+        run: Run,
+        policy: ScoringPolicy,
+        models: Models,
+        pictures: Pictures | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -78,7 +86,8 @@ class ScoringPipeline:
         self._policy = policy
         token = str(uuid_utils.uuid7())
         self._journal = Journal(store, clock, run.run_id, run.tenant_id)
-        self._budget = Budget(store, run.run_id, _worst_micro(run, models) if run.budget_micro is not None else 0)
+        worst_micro = _worst_micro(run, models, pictures is not None) if run.budget_micro is not None else 0
+        self._budget = Budget(store, run.run_id, worst_micro)
         controller = ConcurrencyController(
             policy.concurrency_start, policy.concurrency_max, policy.cut_factor, policy.clean_batches
         )
@@ -86,7 +95,7 @@ class ScoringPipeline:
         digest = key_digest(run.spec.provider, models.base_url, models.key)
         self._sharing = Sharing(store, clock, digest, token, self._slots)
         self._invokers = InvokerPool(
-            models.clients, models.prices, run.spec, policy, self._slots, self._journal, self._budget
+            models.clients, models.prices, run.spec, policy, self._slots, self._journal, self._budget, pictures
         )
         producer = Producer(
             store, clock, sheet, run.run_id, run.tenant_id, run.spec, policy, self._invokers, self._journal
@@ -95,6 +104,7 @@ class ScoringPipeline:
         holder = f"{socket.gethostname()[:90]}:{os.getpid()}"
         self._scheduler = ChunkScheduler(store, clock, sheet, run, policy, producer, self._writer, holder, token)
         self._stopped: asyncio.Event = asyncio.Event()
+        self.drain_sec = DRAIN_SEC
 
     def stop(self) -> None:
         """Pauses: nothing new is asked, what is in flight is waited for and written."""
@@ -164,7 +174,7 @@ class ScoringPipeline:
 
     async def _wind_down(self) -> None:
         """What was answered is kept whatever ends the work; the sheet gets what it takes."""
-        await self._invokers.drain(DRAIN_SEC)
+        await self._invokers.drain(self.drain_sec)
         await self._journal.close()
         await self._writer.close()
         await self._scheduler.let_go()
@@ -177,9 +187,9 @@ class ScoringPipeline:
             await asyncio.sleep(PRUNE_EVERY_SEC)
 
 
-def _worst_micro(run: Run, models: Models) -> int:
+def _worst_micro(run: Run, models: Models, has_pictures: bool) -> int:
     """What one question costs at most, of the dearest model: no token is shorter than a byte."""
     texts = [len(one.system.encode()) for one in questions_of(run.spec)]
-    tokens_in = max(texts, default=0) + 3 * TEXT_CHARS_USUAL_MAX
+    tokens_in = max(texts, default=0) + 3 * TEXT_CHARS_USUAL_MAX + (PICTURE_TOKENS_MAX if has_pictures else 0)
     usage = Usage(tokens_in, run.spec.answer_max_tokens)
     return max((price.cost_micro(usage) for price in models.prices if price is not None), default=0) or 1

@@ -15,7 +15,7 @@ from camserver.domain.sheet_layout import blocks
 from camserver.domain.sheet_rows import SheetRow
 from camserver.services.scoring.invoking import InvokerPool, result_of
 from camserver.services.scoring.journal import Entry, Journal
-from camserver.services.scoring.tasks import OpenChunk, Task, Verdict
+from camserver.services.scoring.tasks import OpenChunk, Task, Verdict, pictures_of
 from camserver.store import Store, scoring_journal
 from camserver.store.scoring_journal import Kept, Spent
 
@@ -86,9 +86,11 @@ class Producer:
                 continue
             if not row.text or not is_open:
                 continue
-            key = question.key(row.text, self._spec.provider, self._spec.model, self._spec.temperature)
+            key = question.key(
+                row.text, self._spec.provider, self._spec.model, self._spec.temperature, pictures_of(row.picture)
+            )
             chunk.add()
-            made.append(Task(chunk, row.row, row.identity, row.text, question, key))
+            made.append(Task(chunk, row.row, row.identity, row.text, question, key, row.picture))
         return made
 
     async def _send(self, tasks: Sequence[Task]) -> None:
@@ -131,7 +133,11 @@ class Producer:
 
     def _keys(self, task: Task) -> list[str]:
         spec = self._spec
-        others = [task.question.key(task.text, spec.provider, one, spec.temperature) for one in spec.fallback_models]
+        pictures = pictures_of(task.picture)
+        others = [
+            task.question.key(task.text, spec.provider, one, spec.temperature, pictures)
+            for one in spec.fallback_models
+        ]
         return [task.key, *others]
 
     async def _settle(self, answered: list[tuple[Task, Kept, Source]]) -> None:

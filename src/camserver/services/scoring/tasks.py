@@ -75,7 +75,13 @@ class Task:
     text: str
     question: BlockQuestion
     key: str
+    picture: str = ""  # of the row
     followers: list["Task"] = field(default_factory=list)  # the same question, asked once
+
+
+def pictures_of(picture: str) -> tuple[str, ...]:
+    """The pictures that belong to a question, by name."""
+    return (picture,) if picture else ()
 
 
 class Verdict(NamedTuple):

@@ -20,8 +20,9 @@ from uuid_utils import uuid7
 from camserver.base.clock import Clock
 from camserver.base.errors import Reject
 from camserver.base.hosts import in_address
-from camserver.base.log import keep_ids, get_logger
+from camserver.base.log import get_logger, keep_ids
 from camserver.config import Settings, StreamerSettings
+from camserver.domain.scoring_sheets import PART_BYTES
 from camserver.services.web.answers import error_response
 from camserver.services.web.messages import choose_language
 
@@ -40,6 +41,8 @@ _NAME = re.compile(r"[a-z0-9.:-]{1,255}")
 BODY_MAX_BYTES = 65_536
 # A file that is sent whole, by its path. Characters of it may take several bytes, and JSON escapes some.
 LONG_BODIES_MAX_BYTES = {"/api/imports": 2_000_000}
+# Pieces of a sheet that is to be scored.
+_PIECES = re.compile(r"/api/scoring/sheets/[A-Za-z0-9-]{1,36}/parts/[0-9]{1,6}")
 BODY_TIMEOUT_SEC = 30
 ADDRESS_MAX_BYTES = 8_192
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -114,7 +117,7 @@ class Edge:
         try:
             self._check_host(scope, host)
             _check_address(scope)
-            body = await _read_body(headers, receive, LONG_BODIES_MAX_BYTES.get(scope["path"], BODY_MAX_BYTES))
+            body = await _read_body(headers, receive, _body_max_bytes(scope["path"]))
         except Reject as refused:
             response = error_response(refused, choose_language(headers.get("accept-language", "")))
             # What is left of the body was not read, so the connection can't be used again.
@@ -235,6 +238,12 @@ def _check_address(scope: Scope) -> None:
             reason="address_too_long",
             bytes_max=ADDRESS_MAX_BYTES,
         )
+
+
+def _body_max_bytes(path: str) -> int:
+    if _PIECES.fullmatch(path):
+        return PART_BYTES
+    return LONG_BODIES_MAX_BYTES.get(path, BODY_MAX_BYTES)
 
 
 async def _read_body(headers: Headers, receive: Receive, max_bytes: int) -> bytes | None:

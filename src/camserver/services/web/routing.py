@@ -180,7 +180,7 @@ def _need_of(path: str, extra: dict[str, Any] | None) -> Needs:
 
 
 def _extra(endpoint: Endpoint) -> dict[str, Any]:
-    extra: dict[str, Any] = {NEED: endpoint.needs.value}
+    extra: dict[str, Any] = {**endpoint.options.get("openapi_extra", {}), NEED: endpoint.needs.value}
     if endpoint.within_sites:
         extra[WITHIN_SITES] = True
     if endpoint.repeat is not None:
@@ -205,8 +205,11 @@ def add_routes(app: FastAPI, routes: Routes) -> None:
             with_call(endpoint.handler),
             methods=[endpoint.method],
             route_class_override=GuardedRoute,
-            openapi_extra=_extra(endpoint),
-            **{**endpoint.options, "responses": {**_ERRORS, **endpoint.options.get("responses", {})}},
+            **{
+                **endpoint.options,
+                "openapi_extra": _extra(endpoint),
+                "responses": {**_ERRORS, **endpoint.options.get("responses", {})},
+            },
         )
     for socket in routes.sockets:
         app.router.routes.append(GuardedSocket(socket.path, socket.needs, socket.handler))

@@ -59,11 +59,15 @@ from camserver.store.tables.people import (
 )
 from camserver.store.tables.reviews import llm_days, llm_reviews
 from camserver.store.tables.scoring import (
+    event_scores,
     scoring_cache,
     scoring_chunks,
+    scoring_events,
+    scoring_files,
     scoring_limits,
     scoring_results,
     scoring_runs,
+    scoring_sheets,
 )
 from camserver.store.tables.search import search_texts, search_tokens
 from camserver.store.tables.shares import request_keys, share_openings, shares
@@ -109,6 +113,7 @@ __all__ = [
     "duties",
     "epochs",
     "errands",
+    "event_scores",
     "event_tags",
     "events",
     "feature_flags",
@@ -135,9 +140,12 @@ __all__ = [
     "schema_versions",
     "scoring_cache",
     "scoring_chunks",
+    "scoring_events",
+    "scoring_files",
     "scoring_limits",
     "scoring_results",
     "scoring_runs",
+    "scoring_sheets",
     "search_texts",
     "search_tokens",
     "sessions",

@@ -34,12 +34,86 @@ scoring_runs = table(
     number("tokens_out", server_default=text("0")),
     word("writer_token", 36, nullable=True),
     number("writer_until", nullable=True),
+    number("sheet_id", nullable=True),  # asked for on the web; NULL: by the command, or its sheet was removed
+    number("filled_at", nullable=True),  # `updated_at` of when its result was last made into a file
+    number("busy_ms", server_default=text("0")),  # how long processes worked on it, all together
+    Column("places", Double, nullable=True),  # questions in flight at most, of who told it last
+    number("write_delay_ms", nullable=True),  # how long the sheet took for what it was last given
     number("created_at"),
     number("updated_at"),
     number("finished_at", nullable=True),
     CheckConstraint("status IN ('running','paused','completed','failed','cancelled')", name="status"),
     CheckConstraint("wanted IN ('run','pause','cancel')", name="wanted"),
     Index("ix_scoring_runs_sheet", "tenant_id", "sheet_digest", "run_id"),
+)
+
+# Sheets that were brought on the web. A file lies in pieces (`scoring_files`); a search's events are
+# `scoring_events`; a link or a file of the server's folder stays where it is. The scoring service looks at each
+# (`state`) before a run can begin: what it found is in `look`, and in `spec` what would be asked.
+scoring_sheets = table(
+    "scoring_sheets",
+    key("sheet_id"),
+    word("sheet_uuid", 36, unique=True),
+    parent("tenant_id", "tenants.tenant_id"),
+    word("kind", 8),  # file, google, folder, events
+    word("name", 255),  # of the file, its link or path, or what people call the search
+    word("state", 8),  # coming, waiting, looked, refused
+    word("message", 255, nullable=True),  # why it is refused
+    Column("wishes", Text, nullable=False),  # JSON: layout, model and the like
+    Column("look", Text, nullable=True),  # JSON: the check and the estimate
+    Column("spec", Text, nullable=True),
+    number("size_bytes", server_default=text("0")),
+    number("received_bytes", server_default=text("0")),
+    number("created_by", nullable=True),
+    word("locked_token", 36, nullable=True),  # of the process that looks at it
+    number("locked_until", nullable=True),
+    number("created_at"),
+    number("updated_at"),
+    Index("ix_scoring_sheets_tenant_id", "tenant_id", "sheet_id"),
+    Index("ix_scoring_sheets_state", "state", "sheet_id"),
+)
+
+# Pieces of files: as they were uploaded, and as runs filled them. A row is there before its object, so that nothing
+# is ever without one; `is_there` says that the object is.
+scoring_files = table(
+    "scoring_files",
+    key("file_id"),
+    number("tenant_id"),
+    number("sheet_id"),
+    number("run_id"),  # 0: as it was uploaded
+    number("number"),
+    flag("is_there"),
+    word("object_key", 255),
+    number("object_bytes"),
+    number("created_at"),
+    UniqueConstraint("object_key", name="uq_scoring_files_object_key"),
+    Index("ix_scoring_files_sheet_id", "sheet_id", "run_id", "number"),
+)
+
+# The events of a search, as the rows of a sheet.
+scoring_events = table(
+    "scoring_events",
+    number("sheet_id"),
+    number("sheet_row"),
+    number("tenant_id"),
+    number("event_id"),
+    PrimaryKeyConstraint("sheet_id", "sheet_row"),
+    by_key=True,
+)
+
+# What a model said of an event, newest run only; found by category in the order of time.
+event_scores = table(
+    "event_scores",
+    number("event_id"),
+    word("category", 200),
+    number("tenant_id"),
+    number("start_at"),  # the event's
+    Column("score", Double, nullable=False),
+    number("run_id"),
+    number("scored_at"),
+    PrimaryKeyConstraint("event_id", "category"),
+    Index("ix_event_scores_category", "tenant_id", "category", "start_at", "event_id"),
+    by_key=True,
 )
 
 # A stretch of rows that one process takes at a time, under a lock that it renews. Counts are of tasks (one row, one

@@ -203,6 +203,14 @@ class LlmReview(Answer):
     created_at: int
 
 
+class EventScore(Answer):
+    """What a language model scored an event at."""
+
+    category: str
+    score: float
+    scored_at: int
+
+
 class EventDetail(Event):
     """An event with what its page shows first; all its frames are a list of their own."""
 
@@ -210,3 +218,4 @@ class EventDetail(Event):
     best_frame: Frame | None
     clip: Clip | None  # null: none was asked for, or the reader may not see it
     llm_review: LlmReview | None  # null: there is none, or the reader may not investigate
+    scores: list[EventScore]  # the highest first; none for those who may not investigate

@@ -41,6 +41,7 @@ class Session(Answer):
     role: str
     language: str
     permissions: list[str]
+    features: list[Literal["scoring"]]  # of the installation, that not every one has
     csrf_token: str
     expires_at: int | None
 

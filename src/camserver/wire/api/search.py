@@ -54,6 +54,7 @@ class SearchFacets(Answer):
     tags: list[FacetValue]
     severities: list[FacetValue]
     unknown: list[FacetValue]
+    scores: list[FacetValue]  # categories that events rather fit (0.5 and more), for people who may investigate
     days: list[FacetValue]  # YYYY-MM-DD by the sites' own time, newest first
 
 

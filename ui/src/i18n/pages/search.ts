@@ -31,6 +31,7 @@ export const ja = {
   emptyLead: "条件を減らすか、別の日を選んでください。",
   end: "これより前にはありません",
   timeline: "1日の流れ",
+  scores: "AIのスコア",
 };
 
 export const en: Texts<typeof ja> = {
@@ -65,6 +66,7 @@ export const en: Texts<typeof ja> = {
   emptyLead: "Take a filter away, or choose another day.",
   end: "There is nothing earlier",
   timeline: "The day",
+  scores: "A machine's scores",
 };
 
 declare module "../page-word-names" {

@@ -98,10 +98,12 @@ async def get_event(call: TheCall, event_uuid: EventUuid) -> api.EventDetail:
             "llm_review": None
             if review is None
             else {**fields_of(review), "label": shown_review_label(review.label)},
+            "scores": [fields_of(one) for one in view.scores],
         }
     )
     frame_tags = [] if shown.best_frame is None else shown.best_frame.tags
-    await note_investigation(call, "event", event_uuid, [*shown.tags, *frame_tags], shown.llm_review is not None)
+    has_opinion = shown.llm_review is not None or bool(shown.scores)
+    await note_investigation(call, "event", event_uuid, [*shown.tags, *frame_tags], has_opinion)
     return shown
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Query, Response
 
 from camserver.domain.people import Permission
+from camserver.domain.scoring_sheets import CONDITIONS_MAX, parse_condition
 from camserver.domain.texts import QUERY_MAX_CHARS
 from camserver.domain.vocabulary import Vocabulary
 from camserver.services.web.calls import TheCall
@@ -55,6 +56,15 @@ async def _asked(
             description="Words in memos and in notes of cases, all of them. For people who may investigate.",
         ),
     ] = None,
+    scores: Annotated[
+        list[Annotated[str, Query(max_length=220)]],
+        Query(
+            alias="score",
+            max_length=CONDITIONS_MAX,
+            description="What a language model scored events at, as category>=0.8; all of them. For people who may "
+            "investigate.",
+        ),
+    ] = [],  # noqa: B006 - as above
 ) -> SearchFilter:
     check_times(from_ms, to_ms)
     return SearchFilter(
@@ -68,6 +78,7 @@ async def _asked(
         unknown=unknown,
         case_uuid=case,
         text=text,
+        scores=tuple(parse_condition(one) for one in scores),
     )
 
 
@@ -115,6 +126,7 @@ async def count_facets(call: TheCall, asked: Asked) -> api.SearchFacets:
         tags=[_labelled(one, shown_tags(vocabulary, [one.value])[0]) for one in by_name["tag"]],
         severities=_values(by_name["severity"]),
         unknown=_values(by_name["unknown"]),
+        scores=_values(by_name["score"]),
         days=_values(by_name["day"]),
     )
 

@@ -1,12 +1,14 @@
 """Signing in and out, and who one is."""
 
+from typing import Literal
+
 from fastapi import Response
 
 from camserver.base.errors import Forbidden, Retry, Unauthenticated
 from camserver.domain.people import check_password
 from camserver.services.web import sign_ins
 from camserver.services.web.access import SESSION_COOKIE, Gate, token_hash
-from camserver.services.web.calls import Call, TheCall
+from camserver.services.web.calls import Call, TheCall, Web
 from camserver.services.web.routing import Routes
 from camserver.services.web.sign_ins import DEVICE_COOKIE, HINT_COOKIE, over_tls
 from camserver.services.web.throttle import FREE_TRIES, keys_of
@@ -28,7 +30,7 @@ async def sign_in(call: TheCall, asked: api.SignIn, response: Response) -> api.S
     login = asked.login.strip().lower()
     account = await _check(call, login, asked.password)
     signed_in = await sign_ins.begin(call, account.user_id, account.tenant_id, login, response)
-    return _described(signed_in)
+    return _described(call.web, signed_in)
 
 
 async def _check(call: Call, login: str, password: str) -> Account:
@@ -59,7 +61,7 @@ async def _check(call: Call, login: str, password: str) -> Account:
 async def who_am_i(call: TheCall) -> api.Session:
     """Who is signed in, what they may do, and the CSRF token of this session."""
     if call.signed_in is not None:
-        return _described(call.signed_in)
+        return _described(call.web, call.signed_in)
     login, display_name = "local-admin", "local admin token"
     if call.principal.user_id is not None:
         person = await call.store.read(people.oneself)
@@ -70,6 +72,7 @@ async def who_am_i(call: TheCall) -> api.Session:
         role=call.principal.role.value,
         language=call.language,
         permissions=sorted(call.principal.permissions),
+        features=_features(call.web),
         csrf_token="",
         expires_at=None,
     )
@@ -160,13 +163,18 @@ async def end_other_sessions(call: TheCall) -> None:
     await call.store.write(sessions.end_others, call.address, call.now_ms)
 
 
-def _described(signed_in: SignedIn) -> api.Session:
+def _features(web: Web) -> list[Literal["scoring"]]:
+    return ["scoring"] if web.settings.llm.is_configured else []
+
+
+def _described(web: Web, signed_in: SignedIn) -> api.Session:
     return api.Session(
         login=signed_in.login,
         display_name=signed_in.display_name,
         role=signed_in.principal.role.value,
         language=signed_in.language,
         permissions=sorted(signed_in.principal.permissions),
+        features=_features(web),
         csrf_token=signed_in.csrf_token,
         expires_at=signed_in.expires_at,
     )
