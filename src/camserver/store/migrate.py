@@ -25,7 +25,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from camserver.base import folders
-from camserver.base.errors import CamError, StoreTooNew, StoreTooOld, StoreUnavailable, UpgradeFailed
+from camserver.base.errors import CamError, DataUnusable, StoreTooNew, StoreTooOld, StoreUnavailable, UpgradeFailed
 from camserver.base.secrets import scrub
 from camserver.store import dumps, sqlite_schema
 from camserver.store.address import dialect_of, sqlite_path
@@ -55,7 +55,14 @@ def status(url: str) -> SchemaStatus:
     """What the database is at. A newer one than this program is refused."""
     if dialect_of(url) is Dialect.SQLITE and not sqlite_path(url).exists():
         return SchemaStatus(None, _scripts().get_current_head() or "")
-    return on_database(url, _status)
+    try:
+        return on_database(url, _status)
+    except sa.exc.DatabaseError as error:
+        if dialect_of(url) is not Dialect.SQLITE:
+            raise
+        raise DataUnusable(
+            f"{sqlite_path(url)} can't be read as a SQLite database ({_cause(error)}); restore a backup"
+        ) from error
 
 
 def upgrade(url: str, backup_dir: Path | None = None, *, only_empty: bool = False) -> SchemaStatus:

@@ -73,6 +73,23 @@ async def count(tx: Tx) -> int:
     return 0 if row is None else int(row["n"])
 
 
+async def still_named(tx: Tx, named: tuple[NamedObject, ...]) -> frozenset[NamedObject]:
+    """Which of these (a page at most) rows name now: retention may have deleted some since they were read."""
+    wanted = {one.kind: [two.row_id for two in named if two.kind == one.kind] for one in named}
+    found: set[tuple[str, int]] = set()
+    for kind, row_ids in wanted.items():
+        table, key, condition = {
+            "full": ("frames", "frame_id", "full_bytes IS NOT NULL AND epoch_id IS NOT NULL"),
+            "infer": ("frames", "frame_id", "infer_bytes IS NOT NULL AND epoch_id IS NOT NULL"),
+            "clip": ("clips", "clip_id", "state = 'ready'"),
+        }[kind]
+        rows = await tx.all(
+            f"SELECT {key} AS row_id FROM {table} WHERE {key} IN (:row_ids...) AND {condition}", row_ids=row_ids
+        )
+        found |= {(kind, row["row_id"]) for row in rows}
+    return frozenset(one for one in named if (one.kind, one.row_id) in found)
+
+
 async def note_gone(tx: Tx, gone: tuple[NamedObject, ...], now_ms: int) -> None:
     """Notes objects as gone, so that pages say so instead of trying to show them. Only the command line does it."""
     entry = audit.Entry("objects_noted_gone", now_ms, details={"count": len(gone), "first": gone[0].object_key})

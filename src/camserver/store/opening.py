@@ -114,9 +114,9 @@ async def _server_store(url: Secret) -> AsyncIterator[Store]:
 
 
 @asynccontextmanager
-async def sqlite_reader(url: Secret) -> AsyncIterator["SqliteReader"]:
-    """Reads of a SQLite file that a running server may own, all of one moment."""
-    reader = SqliteReader(connect(str(sqlite_path(url.reveal())), read_only=True))
+async def sqlite_reader(url: Secret, *, one_moment: bool = True) -> AsyncIterator[SqliteReader]:
+    """Reads of a SQLite file that a server may own. While all are of one moment, its log can't be shortened."""
+    reader = SqliteReader(connect(str(sqlite_path(url.reveal())), read_only=True), one_moment=one_moment)
     try:
         yield reader
     finally:

@@ -1,4 +1,4 @@
-"""Reads of a SQLite file beside the server that owns it, or of a copy: one connection, one moment, no writes."""
+"""Reads of a SQLite file beside the server that owns it, or of a copy: one connection, no writes."""
 
 import sqlite3
 from typing import ParamSpec, TypeVar
@@ -19,9 +19,10 @@ class SqliteReader:
 
     dialect = Dialect.SQLITE
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, *, one_moment: bool) -> None:
         self._connection = connection
-        connection.execute("BEGIN")
+        if one_moment:
+            connection.execute("BEGIN")
 
     async def read(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         try:
