@@ -13,7 +13,6 @@ import os
 import platform
 import re
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -156,11 +155,13 @@ async def _reading(settings: "Settings") -> AsyncIterator["Reads | None"]:
 
 
 async def _versions(settings: "Settings") -> str:
+    from camserver.store.sqlite_tx import LIBRARY_VERSION
+
     lines = [
         f"camserver {__version__}",
         f"python {sys.version.split()[0]} ({platform.python_implementation()}) at {sys.executable}",
         f"{platform.platform()}, {os.cpu_count()} CPUs",
-        f"sqlite {sqlite3.sqlite_version}",
+        f"sqlite {LIBRARY_VERSION}",
         f"database {settings.store.url.dialect}",
     ]
     for name in PACKAGES:

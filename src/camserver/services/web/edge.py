@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from uuid_utils import uuid7
 
+from camserver.base import figures
 from camserver.base.clock import Clock
 from camserver.base.errors import Reject
 from camserver.base.hosts import in_address
@@ -136,6 +137,7 @@ class Edge:
 
     def _log(self, scope: Scope, status: int | None, duration_ms: int) -> None:
         method = scope.get("method", "SOCKET")
+        figures.count_request(method, status, duration_ms / 1000)
         quiet = method in ("GET", "HEAD", "SOCKET") and status is not None and status < 400
         write = log.debug if quiet else log.info
         write(
