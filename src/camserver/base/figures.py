@@ -13,7 +13,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 # A second series for each that says when it began; the start of the process says the same.
-disable_created_metrics()
+disable_created_metrics()  # type: ignore[no-untyped-call]  # it has no types
 REGISTRY = CollectorRegistry()
 ProcessCollector(registry=REGISTRY)
 PlatformCollector(registry=REGISTRY)

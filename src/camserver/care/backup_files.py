@@ -146,7 +146,7 @@ class TarWriting:
         member = tarfile.TarInfo(name)
         member.size, member.mode = size, 0o600
         self._tar.addfile(member, file)
-        self._tar.members.clear()  # it would remember every one
+        _forget_members(self._tar)
 
     def finish(self) -> None:
         self._tar.close()
@@ -159,6 +159,11 @@ class TarWriting:
     def give_up(self) -> None:
         self._file.close()
         self._draft.unlink(missing_ok=True)
+
+
+def _forget_members(tar: tarfile.TarFile) -> None:
+    """It would remember every one, and there may be millions."""
+    tar.members.clear()  # type: ignore[attr-defined]  # its types leave it out
 
 
 def begin(target: Path) -> Writing:
@@ -178,7 +183,7 @@ def members(source: Path) -> Iterator[tuple[str, BinaryIO]]:
     try:
         with tarfile.open(source, "r:") as tar:
             while (member := tar.next()) is not None:
-                tar.members.clear()
+                _forget_members(tar)
                 file = tar.extractfile(member) if member.isfile() else None
                 if file is not None:
                     # Typed wider than it is.

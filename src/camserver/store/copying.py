@@ -246,7 +246,8 @@ def _is_marked(connection: Connection) -> bool:
 
 
 def _version(connection: Connection) -> str | None:
-    return connection.scalar(sa.text(f"SELECT version_num FROM {VERSION_TABLE}"))
+    found: str | None = connection.scalar(sa.text(f"SELECT version_num FROM {VERSION_TABLE}"))
+    return found
 
 
 def _mark(connection: Connection) -> None:

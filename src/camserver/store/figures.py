@@ -48,6 +48,11 @@ async def read(tx: Tx, now_ms: int, missed_ms: int) -> tuple[Sample, ...]:
     return tuple(found.samples)
 
 
+async def _count(tx: Tx, rows: str, **params: object) -> int:
+    row = await tx.one(f"SELECT count(*) AS n FROM {rows}", **params)
+    return 0 if row is None else int(row["n"])
+
+
 async def _cameras(tx: Tx, found: Figures, now_ms: int) -> None:
     for row in await tx.all(
         "SELECT h.health AS health, count(*) AS n FROM camera_state h JOIN cameras c ON c.camera_key = h.camera_key "
@@ -56,15 +61,9 @@ async def _cameras(tx: Tx, found: Figures, now_ms: int) -> None:
         found.add("cameras", row["n"], health=row["health"])
     for row in await tx.all("SELECT state, count(*) AS n FROM camera_sessions GROUP BY state"):
         found.add("camera_sessions", row["n"], state=row["state"])
-    row = await tx.one(
-        "SELECT count(*) AS n FROM camera_sessions WHERE worker_key IS NOT NULL AND lease_expires_at > :now_ms",
-        now_ms=now_ms,
-    )
-    found.add("leases_active", 0 if row is None else row["n"])
-    row = await tx.one(
-        "SELECT count(*) AS n FROM events WHERE open_key IS NOT NULL OR issue_key IS NOT NULL",
-    )
-    found.add("events_open", 0 if row is None else row["n"])
+    held = "camera_sessions WHERE worker_key IS NOT NULL AND lease_expires_at > :now_ms"
+    found.add("leases_active", await _count(tx, held, now_ms=now_ms))
+    found.add("events_open", await _count(tx, "events WHERE open_key IS NOT NULL OR issue_key IS NOT NULL"))
 
 
 async def _workers(tx: Tx, found: Figures, now_ms: int, missed_ms: int) -> None:
@@ -105,8 +104,7 @@ async def _queues(tx: Tx, found: Figures, now_ms: int) -> None:
         for status, number in counted.items():
             found.add(f"{name}_waiting", number, status=status)
         found.add(f"{name}_oldest_seconds", 0 if oldest is None else max(now_ms - oldest, 0) / 1000)
-        row = await tx.one(f"SELECT count(*) AS n FROM {table} WHERE status = 'dead'")
-        found.add(f"{name}_dead", 0 if row is None else row["n"])
+        found.add(f"{name}_dead", await _count(tx, f"{table} WHERE status = 'dead'"))
 
 
 async def _analyzers(tx: Tx, found: Figures, now_ms: int) -> None:
@@ -161,8 +159,7 @@ async def _kept(tx: Tx, found: Figures) -> None:
         found.add("kept_bytes", int(row["bytes"]), **named)
         found.add("kept_pictures", int(row["pictures"]), **named)
         found.add("kept_day_bytes", int(row["day_bytes"]), **named)
-    row = await tx.one("SELECT count(*) AS n FROM garbage")
-    found.add("garbage_objects", 0 if row is None else row["n"])
+    found.add("garbage_objects", await _count(tx, "garbage"))
 
 
 async def _scoring(tx: Tx, found: Figures) -> None:
