@@ -100,16 +100,17 @@ def restore(
     """
     from camserver.care import restore as restoring
 
+    warnings: tuple[str, ...] = ()
     with bars() as shown:
 
         def told(what: str, done: int, total: int) -> None:
             shown.tell(say(what), done, total)
 
         if verify_only:
-            manifest, warnings = asyncio.run(restoring.verify(source, told)), ()
+            manifest = asyncio.run(restoring.verify(source, told))
         else:
             done = asyncio.run(restoring.restore(chosen.settings(), restoring.Wanted(source, force, secrets), told))
-            manifest, warnings = done.manifest, done.warnings  # type: ignore[assignment]  # any number of them
+            manifest, warnings = done.manifest, done.warnings
     if as_json:
         click.echo(json.dumps({**_summary(source, manifest), "warnings": warnings}, ensure_ascii=False))
         return
