@@ -22,6 +22,7 @@ SPECIAL: dict[str, object] = {
     "control.tls_port": 8443,  # not set by default
     "metrics.port": 9110,  # likewise
     "availability.days": ("sat", "sun"),
+    "streamer.tls_port": 8444,
     "oidc.roles": ("guards=viewer", "two words=tenant_admin"),
     "archive.folders": ("/mnt/one", "/mnt/two words"),
 }

@@ -17,7 +17,7 @@ import { Card } from "@/components/ui/card";
 import { cn } from "@/components/ui/class-names";
 import { Field, SelectField } from "@/components/ui/field";
 import { Skeleton } from "@/components/ui/skeleton";
-import { CAMERA_ID, suggestedId } from "@/display/camera-names";
+import { CAMERA_ID_PATTERN, suggestedId } from "@/display/camera-names";
 import { devicesOf, type FoundDevice, offerOf, probedStream, saidBy, streamText } from "@/display/errands";
 import { drawnValues, type Region } from "@/display/regions";
 import { usePageTitle } from "@/hooks/use-page-title";
@@ -478,7 +478,7 @@ function PlaceStep({ draft, onChange, onStep, onMade }: StepProps & { onMade: (c
           value={cameraId}
           onChange={(event) => onChange({ cameraId: event.target.value })}
           required
-          pattern={CAMERA_ID.source}
+          pattern={CAMERA_ID_PATTERN}
           autoCapitalize="none"
           spellCheck={false}
           hint={isTaken ? t("idTaken") : t("idHint")}

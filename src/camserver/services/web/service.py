@@ -22,6 +22,7 @@ from camserver.services.web.feeds import Feeds
 from camserver.services.web.figures import InstallationFigures
 from camserver.services.web.oidc import OidcSignIn
 from camserver.services.web.passwords import Passwords
+from camserver.services.web.remembered import Remembered
 from camserver.services.web.throttle import Devices, Throttle
 from camserver.services.web.thumbnails import Thumbnails
 from camserver.services.web.ui_files import FOLDER, UiFiles, load_ui
@@ -93,6 +94,7 @@ async def _make_web(
         drawings=drawings,
         thumbnails=Thumbnails(drawings),
         figures=InstallationFigures(store, objects, clock, settings),
+        remembered=Remembered(store),
     )
 
 
