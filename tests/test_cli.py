@@ -61,6 +61,7 @@ def test_the_commands_are_these() -> None:
         *("up", "server", "worker", "control", "dispatcher", "web", "streamer", "analyzer"),
         *("version", "setup-link", "simulate"),
         *("config", "config show", "config check", "db", "db upgrade", "db check", "db status"),
+        *("db copy", "backup", "restore", "check", "doctor", "install"),
         *("camera", "camera add", "camera list", "camera remove", "camera probe", "camera test"),
         *("camera change", "camera show", "camera picture", "camera discover", "camera rediscover"),
         *("camera import", "gate", "gate explain"),

@@ -243,11 +243,28 @@ async def _resources(parts: Sequence[Part], settings: "Settings") -> AsyncIterat
                 sock = ports.listen(settings.streamer.tls_host, settings.streamer.tls_port, "streamer.tls_port")
                 stack.callback(sock.close)
                 given.sockets["streamer.tls"] = sock
+        await _tell_figures(parts, settings, stack)
         if any(part.opens_store(settings) for part in parts):
             await add_store(given, stack)
         if any(part.name == "web" for part in parts):
             await add_web_store(given, stack)
         yield given
+
+
+# Ports of figures, from `metrics.port` on: those that run on one machine have one each.
+_FIGURES_AT = {"streamer": 1, "worker": 2, "analyzer": 3}
+
+
+async def _tell_figures(parts: Sequence[Part], settings: "Settings", stack: AsyncExitStack) -> None:
+    """Where a port is set, this process tells its figures there."""
+    if settings.metrics.port is None:
+        return
+    from camserver.base import figures_port
+
+    port = settings.metrics.port + _FIGURES_AT.get(parts[0].name, 0)
+    sock = stack.enter_context(ports.listen(settings.metrics.host, port, "metrics.port"))
+    telling = asyncio.create_task(figures_port.serve(sock, settings.metrics.token))
+    stack.callback(telling.cancel)
 
 
 async def add_store(given: Resources, stack: AsyncExitStack) -> None:

@@ -456,7 +456,7 @@ def test_processes_that_upgrade_at_once_do_it_once(db_url: str, db_kind: str, ne
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors
     assert tenants(db_url, NEW_COLUMNS) == NEW_ROWS
-    assert len(list((newer_program.parent / "backups").glob("*.sql"))) == 1
+    assert len(list((newer_program.parent / "backups").iterdir())) == 1
 
 
 def leave_rows_in_the_log(path: Path) -> None:

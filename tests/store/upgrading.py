@@ -12,14 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from camserver.store import migrate, sqlite_schema
+from camserver.store import dumps, migrate, sqlite_schema
 
 # Steps of an upgrade of SQLite, as (object, name of its attribute).
 STEPS: dict[str, tuple[Any, str]] = {
     "backup": (migrate, "_back_up"),
-    "copy": (migrate, "_copy_sqlite"),
+    "copy": (dumps, "copy_sqlite"),
     "migrations": (migrate, "_on_sqlite"),
-    "fold": (migrate, "_fold_log_in"),
+    "fold": (dumps, "fold_log_in"),
     "replace": (Path, "replace"),
 }
 MOMENTS = [

@@ -12,10 +12,28 @@ from pathlib import Path
 from camserver.base.errors import BadSettings, PortUnusable
 
 BACKLOG = 2048
+# Where a service manager puts the sockets that it hands over (sd_listen_fds).
+FIRST_FD = 3
+
+
+def handed_over(setting: str) -> socket.socket | None:
+    """The socket that systemd keeps for us under this name, listening already. It stays open between two runs, so
+    that whoever connects during a restart waits a moment instead of being refused."""
+    if os.environ.get("LISTEN_PID") != str(os.getpid()):
+        return None
+    names = os.environ.get("LISTEN_FDNAMES", "").split(":")[: int(os.environ.get("LISTEN_FDS", "0"))]
+    if setting not in names:
+        return None
+    sock = socket.socket(fileno=FIRST_FD + names.index(setting))
+    os.set_inheritable(sock.fileno(), False)
+    sock.setblocking(False)
+    return sock
 
 
 def listen(host: str, port: int, setting: str) -> socket.socket:
     """A listening TCP socket. `setting` names where the port is chosen, such as `web.port`."""
+    if (kept := handed_over(setting)) is not None:
+        return kept
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 import click
 
 from camserver.base.errors import CheckFailed
+from camserver.commands.database_copy import db_copy
 from camserver.commands.root import Chosen, json_option, pass_chosen
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 @click.group()
 def db() -> None:
     """Look after the database."""
+
+
+db.add_command(db_copy)
 
 
 @db.command("upgrade")

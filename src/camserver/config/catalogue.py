@@ -11,7 +11,7 @@ from camserver.config.seed_names import SEED_NAMES
 from camserver.config.values import Setting, setting_of
 
 # Variables that begin like a setting and are none: where the file is, and marks that tests put on processes.
-NOT_SETTINGS: Final = frozenset({"CAMSERVER_CONFIG", "CAMSERVER_TEST_ID"})
+NOT_SETTINGS: Final = frozenset({"CAMSERVER_CONFIG", "CAMSERVER_COPY_URL", "CAMSERVER_TEST_ID"})
 
 
 def _section_fields() -> tuple[Field[Any], ...]:

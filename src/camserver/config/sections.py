@@ -22,6 +22,7 @@ from camserver.config.oidc_section import OidcSettings
 from camserver.domain.admission import AdmissionPolicy
 from camserver.domain.archive import ArchivePolicy
 from camserver.domain.assignment_types import AssignmentPolicy
+from camserver.domain.availability import AvailabilityPolicy
 from camserver.domain.certificates import CertificatePolicy
 from camserver.domain.deliveries import DeliveriesPolicy
 from camserver.domain.detections import DetectionPolicy
@@ -406,6 +407,24 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsSettings:
+    token: Secret | None = setting(
+        None,
+        "Token with which Prometheus reads /metrics, as a bearer. Not set: only programs on the server's own machine "
+        "may, directly and not through a proxy.",
+        min_chars=16,
+    )
+    port: int | None = setting(
+        None,
+        "Port at which each process tells its own figures, for services without pages: control, dispatcher, web and "
+        "server at this one, streamer, worker and analyzer at the next three. Not set: only web tells, at /metrics.",
+        min=1,
+        max=65532,
+    )
+    host: str = setting("127.0.0.1", "Address that port listens on.", min_chars=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All settings, checked. `sources` says for each "section.key" where its value came from."""
 
@@ -444,6 +463,10 @@ class Settings:
     archive: ArchivePolicy = section("Copies of pictures at archives: folders, buckets, Google Drive.")
     drive: DriveSettings = section("An archive on Google Drive that is made from these settings.")
     webhook: WebhookSettings = section("A receiver of notifications that is made from this setting.")
+    availability: AvailabilityPolicy = section(
+        "When a camera counts as available, and how much of the time it shall."
+    )
+    metrics: MetricsSettings = section("Figures for Prometheus.")
     demo: DemoSettings = section("The simulated cameras of `camserver up --demo`.")
     log: LogSettings = section("Logging.")
 

@@ -60,6 +60,11 @@ class Rings:
     def used_bytes(self) -> int:
         return sum(ring.size_bytes for ring in tuple(self._rings))
 
+    @property
+    def shortest_sec(self) -> float:
+        """How far back the ring goes that goes back least, of those that hold anything; 0: none does."""
+        return min((ring.held_sec for ring in tuple(self._rings) if not ring.is_empty), default=0.0)
+
     def prune(self) -> None:
         """Forgets what is too old, also of cameras that send nothing any more.
 
@@ -94,6 +99,14 @@ class Ring:
     @property
     def is_empty(self) -> bool:
         return not self._groups
+
+    @property
+    def held_sec(self) -> float:
+        """How much it holds now, about: what is being added to meanwhile is seen or not."""
+        with self._lock:
+            if not self._groups:
+                return 0.0
+            return max(self._groups[-1].end_boot_ms - self._groups[0].packets[0].boot_ms, 0) / 1000
 
     @property
     def seconds(self) -> float:

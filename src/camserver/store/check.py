@@ -8,17 +8,21 @@ counts what is wrong and names an example.
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ParamSpec, Protocol, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from camserver.base.secrets import Secret
 from camserver.store import migrate
-from camserver.store.core import Store
+from camserver.store.core import Operation
 from camserver.store.opening import open_store
 from camserver.store.sql import Dialect
 from camserver.store.tables import audit_guards, metadata
 from camserver.store.tx import Tx
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,15 @@ async def check_database(url: str | Secret) -> tuple[Finding, ...]:
         await store.close()
 
 
-async def check(store: Store, url: Secret) -> tuple[Finding, ...]:
+class Reads(Protocol):
+    """A store, or a reader of a SQLite file that a running server owns."""
+
+    dialect: Dialect
+
+    async def read(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+
+async def check(store: Reads, url: Secret) -> tuple[Finding, ...]:
     """All checks on an open store; `url` is the one it was opened with."""
     differences = await asyncio.to_thread(migrate.on_database, url.reveal(), _schema_differences)
     if differences:
@@ -379,4 +391,9 @@ _INSTALLATION = (
     ),
 )
 
+# Of the checks above, for people: what each is about.
+AREAS = {
+    **{each.kind: "orphans" for each in _ORPHANS},
+    **{each.kind: "leases" for each in _LEASES},
+}
 CHECKS = _ORPHANS + _LEASES + _JOBS_AND_EVENTS + _CLIPS + _CASES + _INSTALLATION

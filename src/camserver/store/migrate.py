@@ -7,9 +7,7 @@ backup is the way back.
 
 import asyncio
 import os
-import shutil
 import sqlite3
-import subprocess
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +15,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import unquote, urlsplit
 
 import sqlalchemy as sa
 from alembic import command
@@ -28,9 +25,9 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from camserver.base import folders
-from camserver.base.errors import StoreTooNew, StoreTooOld, StoreUnavailable, UpgradeFailed
+from camserver.base.errors import CamError, DataUnusable, StoreTooNew, StoreTooOld, StoreUnavailable, UpgradeFailed
 from camserver.base.secrets import scrub
-from camserver.store import sqlite_schema
+from camserver.store import dumps, sqlite_schema
 from camserver.store.address import dialect_of, sqlite_path
 from camserver.store.sql import Dialect
 
@@ -38,6 +35,8 @@ T = TypeVar("T")
 
 # Any number that no other program on the same PostgreSQL would choose.
 UPGRADE_LOCK = 0x63616D73
+# Begins the schema's name while `camserver db copy` fills the database; see copying.py.
+COPYING = "copying-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,14 @@ def status(url: str) -> SchemaStatus:
     """What the database is at. A newer one than this program is refused."""
     if dialect_of(url) is Dialect.SQLITE and not sqlite_path(url).exists():
         return SchemaStatus(None, _scripts().get_current_head() or "")
-    return on_database(url, _status)
+    try:
+        return on_database(url, _status)
+    except sa.exc.DatabaseError as error:
+        if dialect_of(url) is not Dialect.SQLITE:
+            raise
+        raise DataUnusable(
+            f"{sqlite_path(url)} can't be read as a SQLite database ({_cause(error)}); restore a backup"
+        ) from error
 
 
 def upgrade(url: str, backup_dir: Path | None = None, *, only_empty: bool = False) -> SchemaStatus:
@@ -97,6 +103,15 @@ def require_current(url: str) -> None:
         )
 
 
+def knows(revision: str) -> bool:
+    """Whether this program can bring a database of that schema up to date."""
+    return revision in {script.revision for script in _scripts().walk_revisions()}
+
+
+def newest() -> str:
+    return _scripts().get_current_head() or ""
+
+
 def _config(connection: Connection | None = None) -> Config:
     config = Config()
     config.set_main_option("script_location", str(sqlite_schema.MIGRATIONS).replace("%", "%%"))
@@ -110,6 +125,8 @@ def _scripts() -> ScriptDirectory:
 
 def _status(connection: Connection) -> SchemaStatus:
     current = MigrationContext.configure(connection).get_current_revision()
+    if current is not None and current.startswith(COPYING):
+        raise StoreTooOld("a copy into this database is not whole; run `camserver db copy` again to its end")
     scripts = _scripts()
     head = scripts.get_current_head() or ""
     known = {script.revision for script in scripts.walk_revisions()}
@@ -192,7 +209,7 @@ def _upgrade_sqlite(path: Path) -> None:
         draft.with_name(draft.name + suffix).unlink(missing_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():
-        _copy_sqlite(path, draft)
+        dumps.copy_sqlite(path, draft)
     _on_sqlite(draft, _upgrade_on)
     with closing(sqlite3.connect(draft)) as connection:
         broken = connection.execute("PRAGMA foreign_key_check").fetchall()
@@ -203,23 +220,9 @@ def _upgrade_sqlite(path: Path) -> None:
     with draft.open("rb") as file:
         os.fsync(file.fileno())
     if path.exists():
-        _fold_log_in(path)
+        dumps.fold_log_in(path)
     draft.replace(path)
     folders.sync(path.parent)
-
-
-def _fold_log_in(path: Path) -> None:
-    """Writes the old file's write-ahead log into it and removes the log: it must not be replayed into the new file,
-    and until that is in place the old one must be whole."""
-    with closing(sqlite3.connect(path)) as connection:
-        (mode,) = connection.execute("PRAGMA journal_mode = DELETE").fetchone()
-    if mode != "delete":
-        raise sqlite3.OperationalError(f"{path} is open in another program")
-
-
-def _copy_sqlite(source: Path, target: Path) -> None:
-    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
-        old.backup(new)
 
 
 def _back_up(url: str, found: SchemaStatus, backup_dir: Path | None) -> None:
@@ -229,43 +232,13 @@ def _back_up(url: str, found: SchemaStatus, backup_dir: Path | None) -> None:
         return
     target = backup_dir / f"camserver-{found.current}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    dialect = dialect_of(url)
-    if dialect is Dialect.SQLITE:
-        _copy_sqlite(sqlite_path(url), target.with_suffix(".db"))
+    if dialect_of(url) is Dialect.SQLITE:
+        dumps.copy_sqlite(sqlite_path(url), target.with_suffix(".db"))
         return
-    tool = {Dialect.POSTGRES: "pg_dump", Dialect.MARIADB: "mariadb-dump"}[dialect]
-    program = shutil.which(tool)
-    if program is None:
+    try:
+        dumps.dump_server(url, target.with_suffix(dumps.suffix_of(url)))
+    except CamError as error:
         raise UpgradeFailed(
-            f"the backup before the upgrade needs {tool}, which is not installed; install the database's client "
-            "package, or make a backup yourself and run: camserver db upgrade --no-backup"
-        )
-    parts = urlsplit(url)
-    host, port = parts.hostname or "127.0.0.1", parts.port or (5432 if dialect is Dialect.POSTGRES else 3306)
-    user, password, name = (
-        unquote(parts.username or ""),
-        unquote(parts.password or ""),
-        parts.path.lstrip("/"),
-    )
-    output = target.with_suffix(".sql")
-    # `--` ends the options, so that a name that starts with a dash stays a name.
-    argv = [program, f"--host={host}", f"--port={port}"]
-    if dialect is Dialect.POSTGRES:
-        argv += [f"--username={user}", "--no-password", f"--file={output}", "--", name]
-        environment = {"PGPASSWORD": password}
-    else:
-        argv += [f"--user={user}", "--single-transaction", f"--result-file={output}", "--", name]
-        environment = {"MYSQL_PWD": password}
-    done = subprocess.run(
-        argv,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-    if done.returncode != 0:
-        output.unlink(missing_ok=True)
-        raise UpgradeFailed(
-            f"the backup before the upgrade failed ({scrub(done.stderr.strip()[-500:])}); nothing was changed"
-        )
+            f"the backup before the upgrade failed: {error.message}; nothing was changed. Or make a backup yourself "
+            "and run: camserver db upgrade --no-backup"
+        ) from error

@@ -12,10 +12,10 @@ PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class NamedObject:
-    """`row_id` is a frame's, or of `kind` clip a clip's."""
+    """`row_id` is a frame's, or of `kind` clip or errand that one's."""
 
     row_id: int
-    kind: str  # full, infer, clip
+    kind: str  # full, infer, clip, errand
     object_key: str
 
 
@@ -50,6 +50,44 @@ async def clips(tx: Tx, after_clip_id: int) -> tuple[int | None, tuple[NamedObje
     )
     found = tuple([NamedObject(row["clip_id"], "clip", row["object_key"]) for row in rows])
     return (rows[-1]["clip_id"] if len(rows) == PAGE else None), found
+
+
+async def errands(tx: Tx, after_errand_id: int) -> tuple[int | None, tuple[NamedObject, ...]]:
+    """What was fetched on errands and is no clip yet. They live for minutes, so nobody notes their loss."""
+    rows = await tx.all(
+        "SELECT errand_id, object_key FROM errands WHERE errand_id > :after AND object_key IS NOT NULL "
+        f"ORDER BY errand_id LIMIT {PAGE}",
+        after=after_errand_id,
+    )
+    found = tuple([NamedObject(row["errand_id"], "errand", row["object_key"]) for row in rows])
+    return (rows[-1]["errand_id"] if len(rows) == PAGE else None), found
+
+
+async def count(tx: Tx) -> int:
+    """Of all three."""
+    row = await tx.one(
+        "SELECT (SELECT count(infer_bytes) + count(full_bytes) FROM frames WHERE epoch_id IS NOT NULL) "
+        "+ (SELECT count(*) FROM clips WHERE state = 'ready') "
+        "+ (SELECT count(*) FROM errands WHERE object_key IS NOT NULL) AS n"
+    )
+    return 0 if row is None else int(row["n"])
+
+
+async def still_named(tx: Tx, named: tuple[NamedObject, ...]) -> frozenset[NamedObject]:
+    """Which of these (a page at most) rows name now: retention may have deleted some since they were read."""
+    wanted = {one.kind: [two.row_id for two in named if two.kind == one.kind] for one in named}
+    found: set[tuple[str, int]] = set()
+    for kind, row_ids in wanted.items():
+        table, key, condition = {
+            "full": ("frames", "frame_id", "full_bytes IS NOT NULL AND epoch_id IS NOT NULL"),
+            "infer": ("frames", "frame_id", "infer_bytes IS NOT NULL AND epoch_id IS NOT NULL"),
+            "clip": ("clips", "clip_id", "state = 'ready'"),
+        }[kind]
+        rows = await tx.all(
+            f"SELECT {key} AS row_id FROM {table} WHERE {key} IN (:row_ids...) AND {condition}", row_ids=row_ids
+        )
+        found |= {(kind, row["row_id"]) for row in rows}
+    return frozenset(one for one in named if (one.kind, one.row_id) in found)
 
 
 async def note_gone(tx: Tx, gone: tuple[NamedObject, ...], now_ms: int) -> None:

@@ -6,14 +6,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from camserver.base.errors import BadInput
 from camserver.base.secrets import Secret
 from camserver.store import row_security, sqlite_schema
 from camserver.store.address import dialect_of, sqlite_path
 from camserver.store.core import Store
 from camserver.store.sql import Dialect
 from camserver.store.sqlite import OwnerLock, SqliteStore
+from camserver.store.sqlite_reader import SqliteReader
+from camserver.store.sqlite_tx import connect
 
 if TYPE_CHECKING:
+    from camserver.store.copying import Standing, Told
     from camserver.store.migrate import SchemaStatus
 # `migrate` is imported where it is used: its libraries take a second to load, and neither a start that finds nothing
 # to migrate nor the SQLite writer's process, which every start and restart waits for, needs them.
@@ -53,7 +57,7 @@ async def upgrade_database(url: Secret, backup_dir: Path | None) -> "SchemaStatu
     """`camserver db upgrade`: refused while a camserver runs on the SQLite file."""
     from camserver.store import migrate
 
-    async with _owned(url.reveal()):
+    async with owned(url.reveal()):
         status = await asyncio.to_thread(migrate.upgrade, url.reveal(), backup_dir)
     if dialect_of(url.reveal()) is Dialect.POSTGRES:
         async with postgres_store(url) as store:
@@ -74,8 +78,54 @@ async def postgres_store(url: Secret) -> AsyncIterator[Store]:
         await store.close()
 
 
+async def copy_database(
+    source: Secret, target: Secret, backup_dir: Path | None, told: "Told"
+) -> "dict[str, Standing]":
+    """`camserver db copy`: from a SQLite file, which nobody uses meanwhile, to an empty database of a server."""
+    from camserver.store import copying
+
+    if dialect_of(source.reveal()) is not Dialect.SQLITE or dialect_of(target.reveal()) is Dialect.SQLITE:
+        raise BadInput("rows are copied from SQLite to PostgreSQL or MariaDB, and in no other direction")
+    ours = await open_store(source, backup_dir=backup_dir)
+    try:
+        await asyncio.to_thread(copying.prepare, target.reveal())
+        async with _server_store(target) as theirs:
+            return await copying.copy(ours, theirs, target.reveal(), told)
+    finally:
+        await ours.close()
+
+
 @asynccontextmanager
-async def _owned(url: str) -> AsyncIterator[None]:
+async def _server_store(url: Secret) -> AsyncIterator[Store]:
+    """Two connections to a server's database, whatever its schema."""
+    store: Store
+    if dialect_of(url.reveal()) is Dialect.POSTGRES:
+        from camserver.store.postgres import PostgresStore
+
+        store = PostgresStore(url, pool_size=2, acquire_timeout_sec=5.0)
+    else:
+        from camserver.store.mariadb import MariaStore
+
+        store = MariaStore(url, pool_size=2, acquire_timeout_sec=5.0)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def sqlite_reader(url: Secret, *, one_moment: bool = True) -> AsyncIterator[SqliteReader]:
+    """Reads of a SQLite file that a server may own. While all are of one moment, its log can't be shortened."""
+    reader = SqliteReader(connect(str(sqlite_path(url.reveal())), read_only=True), one_moment=one_moment)
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+@asynccontextmanager
+async def owned(url: str) -> AsyncIterator[None]:
+    """While nobody else uses the SQLite file; refused at once when somebody does. Of servers nothing is asked."""
     if dialect_of(url) is not Dialect.SQLITE:
         yield
         return

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from camserver.store.sql import Dialect, Sql, render
 from camserver.store.tx import F, Row, Tx, maker_of
 
+LIBRARY_VERSION = sqlite3.sqlite_version
 STATEMENTS_CACHED = 512
 # Rows of at least so many columns are given as dicts: sqlite3.Row finds a column by looking at one after the other.
 WIDE_COLUMNS = 16

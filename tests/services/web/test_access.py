@@ -20,7 +20,7 @@ CAMERA = {"camera_id": "cam_1", "name": "Gate", "source": {"url": "test://moving
 ROUTES = [route for route in build_api().routes if isinstance(route, GuardedRoute)]
 SOCKETS = [route for route in build_api().routes if isinstance(route, GuardedSocket)]
 PUBLIC = {
-    *(("GET", path) for path in ("/healthz", "/readyz", "/{address:page_address}")),
+    *(("GET", path) for path in ("/healthz", "/readyz", "/metrics", "/{address:page_address}")),
     *(("GET", path) for path in ("/api/oidc", "/api/oidc/start", "/api/oidc/callback")),
     ("POST", "/api/setup"),
     ("POST", "/api/password-links/look"),  # these two are opened by the link's token

@@ -88,7 +88,10 @@ WHOLE = {
     *(("GET", path) for path in ("/api/scoring", "/api/scoring/runs", "/api/scoring/sheets")),
     *(("POST", path) for path in ("/api/scoring/sheets", "/api/scoring/event-sheets")),
     *(("GET", path) for path in ("/api/tokens", "/api/users", "/api/vocabulary", "/api/vocabulary/versions")),
-    *(("GET", path) for path in ("/api/settings", "/api/workers", "/healthz", "/readyz", "/api/openapi.json")),
+    *(
+        ("GET", path)
+        for path in ("/api/settings", "/api/workers", "/healthz", "/readyz", "/metrics", "/api/openapi.json")
+    ),
     *(("GET", path) for path in ("/api/oidc", "/api/oidc/start", "/api/oidc/callback", "/api/tenants")),
     *(("POST", path) for path in ("/api/cases", "/api/credentials/rotate", "/api/deliveries/requeue", "/api/flags")),
     ("POST", "/api/imports"),

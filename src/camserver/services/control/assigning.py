@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from camserver.base import figures
 from camserver.base.clock import Clock
 from camserver.base.log import get_logger
 from camserver.domain.assignment import decide, lopsided
@@ -141,7 +142,9 @@ class Assigner:
         ]
         for start in range(0, len(wants), TAKES_MAX):
             batch = tuple(wants[start : start + TAKES_MAX])
+            figures.assign_attempts.inc(len(batch))
             leases = await self._store.write(take_all, batch, self._leases.ttl_sec * 1000, snapshot.now_ms)
+            figures.assign_success.inc(len(leases))
             for lease in leases:
                 log.info(
                     "assignment_decision",
@@ -173,6 +176,8 @@ class Assigner:
         if not moves:
             return
         begun = await self._store.write(begin_moves, moves, snapshot.now_ms)
+        figures.assign_moves.inc(len(begun))
+        figures.reclaims.labels("soft").inc(len(begun))
         if begun:
             # STOP goes out at once.
             self._connections.wake.set()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from camserver.base import figures
 from camserver.base.clock import Clock
 from camserver.base.errors import BadInput, CamError, Reject, Retry
 from camserver.base.log import bind_ids, get_logger
@@ -232,6 +233,7 @@ class Conversations:
         if message.worker_id != connection.worker_id:
             raise BadInput(f"this connection is {connection.worker_id}'s, not {message.worker_id}'s")
         connection.state = message.state
+        figures.heartbeats.inc()
         heard_at = self.clock.now_ms()
         held = pairs_of(message.renew)
         metrics = self._metrics_to_note(connection, message.metrics)

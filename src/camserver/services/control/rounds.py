@@ -7,6 +7,7 @@ which is away, or somebody faster, is simply done again.
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from camserver.base import figures
 from camserver.base.clock import Clock
 from camserver.base.errors import Conflict, DataUnusable, Retry
 from camserver.base.log import get_logger
@@ -181,6 +182,7 @@ class Rounds:
         # A worker that answered in time is not to pay for it that many others did, too.
         await self._connections.settled()
         for failed in await self._store.write(start_timeouts, self._policy, now_ms):
+            figures.start_timeouts.inc()
             log.warning(
                 "start_timeout",
                 camera_key=failed.camera_key,
@@ -198,6 +200,7 @@ class Rounds:
         # has renewed within the time of a lease.
         overlong_after = now_ms + self._ttl_ms + JUMP_MS if self._since_jump_ms() > self._ttl_ms else None
         for lost in await self._store.write(reclaim, now_ms, overlong_after):
+            figures.reclaims.labels("hard").inc()
             log.warning(
                 "lease_expired",
                 tenant_id=lost.tenant_id,
@@ -238,7 +241,9 @@ class Rounds:
         if self._since_jump_ms() < self._missed_ms and self._has_jumped:
             return
         for worker_id in await self._store.write(mark_unhealthy, self._clock.now_ms() - self._missed_ms):
+            figures.heartbeats_missing.inc()
             log.warning("worker_unhealthy", worker_id=worker_id, missed=self._policy.missed_heartbeats)
+        figures.workers_connected.set(len(self._connections.keys()))
         silent_before = self._clock.boot_ms() - self._policy.ttl_sec * 1000
         for connection in self._connections:
             if connection.heard_boot_ms < silent_before:

@@ -3,9 +3,11 @@
 import asyncio
 import base64
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import uuid_utils
 
+from camserver.base import figures
 from camserver.base.clock import Clock
 from camserver.base.errors import CamError, EpochEnded, Unavailable
 from camserver.base.log import get_logger
@@ -151,8 +153,11 @@ class Uploads:
     def _answer(self, recorded: Row) -> LookAnswer:
         if recorded.standing is FrameStanding.REFUSED:
             return self._refused(recorded.reason)
+        standing: Literal["live", "late"] = "live" if recorded.standing is FrameStanding.LIVE else "late"
+        if not recorded.repeat:
+            figures.frames_recorded.labels(standing).inc()
         return Recorded(
-            standing="live" if recorded.standing is FrameStanding.LIVE else "late",
+            standing=standing,
             frame_uuid=recorded.frame_uuid,
             repeat=recorded.repeat,
             server_time=self.clock.now_ms(),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from camserver.base import figures
 from camserver.base.cancelling import go_on_unless_cancelled
 from camserver.base.clock import Clock
 from camserver.base.errors import Retry
@@ -145,6 +146,7 @@ class Pool:
             raise
         else:
             analyzer.lane = analyzer.lane.answered(latency_ms)
+            figures.analysis_seconds.observe(latency_ms / 1000)
             self._failed_at.pop(question.request_id, None)
             return answer
         finally:

@@ -12,6 +12,7 @@ from collections.abc import Sequence, Set
 
 import uuid_utils
 
+from camserver.base import figures
 from camserver.base.cancelling import go_on_unless_cancelled
 from camserver.base.errors import Retry
 from camserver.base.log import get_logger, keep_ids
@@ -215,6 +216,7 @@ def _failed(desk: DeliveryDesk, claimed: Claimed, error: DeliveryError) -> Faile
         retry_after_sec=error.retry_after_sec,
     )
     desk.counters.failed += 1
+    figures.deliveries.labels(claimed.kind.value, "failed").inc()
     log.info(
         "delivery_attempt_failed",
         trouble=error.kind.value,
@@ -231,11 +233,14 @@ async def _settled(desk: DeliveryDesk, claimed: Claimed, ending: Ending | Failed
     is_kept = await patiently(desk.clock, desk.settler.submit, settled)
     if not is_kept:
         desk.counters.fences_lost += 1
+        figures.fences_lost.labels("delivery").inc()
         log.warning("delivery_fence_lost", attempt=claimed.attempt)
     elif isinstance(ending, Suppressed):
         desk.counters.suppressed += 1
+        figures.deliveries.labels(claimed.kind.value, "suppressed").inc()
     elif isinstance(ending, Done | FanOut):
         desk.counters.done += 1
+        figures.deliveries.labels(claimed.kind.value, "done").inc()
         if isinstance(ending, FanOut):
             desk.hungry.set()
 

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 
 import uuid_utils
 
+from camserver.base import figures
 from camserver.base.batches import Batcher
 from camserver.base.cancelling import go_on_unless_cancelled
 from camserver.base.clock import Clock
@@ -162,6 +163,7 @@ async def _claim(desk: Desk) -> tuple[ClaimedJob, ...] | None:
     desk.pool.claimed(len(claimed), desk.clock.boot_ms() - started_boot_ms)
     desk.pictures.claimed(len(claimed))
     desk.counters.claimed += len(claimed)
+    figures.jobs_claimed.inc(len(claimed))
     return claimed
 
 
@@ -267,6 +269,7 @@ async def _settle_in_turn(desk: Desk, job: ClaimedJob, analysis: Analysis, vocab
         applied = await patiently(desk.clock, desk.applier.submit, finished)
         if applied is Applied.DONE:
             desk.counters.done += 1
+            figures.jobs_done.inc()
             return
         if applied is Applied.STATE_MOVED:
             desk.counters.decided_again += 1
@@ -275,6 +278,7 @@ async def _settle_in_turn(desk: Desk, job: ClaimedJob, analysis: Analysis, vocab
                 job = fresh
                 continue
         desk.counters.fences_lost += 1
+        figures.fences_lost.labels("job").inc()
         log.warning("fence_lost", attempt=job.attempt)
         return
     raise AnalyzerError(ErrorKind.LOCK_LOST, f"the camera's state moved {DECISIONS_MAX} times while deciding")
@@ -291,6 +295,7 @@ async def _give_back(desk: Desk, job: ClaimedJob, error: AnalyzerError) -> None:
         retry_after_sec=error.retry_after_sec,
     )
     desk.counters.failed += 1
+    figures.job_failures.labels(error.kind.value).inc()
     log.info("attempt_failed", kind=error.kind.value, attempt=job.attempt, follows=str(follows), why=error.message)
     failure = Failure(job.job_id, job.token, follows, f"{error.kind.value}: {error.message}")
     await patiently(desk.clock, desk.failer.submit, failure)

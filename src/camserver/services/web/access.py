@@ -144,6 +144,20 @@ def _local_admin(web: Web, request: HTTPConnection, given: str) -> Principal:
     return Principal(web.home.tenant_id, None, Role.SYSTEM_ADMIN)
 
 
+def may_read_metrics(web: Web, request: HTTPConnection) -> None:
+    """Unauthenticated unless it comes from a program on this machine, or with the token of the settings."""
+    kind, _, given = request.headers.get("authorization", "").partition(" ")
+    expected = web.settings.metrics.token
+    if expected is not None and kind.lower() == "bearer":
+        if secrets.compare_digest(given.strip().encode(), expected.reveal().encode()):
+            return
+    elif _is_local(request):
+        return
+    raise Unauthenticated(
+        "figures are for programs on the server's own machine, or with the token of metrics.token", reason="metrics"
+    )
+
+
 def _is_local(request: HTTPConnection) -> bool:
     if any(name in request.headers for name in _PROXY_HEADERS):
         return False

@@ -19,6 +19,7 @@ from camserver.services.web.admission_desk import AdmissionDesk
 from camserver.services.web.archive_files import ArchiveFiles
 from camserver.services.web.drawings import Drawings
 from camserver.services.web.feeds import Feeds
+from camserver.services.web.figures import InstallationFigures
 from camserver.services.web.messages import Language, choose_language
 from camserver.services.web.oidc import OidcSignIn
 from camserver.services.web.passwords import Passwords
@@ -58,6 +59,7 @@ class Web:
     oidc: OidcSignIn | None  # None: no provider is configured
     drawings: Drawings
     thumbnails: Thumbnails
+    figures: InstallationFigures
     remembered: Remembered
     waits: Waits = field(default_factory=Waits)
     links_made: Rate = field(default_factory=lambda: Rate(LINKS_MAX, LINKS_SPAN_MS))

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from uuid_utils import uuid7
 
+from camserver.base import figures
 from camserver.base.clock import Clock
 from camserver.base.errors import Reject
 from camserver.base.hosts import in_address
@@ -150,6 +151,7 @@ class Edge:
 
     def _log(self, scope: Scope, status: int | None, duration_ms: int) -> None:
         method = scope.get("method", "SOCKET")
+        figures.count_request(method, status, duration_ms / 1000)
         quiet = method in ("GET", "HEAD", "SOCKET") and status is not None and status < 400
         if quiet and not _plain_log.isEnabledFor(logging.DEBUG):
             return

@@ -19,6 +19,7 @@ from camserver.services.web.archive_files import ArchiveFiles
 from camserver.services.web.calls import Web
 from camserver.services.web.drawings import Drawings
 from camserver.services.web.feeds import Feeds
+from camserver.services.web.figures import InstallationFigures
 from camserver.services.web.oidc import OidcSignIn
 from camserver.services.web.passwords import Passwords
 from camserver.services.web.remembered import Remembered
@@ -92,6 +93,7 @@ async def _make_web(
         oidc=OidcSignIn(settings, secrets.session_key, public_url, clock) if settings.oidc.issuer else None,
         drawings=drawings,
         thumbnails=Thumbnails(drawings),
+        figures=InstallationFigures(store, objects, clock, settings),
         remembered=Remembered(store),
     )
 

@@ -359,7 +359,8 @@ class Camera:
         gate_state = self.gate_state() if self._looks_ok % GATE_STATE_EVERY == 0 else None
         header = self._headers.ok(made, full, len(kept), boot_ms, gate_state)
         await self._given.spool.add(LookUpload(header, made.developed.infer_jpeg, kept))
-        self._given.counts.ok += 1
+        now_boot_ms = self._clock.boot_ms()
+        self._given.counts.kept(now_boot_ms, max(now_boot_ms - boot_ms, 0), made.verdict is not Verdict.SKIP)
         self._back_off.worked()
         if not self._reported_ready:
             self.report_ready()

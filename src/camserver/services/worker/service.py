@@ -250,6 +250,10 @@ async def _parts(
                     "live_transcodes": lives.transcodes,
                     "live_shed": lives.shed,
                     "lease_renew_rtt_ms": link.renew_rtt_ms,
+                    # By the seeds' names (004, section 7.1).
+                    **counts.rates(clock.boot_ms()),
+                    "dropped_frames": spool.dropped + counts.given_up,
+                    "ringbuf_seconds": 0.0 if given.rings is None else given.rings.shortest_sec,
                 }
 
             streamers = streamer_tls(enrolled)
