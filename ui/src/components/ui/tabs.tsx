@@ -22,7 +22,31 @@ interface ChoicesProps {
 /** A choice that is kept in the address. */
 export function ChoiceTabs({ label, name, choices, forget = [] }: ChoicesProps) {
   const [address, setAddress] = useSearchParams();
-  const chosen = address.get(name) ?? choices[0]?.value;
+  const choose = (value: string) =>
+    setAddress(
+      (now) => {
+        const next = new URLSearchParams(now);
+        for (const one of forget) next.delete(one);
+        if (value === choices[0]?.value) next.delete(name);
+        else next.set(name, value);
+        return next;
+      },
+      { replace: true },
+    );
+  return (
+    <ChoiceRow label={label} choices={choices} chosen={address.get(name) ?? choices[0]?.value} onChoose={choose} />
+  );
+}
+
+interface RowProps {
+  label: string;
+  choices: readonly { value: string; text: ReactNode }[];
+  chosen: string | undefined;
+  onChoose: (value: string) => void;
+}
+
+/** A choice among a few, all of them in sight. */
+export function ChoiceRow({ label, choices, chosen, onChoose }: RowProps) {
   return (
     <fieldset className="min-w-0">
       <legend className="sr-only">{label}</legend>
@@ -33,18 +57,7 @@ export function ChoiceTabs({ label, name, choices, forget = [] }: ChoicesProps) 
             type="button"
             aria-pressed={value === chosen}
             className={tab(value === chosen)}
-            onClick={() =>
-              setAddress(
-                (now) => {
-                  const next = new URLSearchParams(now);
-                  for (const one of forget) next.delete(one);
-                  if (value === choices[0]?.value) next.delete(name);
-                  else next.set(name, value);
-                  return next;
-                },
-                { replace: true },
-              )
-            }
+            onClick={() => onChoose(value)}
           >
             {text}
           </button>
