@@ -80,6 +80,7 @@ export const ROUTES: readonly { path: string; Page: ComponentType }[] = [
   { path: "/cases/:uuid", Page: later(() => import("@/pages/case"), "CasePage") },
   { path: "/cameras", Page: later(() => import("@/pages/cameras"), "CamerasPage") },
   { path: "/cameras/add", Page: later(() => import("@/pages/camera-add"), "CameraAddPage") },
+  { path: "/cameras/import", Page: later(() => import("@/pages/camera-import"), "CameraImportPage") },
   { path: "/cameras/:id", Page: later(() => import("@/pages/camera"), "CameraPage") },
   { path: "/workers", Page: later(() => import("@/pages/workers"), "WorkersPage") },
   { path: "/queue", Page: later(() => import("@/pages/queue"), "QueuePage") },
