@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { defineConfig, mergeConfig } from "vitest/config";
 import base from "./vite.config";
 
@@ -8,6 +9,10 @@ export default mergeConfig(
       environment: "jsdom",
       setupFiles: ["./src/test-setup.ts"],
       include: ["src/**/*.test.{ts,tsx}"],
+      // Thousands of icons, each a file of its own, would be read for every file of tests; here they are one file.
+      alias: {
+        "lucide-react": fileURLToPath(new URL("./node_modules/lucide-react/dist/cjs/lucide-react.js", import.meta.url)),
+      },
       restoreMocks: true,
       unstubGlobals: true,
       // A busy machine is no reason to fail; what hangs ends by this.
