@@ -54,12 +54,16 @@ function Strips({ strips }: { strips: DayStrips }) {
     <div className="flex h-full flex-col">
       <Hours hours={hours} />
       <div aria-hidden="true" className="mt-1 flex justify-between text-quiet text-xs tabular-nums">
-        {[strips.from_at, (strips.from_at + strips.to_at) / 2, strips.to_at].map((at) => (
+        {[strips.from_at, hours[Math.floor(hours.length / 2)]?.at ?? 0, strips.to_at].map((at) => (
           <span key={at}>{hourAndMinute(at, i18n.language)}</span>
         ))}
       </div>
       {rows.length === 0 ? (
-        <p className="m-auto text-center text-quiet text-sm">{t("dayQuiet")}</p>
+        <p className="m-auto text-center text-quiet text-sm">
+          {strips.counted_until > strips.from_at
+            ? t("dayQuiet", { time: hourAndMinute(strips.counted_until, i18n.language) })
+            : t("dayUncounted")}
+        </p>
       ) : (
         <ul aria-label={t("dayCameras")} className="mt-2 min-h-0 flex-1 overflow-y-auto border-t pt-1">
           {rows.map((row) => (

@@ -13,6 +13,8 @@ export interface StripCamera {
 }
 
 export interface DayStrips extends Strips {
+  /** What is newer is not in the figures yet. */
+  counted_until: number;
   cameras: readonly StripCamera[];
 }
 

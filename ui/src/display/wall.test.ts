@@ -87,6 +87,7 @@ describe("the last 24 hours", () => {
     from_at: 0,
     to_at: 24 * HOUR_MS,
     bucket_ms: HOUR_MS / 4,
+    counted_until: 24 * HOUR_MS,
     cameras: [
       { camera_id: "a", camera_name: "A", looked: "", severity: "0100", events: [[1, 3]] },
       { camera_id: "b", camera_name: "B", looked: "", severity: "0000030", events: [[5, 1]] },

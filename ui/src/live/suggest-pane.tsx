@@ -68,8 +68,8 @@ function Suggested({ suggestion, mayClear }: { suggestion: Suggestion; mayClear:
   const clear = useClearSuggestion();
   const problem = useProblemText();
   return (
-    <Card className="overflow-hidden max-xl:sm:flex xl:min-h-[19.5rem]">
-      <div className="max-xl:sm:w-80 max-xl:sm:shrink-0">
+    <Card className="overflow-hidden max-xl:flex xl:min-h-[19.5rem]">
+      <div className="max-xl:w-36 max-xl:shrink-0 max-xl:sm:w-80">
         <Pictures camera={camera} suggestion={suggestion} onRefused={setRefused} />
       </div>
       <div className="grid min-w-0 flex-1 content-start gap-2 p-3">

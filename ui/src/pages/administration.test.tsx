@@ -104,7 +104,9 @@ describe("a file with cameras", () => {
     await userEvent.click(await screen.findByLabelText("Or paste what is in it"));
     await userEvent.paste("camera_id,url\nyard,rtsp://192.0.2.1/\nx,y");
     await userEvent.click(screen.getByRole("button", { name: "Check" }));
-    expect(await screen.findByRole("table", { name: "1 mistake" })).toHaveTextContent("Line3ColumnurlWhatThis is no address.");
+    expect(await screen.findByRole("table", { name: "1 mistake" })).toHaveTextContent(
+      "Line3ColumnurlWhatThis is no address.",
+    );
     const add = screen.getByRole("button", { name: "Add 1 camera" });
     expect(add).toBeDisabled();
     await userEvent.click(screen.getByLabelText("Leave out lines with mistakes and add the others"));

@@ -294,15 +294,15 @@ function Summary({ cameras, onGroup }: { cameras: readonly Camera[]; onGroup: (g
   const ongoing = cameras.filter((camera) => camera.open_event).length;
   const troubled = useMemo(() => cameras.filter((camera) => isTroubled(camera, now)).length, [cameras, now]);
   return (
-    <div className="flex flex-wrap gap-2">
+    <div className="flex flex-wrap items-center gap-2">
       <Badge className="text-quiet">{t("wall.cameras", { count: cameras.length })}</Badge>
       {ongoing > 0 && (
-        <button type="button" className="rounded-full" onClick={() => onGroup("ongoing")}>
+        <button type="button" className="flex rounded-full" onClick={() => onGroup("ongoing")}>
           <Badge className="border-live/40 text-live">{t("wall.ongoing", { count: ongoing })}</Badge>
         </button>
       )}
       {troubled > 0 && (
-        <button type="button" className="rounded-full" onClick={() => onGroup("troubled")}>
+        <button type="button" className="flex rounded-full" onClick={() => onGroup("troubled")}>
           <Badge className="border-severity-2/40 text-severity-2">{t("wall.troubled", { count: troubled })}</Badge>
         </button>
       )}

@@ -50,7 +50,7 @@ function QuotaPart() {
             }}
           >
             <Meter
-              label={t("quota")}
+              label={t("usage")}
               value={running}
               max={most ?? Math.max(1, running)}
               text={most === null ? t("noQuota", { running }) : t("quotaText", { running, max: most })}
