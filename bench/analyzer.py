@@ -35,7 +35,7 @@ from tests.rig.processes import Launcher
 from tests.services.analyzer.rig import CAPTURED_AT_MS, DOCUMENT
 
 NEWER_FRAME, OLDER_FRAME = 125, 120
-ROUNDS = 6 if QUICK else 30
+ROUNDS = 6 if QUICK else 12
 ROUND_SEC = 2.0
 WORKERS = (1, 2)
 AIM = 0.9
@@ -231,7 +231,7 @@ async def measure_cuts() -> list[Row]:
 
 
 async def measure_memory() -> list[Row]:
-    async with analyzer(1) as service:
+    async with analyzer(WORKERS[-1]) as service:
 
         async def many(count: int) -> float:
             """The most that was held at any of ten moments."""

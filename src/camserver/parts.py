@@ -103,7 +103,8 @@ async def _web(given: Resources) -> None:
 async def _streamer(given: Resources) -> None:
     from camserver.services.streamer import service
 
-    await service.run(given.clock, given.settings, given.ready, given.sockets["streamer"], given._store)
+    sock, tls_sock = given.sockets["streamer"], given.sockets.get("streamer.tls")
+    await service.run(given.clock, given.settings, given.ready, sock, given._store, tls_sock)
 
 
 async def _worker(given: Resources) -> None:
@@ -221,6 +222,10 @@ async def _resources(parts: Sequence[Part], settings: "Settings") -> AsyncIterat
                 sock = ports.listen(settings.control.tls_host, settings.control.tls_port, "control.tls_port")
                 stack.callback(sock.close)
                 given.sockets["control.tls"] = sock
+            if part.name == "streamer" and settings.streamer.tls_port is not None:
+                sock = ports.listen(settings.streamer.tls_host, settings.streamer.tls_port, "streamer.tls_port")
+                stack.callback(sock.close)
+                given.sockets["streamer.tls"] = sock
         if any(part.opens_store(settings) for part in parts):
             await add_store(given, stack)
         if any(part.name == "web" for part in parts):

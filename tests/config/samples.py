@@ -20,6 +20,7 @@ SPECIAL: dict[str, object] = {
     "analyzer.model_sha256": "0a" * 32,
     "analyzer.model_keys": ("0a" * 32, "F9" * 32),
     "control.tls_port": 8443,  # not set by default
+    "streamer.tls_port": 8444,
     "oidc.roles": ("guards=viewer", "two words=tenant_admin"),
     "archive.folders": ("/mnt/one", "/mnt/two words"),
 }

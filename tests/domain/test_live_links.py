@@ -72,3 +72,12 @@ def test_a_longest_ticket_fits() -> None:
 def test_another_ticket_is_refused(text: str, streamer_id: str, now_ms: int) -> None:
     with pytest.raises(Forbidden):
         links.read_ticket(KEYS, text, streamer_id, now_ms)
+
+
+def test_workers_are_told_the_address_that_is_theirs() -> None:
+    both = links.feed_addresses("ws://127.0.0.1:8082/v1/feed", "wss://cams.example.com:8444/v1/feed")
+    assert links.feed_address(both, is_remote=False) == "ws://127.0.0.1:8082/v1/feed"
+    assert links.feed_address(both, is_remote=True) == "wss://cams.example.com:8444/v1/feed"
+    # One for all, such as a proxy's.
+    one = links.feed_addresses("wss://cams.example.com/v1/feed", "")
+    assert {links.feed_address(one, is_remote=remote) for remote in (True, False)} == {one}

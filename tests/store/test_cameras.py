@@ -8,7 +8,20 @@ import pytest
 from camserver.base.credentials import Sealed, open_sealed, seal
 from camserver.base.errors import Bug, Conflict, NotFound
 from camserver.domain.people import Principal, Role
-from camserver.store import Scoped, Store, Tx, cameras, counts, event_pages, feed, tenants
+from camserver.store import (
+    Scoped,
+    Store,
+    Tx,
+    camera_changes,
+    camera_tiles,
+    cameras,
+    counts,
+    event_pages,
+    feed,
+    tenants,
+)
+from camserver.store.camera_changes import CameraChange
+from camserver.store.camera_narrowing import CameraFilter
 from camserver.store.cameras import LatestPicture, NewCamera, OpenEvent, Stream
 from camserver.store.event_pages import EventFilter
 from camserver.store.overrides import Overrides
@@ -207,6 +220,33 @@ async def test_pages_follow_the_ids(store: Store) -> None:
     assert [camera.camera_id for camera in (*first, *second)] == [f"cam_{number}" for number in range(5)]
 
 
+async def test_a_list_is_narrowed_and_has_tiles(store: Store) -> None:
+    home = await prepare(store)
+    admin = admin_of(home.tenant_id)
+    for number, name in enumerate(("Gate", "50% Yard", "Back_Door")):
+        await add(store, admin, replace(CAMERA, camera_id=f"cam_{number}", name=name))
+    await store.as_(admin).write(camera_changes.change, "cam_2", CameraChange(enabled=False), "", NOW_MS)
+
+    async def found(**wanted: Any) -> list[str]:
+        page = await store.as_(admin).read(cameras.page, "", 10, CameraFilter(**wanted))
+        return [camera.camera_id for camera in page]
+
+    assert await found(text="GATE") == ["cam_0"]
+    assert await found(text="0%") == ["cam_1"]
+    assert await found(text="k_d") == ["cam_2"]
+    assert await found(text="m_") == ["cam_0", "cam_1", "cam_2"]
+    assert (await found(enabled=False), await found(enabled=True)) == (["cam_2"], ["cam_0", "cam_1"])
+    assert (await found(health="unknown", enabled=True), await found(health="up")) == (["cam_0", "cam_1"], [])
+    assert (await found(sites=("nowhere",)), len(await found(sites=("main", "nowhere")))) == ([], 3)
+
+    [kept] = await store.as_(admin).read(cameras.page, "", 1)
+    [tile], older = await store.as_(admin).read(camera_tiles.page, "", 1)
+    assert (tile.camera_id, tile.name, tile.site, tile.state) == (kept.camera_id, kept.name, kept.site, kept.state)
+    assert (tile.polling_interval_sec, tile.frame_uuid, older) == (30.0, None, {})
+    tiles, _ = await store.as_(admin).read(camera_tiles.page, "cam_0", 10, CameraFilter(enabled=True))
+    assert [one.camera_id for one in tiles] == ["cam_1"]
+
+
 async def test_a_statement_without_the_tenant_is_refused(store: Store) -> None:
     home = await prepare(store)
     with pytest.raises(Bug, match="lacks :tenant_id"):
@@ -237,3 +277,6 @@ async def test_a_camera_shows_its_newest_picture_and_what_goes_on(store: Store) 
     assert second.open_event == OpenEvent("open", "animal", 2, NOW_MS)
     assert (third.latest, third.latest_picture, third.open_event) == (None, None, None)
     assert await store.as_(admin).read(cameras.get, "cam_2") == second
+    tiles, older = await store.as_(admin).read(camera_tiles.page, "", 10)
+    assert [tile.frame_uuid for tile in tiles] == ["with-picture", "failed", None]
+    assert list(older.values()) == [LatestPicture("older", NOW_MS)]

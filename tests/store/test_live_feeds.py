@@ -2,7 +2,7 @@
 
 import pytest
 
-from camserver.store import Store, Tx, live_feeds
+from camserver.store import Store, Tx, live_feeds, viewings
 from camserver.store.admissions import Admitted
 from camserver.store.workers import register
 from camserver.wire.live import Load, Sync, Synced, Watched
@@ -42,6 +42,20 @@ async def test_a_viewing_is_wanted_then_fed_then_idle(fresh_store: Store) -> Non
     # Another streamer says nothing about it.
     await synced(fresh_store, streamer_id="another", watched=(Watched(lease_id=lease_id, feed="idle"),))
     assert await fresh_store.read(live_feeds.is_any_wanted)
+
+
+async def test_what_turns_out_to_need_a_transcode_gets_it_where_there_is_room(fresh_store: Store) -> None:
+    house = await furnish(fresh_store, people=2, units=19)  # four are left: one transcode
+    first, second = [await ask(fresh_store, person, camera) for camera, person in enumerate(house.people[:2])]
+    assert isinstance(first, Admitted)
+    assert isinstance(second, Admitted)
+    answer = await synced(fresh_store, unplayable=(second.lease_id, "unknown"))
+    assert answer.no_room == (second.lease_id,)  # three more than its one, and another one watches
+    await fresh_store.as_(house.people[0]).write(viewings.release, first.lease_id)
+    answer = await synced(fresh_store, unplayable=(second.lease_id,))
+    assert ([one.transcode for one in answer.viewings], answer.no_room) == ([True], ())
+    again = await synced(fresh_store, unplayable=(second.lease_id,))
+    assert again.no_room == ()
 
 
 async def test_what_is_not_valid_is_named_with_its_reason(fresh_store: Store) -> None:

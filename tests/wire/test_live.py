@@ -18,6 +18,11 @@ def test_a_packet(pts: int | None, dts: int | None, is_keyframe: bool, boot_ms: 
     assert live.unpack_feed(message) == live.FeedPacket(pts, dts, is_keyframe, boot_ms, data)
 
 
+@given(STAMPS, st.integers(0, 2**63), st.binary(min_size=1, max_size=50))
+def test_a_piece_of_sound(pts: int | None, boot_ms: int, data: bytes) -> None:
+    assert live.unpack_feed(live.sound_head(pts, boot_ms) + data) == live.FeedSoundPacket(pts, boot_ms, data)
+
+
 def test_a_packet_with_the_places_of_its_units() -> None:
     data = b"\0\0\0\1one\0\0\0\1two"
     packet = live.unpack_feed(live.packet_head(1, 1, True, 1, (4, 11)) + data)
@@ -28,6 +33,9 @@ def test_a_packet_with_the_places_of_its_units() -> None:
 
 def test_a_stream_and_a_status() -> None:
     stream = live.FeedStream("h264", b"\0\0\1\x67sets", Fraction(1, 90_000), "transcoded_mask")
+    assert live.unpack_feed(live.pack_stream(stream)) == stream
+    sound = live.FeedSound("aac", b"\x14\x08", 16_000, 1)
+    stream = live.FeedStream("h264", b"", Fraction(1, 90_000), "transcoded_codec", "hevc", sound)
     assert live.unpack_feed(live.pack_stream(stream)) == stream
     status = live.FeedStatus(state="refused", reason="unauthorized", message="401")
     assert live.unpack_feed(live.pack_status(status)) == status
@@ -45,9 +53,17 @@ def test_a_stream_and_a_status() -> None:
         live.packet_head(1, 1, True, 1, (2,)) + b"long enough",
         live.packet_head(1, 1, True, 1)[:-1] + b"\xff" + b"x" * 2000,
         b"\x01{}",
-        b'\x01["h264", "!", 1, 90000, ""]',
-        b'\x01["h264", "", 1, 0, ""]',
-        b'\x01["h264", "", -1, 5, ""]',
+        b'\x01["h264", "", 1, 90000, ""]',
+        b'\x01["h264", "!", 1, 90000, "", ""]',
+        b'\x01["h264", "", 1, 0, "", ""]',
+        b'\x01["h264", "", -1, 5, "", ""]',
+        b'\x01["h264", "", 1, 90000, "", 5]',
+        b'\x01["h264", "", 1, 90000, "", "", "aac"]',
+        b'\x01["h264", "", 1, 90000, "", "", "aac", "", 16000, 99]',
+        b'\x01["h264", "", 1, 90000, "", "", "aac", "", "fast", 1]',
+        b'\x01["h264", "", 1, 90000, "", "", 5, "", 16000, 1]',
+        live.sound_head(1, 1),
+        b"\x04\0",
         b"\x03{}",
         b'\x03{"state": "dancing"}',
     ],

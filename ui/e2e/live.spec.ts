@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import AxeBuilder from "@axe-core/playwright";
 import { type Browser, expect, type Locator, type Page, test } from "@playwright/test";
-import { needed, newPerson, setUp, signIn, WORDS } from "./person";
+import { addCamera, needed, newPerson, setUp, signIn, WORDS } from "./person";
 
 const CAMERA = "yard";
 const NAME = "中庭 Yard";
@@ -120,6 +120,30 @@ test("without sockets it comes by segments", async ({ browser }) => {
   await page.goto(`/?live=${CAMERA}`);
   await expectMoving(page);
   await expect(page.getByText(/SUB · HLS/i)).toBeVisible();
+  await leave(page);
+  expect(unexpected(complaints)).toEqual([]);
+});
+
+test("video that the browser does not play is transcoded, and can be heard", async ({ browser }) => {
+  const { page, complaints } = await englishPerson(browser);
+  const words = WORDS.en.live;
+  await addCamera(page, "gate", "Gate", needed("CAMSERVER_SOUNDING"));
+  await page.goto("/?live=gate");
+  await expectMoving(page);
+  await expect(page.getByText(words.note.from.trim().replace("{{codec}}", "H.265"))).toBeVisible();
+  const sound = () =>
+    videoOf(page).evaluate((video: HTMLVideoElement & { webkitAudioDecodedByteCount?: number }) => ({
+      muted: video.muted,
+      decoded: video.webkitAudioDecodedByteCount ?? -1,
+    }));
+  expect(await sound()).toEqual({ muted: true, decoded: 0 });
+  await page.getByRole("button", { name: words.unmute }).click();
+  await expect.poll(async () => (await sound()).decoded).toBeGreaterThan(0);
+  await expectMoving(page);
+  expect((await sound()).muted).toBe(false);
+  await page.getByRole("button", { name: words.mute }).click();
+  expect((await sound()).muted).toBe(true);
+  await expectMoving(page);
   await leave(page);
   expect(unexpected(complaints)).toEqual([]);
 });

@@ -193,7 +193,14 @@ class _TlsProtocol(_Protocol):
 class Upgrade:
     """A request to become a WebSocket, not answered yet. Whoever took it answers it, once."""
 
-    def __init__(self, url: bytes, headers: list[tuple[bytes, bytes]], transport: asyncio.Transport) -> None:
+    def __init__(
+        self,
+        url: bytes,
+        headers: list[tuple[bytes, bytes]],
+        transport: asyncio.Transport,
+        certificate: bytes | None = None,
+    ) -> None:
+        self.certificate = certificate  # of the peer, in DER; the port's CA has signed it
         parts = urlsplit(url.decode("latin-1"))
         self.path = unquote(parts.path)
         self.query = dict(parse_qsl(parts.query, max_num_fields=16))
@@ -227,13 +234,27 @@ class Upgrade:
         self._transport.close()
 
 
-def _taking(take: Callable[[Upgrade], None]) -> type[HttpToolsProtocol]:
+def _taking(take: Callable[[Upgrade], None]) -> type[_Protocol]:
     """Requests as usual, and every socket to `take`."""
 
     class Taking(_Protocol):
         def handle_websocket_upgrade(self) -> None:
             self.connections.discard(self)
             take(Upgrade(self.url, self.scope["headers"], self.transport))  # type: ignore[arg-type]  # as it has them
+
+    return Taking
+
+
+def _tls_taking(take: Callable[[Upgrade], None]) -> type[_TlsProtocol]:
+    """The same over TLS."""
+
+    class Taking(_TlsProtocol):
+        def handle_websocket_upgrade(self) -> None:
+            self.stranger.left()
+            self.connections.discard(self)
+            certificate = self.app_state[PEER_CERTIFICATE]
+            headers, transport = self.scope["headers"], self.transport
+            take(Upgrade(self.url, headers, transport, certificate))  # type: ignore[arg-type]  # as it has them
 
     return Taking
 
@@ -257,9 +278,15 @@ class _TlsServer(_Server):
     """Accepts by a door of its own, where uvicorn would let everybody wait for as long as they like."""
 
     def __init__(
-        self, config: uvicorn.Config, on_ready: Callable[[], None], tls: ssl.SSLContext, policy: DoorPolicy
+        self,
+        config: uvicorn.Config,
+        on_ready: Callable[[], None],
+        tls: ssl.SSLContext,
+        policy: DoorPolicy,
+        protocol: type[_TlsProtocol],
     ) -> None:
         super().__init__(config, on_ready)
+        self._protocol_class = protocol
         self._tls = tls
         self._policy = policy
 
@@ -272,7 +299,7 @@ class _TlsServer(_Server):
         self._on_ready()
 
     def _protocol(self, stranger: Stranger) -> asyncio.Protocol:
-        protocol = _TlsProtocol(self.config, self.server_state, self.lifespan.state)
+        protocol = self._protocol_class(self.config, self.server_state, self.lifespan.state)
         protocol.stranger = stranger
         return protocol
 
@@ -315,7 +342,10 @@ async def serve(
         timeout_graceful_shutdown=GRACE_SEC,
     )
     config.limits = limits
-    server = _Server(config, on_ready) if tls is None else _TlsServer(config, on_ready, tls.context, tls.door)
+    server = _Server(config, on_ready)
+    if tls is not None:
+        protocol = _TlsProtocol if take_socket is None else _tls_taking(take_socket)
+        server = _TlsServer(config, on_ready, tls.context, tls.door, protocol)
     serving = asyncio.create_task(server.serve(sockets=[sock]))
     try:
         await asyncio.shield(serving)

@@ -39,7 +39,9 @@ HeldBefore = Callable[[Receiver], Awaitable[bool]]
 def check_allowed(path: str, roots: tuple[str, ...]) -> Path:
     """The archive's folder; BadInput when it is none of those that the settings allow. Links are followed first."""
     if not os.path.isabs(path) or "\0" in path:
-        raise BadInput(f"the archive's folder must be a whole path such as /mnt/archive, not {path!r}")
+        raise BadInput(
+            f"the archive's folder must be a whole path such as /mnt/archive, not {path!r}", reason="archive_path"
+        )
     real = Path(os.path.realpath(path))
     for root in roots:
         if real.is_relative_to(os.path.realpath(root)):
@@ -47,7 +49,10 @@ def check_allowed(path: str, roots: tuple[str, ...]) -> Path:
     allowed = ", ".join(roots) if roots else "none"
     raise BadInput(
         f"{path} is not below a folder that [archive] folders allows ({allowed}); add one in camserver.toml, or "
-        "choose another path"
+        "choose another path",
+        reason="archive_folder",
+        path=path,
+        allowed=allowed,
     )
 
 

@@ -19,6 +19,7 @@ from camserver.domain.tenants import Quota
 if TYPE_CHECKING:
     from camserver.clients.local_server import LocalServer
 
+PAGES_MAX = 1_000
 _WORDS = {
     "head": Phrase(
         "テナント|状態|カメラ|稼働|ユーザー|サイト|保存量", "TENANT|STATE|CAMERAS|RUNNING|PEOPLE|SITES|KEPT"
@@ -114,7 +115,7 @@ def tenant_list(chosen: Chosen, as_json: bool) -> None:
       camserver tenant list
       camserver tenant list --json
     """
-    found: dict[str, Any] = with_server(chosen, lambda server: server.get("/api/tenants"))
+    found: dict[str, Any] = with_server(chosen, _every)
     if as_json:
         click.echo(json.dumps(found, ensure_ascii=False))
         return
@@ -123,6 +124,18 @@ def tenant_list(chosen: Chosen, as_json: bool) -> None:
         for use in one["quotas"]:
             if use["is_short"]:
                 click.secho(say("short", tenant=one["name"], **use), fg="yellow", err=True)
+
+
+async def _every(server: "LocalServer") -> dict[str, Any]:
+    found: list[Any] = []
+    query = ""
+    for _ in range(PAGES_MAX):
+        page = await server.get(f"/api/tenants{query}")
+        found += page["tenants"]
+        if page["next_after"] is None:
+            break
+        query = f"?after={quote(page['next_after'], safe='')}"
+    return {"tenants": found}
 
 
 def _row(one: dict[str, Any]) -> tuple[str, ...]:

@@ -215,7 +215,20 @@ class StreamerSettings:
     feed_url: str | None = setting(
         None,
         "Address under which workers reach this streamer: ws://… on this machine, wss://… elsewhere. Not set: this "
-        "machine's own.",
+        "machine's own, and for workers at other sites that of tls_port.",
+    )
+    tls_port: int | None = setting(
+        None,
+        "Port for the live video of workers at other sites, with TLS and the certificates they were enrolled with; "
+        "0 takes any free one. Not set: they are watched only where feed_url leads here by wss.",
+        min=0,
+        max=65535,
+    )
+    tls_host: str = setting("0.0.0.0", "Address that port listens on.", min_chars=1)
+    tls_names: tuple[str, ...] = setting(
+        (),
+        "Host names and addresses under which workers reach that port, the first of which they are told. Not set: "
+        "those of [control] tls_names.",
     )
     server_url: str = derived(
         address_of("control"),
@@ -267,6 +280,18 @@ class WorkerSettings:
     ring_max_bytes: int = setting(
         256_000_000, "Memory for that, of all cameras together; with many cameras each keeps less.", min=1_000_000
     )
+    live_sound: bool = setting(
+        True, "Whether people who watch live may hear cameras that have a microphone. Sound is never recorded."
+    )
+    transcodes_max: int = setting(
+        4,
+        "Most cameras that are transcoded at once for live view: those with a privacy mask, and those whose video "
+        "browsers don't play. Each takes up to half a core.",
+        min=0,
+        max=64,
+    )
+    transcode_width: int = setting(1280, "Widest picture of a transcoded live view.", min=160, max=3840)
+    transcode_fps: int = setting(15, "Most pictures a second of a transcoded live view.", min=1, max=30)
     allow_loopback: bool = setting(
         False,
         "Whether cameras may be at addresses of the worker's own machine, such as a restreamer beside it. "

@@ -74,6 +74,11 @@ def _check_ports(values: Values) -> list[Problem]:
     if tls_port and tls_port == values["control.port"]:
         what = f"{tls_port} is also control.port; give the one with TLS another"
         problems.append(Problem("control.tls_port", what))
+    own = values["streamer.tls_port"]
+    taken = {name: values[name] for name in ("control.tls_port", "control.port", "streamer.port")}
+    for name, port in taken.items():
+        if own and own == port:
+            problems.append(Problem("streamer.tls_port", f"{own} is also {name}; give one of them another"))
     for one, other in itertools.combinations(_LISTENING, 2):
         port = values[f"{one}.port"]
         same_host = values[f"{one}.host"] == values[f"{other}.host"]

@@ -16,6 +16,7 @@ Readings of the contract, where it leaves something open:
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 
 from camserver.domain.analysis import Analysis, Box
 from camserver.domain.policy import setting
@@ -227,6 +228,7 @@ def people(found: Sequence[Detection], hints: Hints, policy: DetectionPolicy) ->
     return tuple(one for one in persons if hints.expected.isdisjoint(names_of(one.label)))
 
 
+@lru_cache(maxsize=1024)
 def names_of(label: str) -> tuple[str, ...]:
     """The names that hints may use for it, the most special first."""
     meaning = MEANINGS.get(label)
@@ -264,8 +266,10 @@ def quality_tags(quality: Quality) -> tuple[str, ...]:
 
 def _is_wanted(one: Detection, hints: Hints, policy: DetectionPolicy) -> bool:
     names = names_of(one.label)
-    if not hints.excluded.isdisjoint((one.label, *names)):
+    if one.label in hints.excluded or not hints.excluded.isdisjoint(names):
         return False
+    if not hints.thresholds:
+        return one.score >= policy.min_confidence
     least = next((hints.thresholds[name] for name in names if name in hints.thresholds), policy.min_confidence)
     return one.score >= least
 

@@ -24,6 +24,7 @@ STREAM_PATH: Final = "/stream/"
 HLS_PATH: Final = "/hls/"
 SNAPSHOT_PATH: Final = "/snapshot/"
 FEED_PATH: Final = "/v1/feed"
+SOUND_LIST: Final = "sound.m3u8"  # beside index.m3u8
 _LEASE = re.compile(r"[0-9A-Za-z-]{1,64}")
 _CAMERA = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SIGNED = re.compile(r"(?P<lease_id>[0-9A-Za-z-]{1,64})\.(?P<sig>[0-9A-Za-z_-]{43})")
@@ -98,6 +99,17 @@ def streamer_origin(public_url: str, port: int, page_scheme: str, page_host: str
     `page_host` is the host name alone; an IPv6 address in brackets.
     """
     return public_url.rstrip("/") if public_url else f"{page_scheme}://{page_host}:{port}"
+
+
+def feed_addresses(own: str, remote: str) -> str:
+    """Where workers reach a streamer, as its row has it: those beside it first, then those at other sites, if any."""
+    return f"{own} {remote}" if remote else own
+
+
+def feed_address(addresses: str, is_remote: bool) -> str:
+    """Of those the one for a worker; the only one there may be of the proxy in front of all."""
+    own, _, remote = addresses.partition(" ")
+    return remote if is_remote and remote else own
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -119,6 +119,7 @@ class Principal:
         if not self.may(permission):
             raise Forbidden(
                 f"The role {self.role} lacks the permission {permission}. Ask an administrator for it.",
+                reason="lacks_permission",
                 permission=permission.value,
             )
 

@@ -235,9 +235,13 @@ def parse_quiet(plain: Mapping[str, object] | None) -> Quiet | None:
     days = plain.get("days", list(range(7)))
     through = plain.get("through_severity", 3)
     if not isinstance(days, list | tuple) or not days or not all(_is_within(day, 6) for day in days):
-        raise BadInput("quiet hours: `days` must be a list of 0 (Monday) to 6; leave it out for every day")
+        raise BadInput(
+            "quiet hours: `days` must be a list of 0 (Monday) to 6; leave it out for every day", reason="quiet_days"
+        )
     if through is not None and not _is_within(through, 3):
-        raise BadInput("quiet hours: `through_severity` must be 0 to 3, or null to let nothing through")
+        raise BadInput(
+            "quiet hours: `through_severity` must be 0 to 3, or null to let nothing through", reason="quiet_through"
+        )
     return Quiet(
         _minutes(plain.get("from"), "from"),
         _minutes(plain.get("to"), "to"),
@@ -265,5 +269,7 @@ def _is_within(value: object, most: int) -> bool:
 def _minutes(value: object, name: str) -> int:
     found = _TIME.fullmatch(value) if isinstance(value, str) else None
     if found is None:
-        raise BadInput(f"quiet hours: `{name}` must be a time such as 22:00, not {value!r}")
+        raise BadInput(
+            f"quiet hours: `{name}` must be a time such as 22:00, not {value!r}", reason="quiet_time", field=name
+        )
     return int(found[1]) * 60 + int(found[2])

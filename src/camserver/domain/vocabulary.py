@@ -83,15 +83,22 @@ def parse_vocabulary(document: Mapping[str, object]) -> Vocabulary:
     if not _VERSION.fullmatch(version):
         raise BadInput(
             f"Vocabulary: schema_version {version!r} may hold only letters, digits, dot, dash and underscore "
-            "(at most 32). Correct the document."
+            "(at most 32). Correct the document.",
+            reason="vocabulary_version",
         )
     groups = _parse_groups(document.get("tag_groups"))
     primary_events = _parse_primary_events(document.get("primary_events"))
     entries = document.get("tags")
     if not isinstance(entries, list) or not entries:
-        raise BadInput("Vocabulary: `tags` must be a list with at least one tag. Correct the document.")
+        raise BadInput(
+            "Vocabulary: `tags` must be a list with at least one tag. Correct the document.", reason="vocabulary_tags"
+        )
     if len(entries) > MAX_TAGS:
-        raise BadInput(f"Vocabulary: {len(entries)} tags, at most {MAX_TAGS} are allowed. Remove some.")
+        raise BadInput(
+            f"Vocabulary: {len(entries)} tags, at most {MAX_TAGS} are allowed. Remove some.",
+            reason="vocabulary_tags_full",
+            most=MAX_TAGS,
+        )
     tags = tuple(_parse_tag(entry, position, groups) for position, entry in enumerate(entries))
     _refuse_repeats("tags", [tag.id for tag in tags])
     return Vocabulary(version=version, primary_events=primary_events, tags=tags)
@@ -110,7 +117,8 @@ def _parse_groups(value: object) -> frozenset[str]:
     if set(map(str, names)) != known or len(names) != len(known):
         raise BadInput(
             f"Vocabulary: `tag_groups` must hold exactly {NOTIFY_SAFE} and {INVESTIGATION_ONLY}, "
-            "because what may be notified depends on them. Correct the document."
+            "because what may be notified depends on them. Correct the document.",
+            reason="vocabulary_groups",
         )
     return frozenset(known)
 
@@ -118,50 +126,79 @@ def _parse_groups(value: object) -> frozenset[str]:
 def _parse_primary_events(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not 0 < len(value) <= MAX_PRIMARY_EVENTS:
         raise BadInput(
-            f"Vocabulary: `primary_events` must be a list of 1 to {MAX_PRIMARY_EVENTS} names. Correct the document."
+            f"Vocabulary: `primary_events` must be a list of 1 to {MAX_PRIMARY_EVENTS} names. Correct the document.",
+            reason="vocabulary_events",
+            most=MAX_PRIMARY_EVENTS,
         )
     names: list[str] = []
     for name in value:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise BadInput(
-                f"Vocabulary: primary event {name!r} must be a lower-case name of at most 32 characters. Rename it."
+                f"Vocabulary: primary event {name!r} must be a lower-case name of at most 32 characters. Rename it.",
+                reason="vocabulary_event_name",
             )
         names.append(name)
     _refuse_repeats("primary_events", names)
     for needed in (NO_EVENT, UNKNOWN_EVENT):
         if needed not in names:
-            raise BadInput(f"Vocabulary: `primary_events` lacks {needed!r}, which the event rules need. Add it.")
+            raise BadInput(
+                f"Vocabulary: `primary_events` lacks {needed!r}, which the event rules need. Add it.",
+                reason="vocabulary_event_missing",
+                needed=needed,
+            )
     return tuple(names)
 
 
 def _parse_tag(entry: object, position: int, groups: frozenset[str]) -> Tag:
     if not isinstance(entry, Mapping):
-        raise BadInput(f"Vocabulary: tags[{position}] is not an object. Correct the document.")
+        raise BadInput(
+            f"Vocabulary: tags[{position}] is not an object. Correct the document.",
+            reason="vocabulary_tag_form",
+            position=position,
+        )
     tag_id = _text(entry, "id", f"tags[{position}]", 64)
     if not _TAG_ID.fullmatch(tag_id):
         raise BadInput(
             f"Vocabulary: tags[{position}] has the id {tag_id!r}; it must look like `family.name`, lower "
-            "case, at most 64 characters. Rename it."
+            "case, at most 64 characters. Rename it.",
+            reason="vocabulary_tag_id",
+            position=position,
         )
     where = f"tag {tag_id}"
     group = _text(entry, "group", where, 32)
     if group not in groups:
-        raise BadInput(f"Vocabulary: {where} is in the group {group!r}, which is not in `tag_groups`. Move it.")
+        raise BadInput(
+            f"Vocabulary: {where} is in the group {group!r}, which is not in `tag_groups`. Move it.",
+            reason="vocabulary_tag_group",
+            tag=tag_id,
+        )
     severity = entry.get("severity_default")
     if isinstance(severity, bool) or not isinstance(severity, int) or not 0 <= severity <= 3:
-        raise BadInput(f"Vocabulary: {where}: `severity_default` must be 0, 1, 2 or 3, not {severity!r}. Correct it.")
+        raise BadInput(
+            f"Vocabulary: {where}: `severity_default` must be 0, 1, 2 or 3, not {severity!r}. Correct it.",
+            reason="vocabulary_severity",
+            tag=tag_id,
+        )
     notify_allowed = entry.get("notify_allowed")
     if not isinstance(notify_allowed, bool):
-        raise BadInput(f"Vocabulary: {where}: `notify_allowed` must be true or false. Correct it.")
+        raise BadInput(
+            f"Vocabulary: {where}: `notify_allowed` must be true or false. Correct it.",
+            reason="vocabulary_notify",
+            tag=tag_id,
+        )
     if notify_allowed and group == INVESTIGATION_ONLY:
         raise BadInput(
             f"Vocabulary: {where} is {INVESTIGATION_ONLY} and notify_allowed at once. Choose one; such tags "
-            "never go into a notification."
+            "never go into a notification.",
+            reason="vocabulary_never_notified",
+            tag=tag_id,
         )
     hint = entry.get("retention_hint")
     if hint not in _HINTS:
         raise BadInput(
-            f"Vocabulary: {where}: `retention_hint` must be normal or quarantine, not {hint!r}. Correct it."
+            f"Vocabulary: {where}: `retention_hint` must be normal or quarantine, not {hint!r}. Correct it.",
+            reason="vocabulary_retention",
+            tag=tag_id,
         )
     return Tag(
         id=tag_id,
@@ -182,7 +219,11 @@ def _text(holder: Mapping[str, object], key: str, where: str, chars_max: int) ->
     value = holder.get(key)
     if not isinstance(value, str) or not value.strip() or len(value) > chars_max:
         raise BadInput(
-            f"Vocabulary: `{key}` of {where} must be a text of 1 to {chars_max} characters. Correct the document."
+            f"Vocabulary: `{key}` of {where} must be a text of 1 to {chars_max} characters. Correct the document.",
+            reason="vocabulary_text",
+            key=key,
+            where=where,
+            chars_max=chars_max,
         )
     return value
 
@@ -191,5 +232,10 @@ def _refuse_repeats(what: str, names: list[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise BadInput(f"Vocabulary: `{what}` names {name!r} twice. Remove one.")
+            raise BadInput(
+                f"Vocabulary: `{what}` names {name!r} twice. Remove one.",
+                reason="vocabulary_twice",
+                what=what,
+                named=name,
+            )
         seen.add(name)

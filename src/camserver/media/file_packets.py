@@ -17,7 +17,7 @@ from av.container import InputContainer
 from camserver.base.log import get_logger
 from camserver.domain.leases import Fault
 from camserver.media.packets import Miss, Packet, Stream
-from camserver.media.rtsp_ffmpeg import PACKET_MAX_BYTES, judged
+from camserver.media.rtsp_ffmpeg import PACKET_MAX_BYTES, judged, sound_of
 
 log = get_logger(__name__)
 
@@ -45,7 +45,9 @@ class FilePackets:
         boot_ms: Callable[[], int],
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
+        with_sound: bool = False,
     ) -> None:
+        self._with_sound = with_sound
         self._path = path
         self._boot_ms = boot_ms
         self._clock = clock
@@ -57,8 +59,8 @@ class FilePackets:
         try:
             while True:
                 last_ms = turn_ms
-                for packet in self._turn(turn_ms):
-                    last_ms = max(last_ms, packet.dts or 0)
+                for due_ms, packet in self._turn(turn_ms):
+                    last_ms = max(last_ms, due_ms)
                     if not self._wait_until(begun_sec + last_ms / 1000, wanted):
                         return None
                     sink(packet)
@@ -83,14 +85,14 @@ class FilePackets:
             self._pause(min(left_sec, WAKE_SEC))
         return False
 
-    def _turn(self, begin_ms: int) -> Iterator[Packet]:
-        """The file once, its times from `begin_ms` on."""
+    def _turn(self, begin_ms: int) -> Iterator[tuple[int, Packet]]:
+        """The file once, each packet with the time at which it is due, from `begin_ms` on."""
         with self._path.open("rb") as file, av.open(file, "r", options=dict(OPTIONS)) as container:
             if not container.streams.video:
                 return
             yield from self._packets(container, container.streams.video[0], begin_ms)
 
-    def _packets(self, container: InputContainer, video: Any, begin_ms: int) -> Iterator[Packet]:
+    def _packets(self, container: InputContainer, video: Any, begin_ms: int) -> Iterator[tuple[int, Packet]]:
         codec = video.codec_context.name
         to_annex_b = BitStreamFilterContext(_TO_ANNEX_B[codec], video) if codec in _TO_ANNEX_B else None
         unit_ms = float((video.time_base or _MILLISECONDS) * 1000)
@@ -98,8 +100,17 @@ class FilePackets:
         fps = None if not video.average_rate else round(float(video.average_rate), 2)
         stream = Stream(codec, extradata, _MILLISECONDS, fps=fps)
         first: int | None = None
-        for packet in container.demux(video):
+        heard, sound = sound_of(container) if self._with_sound else (None, None)
+        if sound is not None:
+            yield begin_ms, Packet(sound, None, None, False, b"", self._boot_ms())
+        for packet in container.demux(*([video] if sound is None else [video, heard])):
             if packet.size == 0:
+                continue
+            if sound is not None and packet.stream is heard:
+                if packet.dts is not None and packet.dts >= 0:
+                    due_ms = begin_ms + round(packet.dts * sound.time_base * 1000)
+                    stamp = round(begin_ms / 1000 / sound.time_base) + packet.dts
+                    yield due_ms, Packet(sound, stamp, stamp, False, bytes(packet), self._boot_ms())
                 continue
             for out in to_annex_b.filter(packet) if to_annex_b else (packet,):
                 if out.dts is None or not 0 < out.size <= PACKET_MAX_BYTES:
@@ -109,4 +120,4 @@ class FilePackets:
                 pts_ms = dts_ms if out.pts is None else begin_ms + round((out.pts - first) * unit_ms)
                 made = judged(Packet(stream, pts_ms, dts_ms, out.is_keyframe, bytes(out), self._boot_ms()))
                 stream = made.stream
-                yield made
+                yield dts_ms, made

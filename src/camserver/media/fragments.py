@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from camserver.media.boxes import box, full_box
 from camserver.media.nal_units import AVC_DELIMITER, AVC_SETS, HEVC_SETS
 from camserver.media.parameter_sets import Described
 
@@ -197,9 +198,11 @@ def init_segment(video: Described, sound: Sound | None = None) -> bytes:
         tracks.append(_track(AUDIO_TRACK, sound.rate, b"soun", sound.entry, 0, 0))
     times = struct.pack(">4I", 0, 0, 1000, 0)
     next_track = struct.pack(">I", len(tracks) + 1)
-    head = _full(b"mvhd", 0, 0, times, b"\0\1\0\0\1\0", b"\0" * 10, _MATRIX, b"\0" * 24, next_track)
-    extends = [_full(b"trex", 0, 0, struct.pack(">5I", number, 1, 0, 0, 0)) for number in range(1, len(tracks) + 1)]
-    return _box(b"ftyp", b"iso5\0\0\2\0iso5iso6mp41") + _box(b"moov", head, *tracks, _box(b"mvex", *extends))
+    head = full_box(b"mvhd", 0, 0, times, b"\0\1\0\0\1\0", b"\0" * 10, _MATRIX, b"\0" * 24, next_track)
+    extends = [
+        full_box(b"trex", 0, 0, struct.pack(">5I", number, 1, 0, 0, 0)) for number in range(1, len(tracks) + 1)
+    ]
+    return box(b"ftyp", b"iso5\0\0\2\0iso5iso6mp41") + box(b"moov", head, *tracks, box(b"mvex", *extends))
 
 
 def mime_of(video: Described, sound: Sound | None = None) -> str:
@@ -210,7 +213,7 @@ def mime_of(video: Described, sound: Sound | None = None) -> str:
 
 def _track(number: int, rate: int, kind: bytes, entry: bytes, width: int, height: int) -> bytes:
     is_sound = kind == b"soun"
-    head = _full(
+    head = full_box(
         b"tkhd",
         0,
         7,
@@ -220,40 +223,31 @@ def _track(number: int, rate: int, kind: bytes, entry: bytes, width: int, height
         _MATRIX,
         struct.pack(">2I", width << 16, height << 16),
     )
-    media = _box(
+    media = box(
         b"mdia",
-        _full(b"mdhd", 0, 0, struct.pack(">4IHH", 0, 0, rate, 0, 0x55C4, 0)),
-        _full(b"hdlr", 0, 0, b"\0" * 4, kind, b"\0" * 12, b"camserver\0"),
-        _box(
+        full_box(b"mdhd", 0, 0, struct.pack(">4IHH", 0, 0, rate, 0, 0x55C4, 0)),
+        full_box(b"hdlr", 0, 0, b"\0" * 4, kind, b"\0" * 12, b"camserver\0"),
+        box(
             b"minf",
-            _full(b"smhd", 0, 0, b"\0" * 4) if is_sound else _full(b"vmhd", 0, 1, b"\0" * 8),
-            _box(b"dinf", _full(b"dref", 0, 0, struct.pack(">I", 1), _full(b"url ", 0, 1))),
-            _box(
+            full_box(b"smhd", 0, 0, b"\0" * 4) if is_sound else full_box(b"vmhd", 0, 1, b"\0" * 8),
+            box(b"dinf", full_box(b"dref", 0, 0, struct.pack(">I", 1), full_box(b"url ", 0, 1))),
+            box(
                 b"stbl",
-                _full(b"stsd", 0, 0, struct.pack(">I", 1), entry),
-                *(_full(name, 0, 0, b"\0" * 4) for name in (b"stts", b"stsc", b"stco")),
-                _full(b"stsz", 0, 0, b"\0" * 8),
+                full_box(b"stsd", 0, 0, struct.pack(">I", 1), entry),
+                *(full_box(name, 0, 0, b"\0" * 4) for name in (b"stts", b"stsc", b"stco")),
+                full_box(b"stsz", 0, 0, b"\0" * 8),
             ),
         ),
     )
-    return _box(b"trak", head, media)
+    return box(b"trak", head, media)
 
 
 def _video_entry(video: Described) -> bytes:
-    return _box(
+    return box(
         video.entry,
         b"\0" * 6 + struct.pack(">H", 1) + b"\0" * 16,
         struct.pack(">HHIIIH", video.width, video.height, 0x480000, 0x480000, 0, 1),
         b"\0" * 32,
         struct.pack(">Hh", 24, -1),
-        _box(video.config_name, video.config),
+        box(video.config_name, video.config),
     )
-
-
-def _box(name: bytes, *parts: bytes) -> bytes:
-    content = b"".join(parts)
-    return struct.pack(">I", 8 + len(content)) + name + content
-
-
-def _full(name: bytes, version: int, flags: int, *parts: bytes) -> bytes:
-    return _box(name, struct.pack(">I", version << 24 | flags), *parts)

@@ -44,6 +44,14 @@ class RawShape:
 
 
 @dataclass(frozen=True, slots=True)
+class SoundShape:
+    """How sound is to be played."""
+
+    rate: int  # samples a second
+    channels: int
+
+
+@dataclass(frozen=True, slots=True)
 class Stream:
     """What a decoder or muxer must know before the first packet.
 
@@ -55,11 +63,15 @@ class Stream:
     time_base: Fraction  # seconds a unit of pts and dts
     raw: RawShape | None = None  # of rawvideo only
     fps: float | None = None  # as the source says it, where it does
+    sound: SoundShape | None = None  # of sound only: aac, opus, pcm_mulaw, pcm_alaw
 
 
 @dataclass(slots=True)
 class Packet:
-    """One access unit. Never changed; frozen ones take several times as long to make."""
+    """One access unit, or a piece of sound: without data it only says which sound may follow.
+
+    Never changed; frozen ones take several times as long to make.
+    """
 
     stream: Stream
     pts: int | None
@@ -99,13 +111,22 @@ class Hub:
         self._lock = threading.Lock()
         # Replaced, never changed: the thread goes through it without the lock.
         self._consumers: tuple[Consumer, ...] = ()
+        self._hearing: tuple[Consumer, ...] = ()  # those of them that want sound, too
+        self._sound: Packet | None = None  # which sound the connection brings
         self._running: concurrent.futures.Future[None] | None = None
 
-    def add(self, consumer: Consumer) -> None:
-        """Gives `consumer` every packet from now on; opens the camera if nobody had it open."""
+    def add(self, consumer: Consumer, hears: bool = False) -> None:
+        """Gives `consumer` every packet from now on; opens the camera if nobody had it open.
+
+        Sound is for those who `hear` alone. They are told first which sound there is.
+        """
         with self._lock:
             if consumer not in self._consumers:
                 self._consumers = (*self._consumers, consumer)
+            if hears and consumer not in self._hearing:
+                self._hearing = (*self._hearing, consumer)
+                if self._sound is not None:
+                    consumer.offer(self._sound)
             if self._running is None:
                 self._running = concurrent.futures.Future()
                 threading.Thread(target=self._run, args=(self._running,), name="packets", daemon=True).start()
@@ -114,6 +135,7 @@ class Hub:
         """Nothing more for `consumer`; the last one that goes has the camera closed soon after."""
         with self._lock:
             self._consumers = tuple(one for one in self._consumers if one is not consumer)
+            self._hearing = tuple(one for one in self._hearing if one is not consumer)
 
     def has(self, consumer: Consumer) -> bool:
         return consumer in self._consumers
@@ -133,9 +155,11 @@ class Hub:
             except Exception as error:
                 log.exception("packet source crashed")
                 miss = Miss(Fault.CRASH, f"the packet source crashed: {type(error).__name__}")
+            with self._lock:
+                self._sound = None
             if miss is not None:
                 with self._lock:
-                    left, self._consumers = self._consumers, ()
+                    left, self._consumers, self._hearing = self._consumers, (), ()
                 for consumer in left:
                     consumer.ended(miss)
         running.set_result(None)
@@ -151,5 +175,18 @@ class Hub:
         return bool(self._consumers)
 
     def _hand_out(self, packet: Packet) -> None:
+        if packet.stream.sound is not None:
+            self._hand_out_sound(packet)
+            return
         for consumer in self._consumers:
+            consumer.offer(packet)
+
+    def _hand_out_sound(self, packet: Packet) -> None:
+        if not packet.data:
+            with self._lock:
+                self._sound = packet
+                for consumer in self._hearing:
+                    consumer.offer(packet)
+            return
+        for consumer in self._hearing:
             consumer.offer(packet)

@@ -40,6 +40,18 @@ def describe(codec: str, extradata: bytes) -> Described:
     raise BadInput(f"{codec} can't be played in browsers")
 
 
+# Constrained baseline, main and high: what browsers decode.
+_AVC_PLAYED = frozenset({66, 77, 100})
+
+
+def is_played_everywhere(codec: str, extradata: bytes) -> bool:
+    """Whether browsers play it; of H.265, which some do, those who don't will say so."""
+    if codec != "h264":
+        return codec == "hevc"
+    sps = _first(split(extradata), AVC_SPS, avc_type)
+    return sps is None or sps[1] in _AVC_PLAYED
+
+
 def _avc(nals: list[bytes]) -> Described:
     sps = _first(nals, AVC_SPS, avc_type)
     pps = [nal for nal in nals if avc_type(nal[0]) == AVC_PPS]

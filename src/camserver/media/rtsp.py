@@ -34,9 +34,10 @@ class RtspPackets:
         boot_ms: Callable[[], int],
         transport: str = "tcp",
         tls_pin: str | None = None,
+        with_sound: bool = False,
     ) -> None:
-        self._lean = LeanPackets(address, connect_timeout_sec, STALL_SEC, boot_ms, tls_pin, transport)
-        self._ffmpeg = FfmpegPackets(address, connect_timeout_sec, READ_TIMEOUT_SEC, boot_ms, tls_pin)
+        self._lean = LeanPackets(address, connect_timeout_sec, STALL_SEC, boot_ms, tls_pin, transport, with_sound)
+        self._ffmpeg = FfmpegPackets(address, connect_timeout_sec, READ_TIMEOUT_SEC, boot_ms, tls_pin, with_sound)
         self._lean_again = 1  # after so many connections, when it is unfit once more
         self._ffmpeg_left = 0  # connections that are FFmpeg's without asking again
 

@@ -12,6 +12,7 @@ import errno
 import time
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import av
 import av.error
@@ -21,7 +22,7 @@ from camserver.base.log import get_logger
 from camserver.domain.leases import Fault
 from camserver.media import nal_units
 from camserver.media.addresses import Place
-from camserver.media.packets import Miss, Packet, Stream
+from camserver.media.packets import Miss, Packet, SoundShape, Stream
 from camserver.media.rtsp_address import RtspAddress
 from camserver.media.rtsp_lean.reader import UNREACHABLE
 from camserver.media.rtsp_pipe import RtspPipe
@@ -35,6 +36,8 @@ OPTIONS = {
     "analyzeduration": "0",
     "protocol_whitelist": "rtsp,tcp",
 }
+# Sound that is passed on; of AAC only what comes with its description.
+SOUND_CODECS = ("aac", "opus", "pcm_mulaw", "pcm_alaw")
 # A packet of more is no picture of a camera.
 PACKET_MAX_BYTES = 20_000_000
 
@@ -49,8 +52,10 @@ class FfmpegPackets:
         read_timeout_sec: float,
         boot_ms: Callable[[], int],
         tls_pin: str | None = None,
+        with_sound: bool = False,
     ) -> None:
         self._address = address
+        self._with_sound = with_sound
         self._connect_timeout_sec = connect_timeout_sec
         self._read_timeout_sec = read_timeout_sec
         self._boot_ms = boot_ms
@@ -80,7 +85,7 @@ class FfmpegPackets:
             return av.open(
                 self._address.for_ffmpeg(place, "rtsp"),
                 format="rtsp",
-                options=dict(OPTIONS),
+                options=OPTIONS | ({"allowed_media_types": "video+audio"} if self._with_sound else {}),
                 timeout=(self._connect_timeout_sec, self._read_timeout_sec),
             )
         except av.FFmpegError as error:
@@ -98,16 +103,34 @@ class FfmpegPackets:
         context = video.codec_context
         stream = Stream(context.name, bytes(context.extradata or b""), video.time_base or Fraction(1, 90_000))
         log.debug("camera is open", codec=stream.codec, reader="ffmpeg")
-        for packet in container.demux(video):
+        heard, sound = sound_of(container)
+        if sound is not None:
+            sink(Packet(sound, None, None, False, b"", self._boot_ms()))
+        for packet in container.demux(*([video] if heard is None else [video, heard])):
             if not wanted():
                 return None
             if packet.is_corrupt or not 0 < packet.size <= PACKET_MAX_BYTES:
+                continue
+            if sound is not None and packet.stream is heard:
+                sink(Packet(sound, packet.pts, packet.dts, False, bytes(packet), self._boot_ms()))
                 continue
             made = Packet(stream, packet.pts, packet.dts, packet.is_keyframe, bytes(packet), self._boot_ms())
             made = judged(made)
             stream = made.stream
             sink(made)
         return Miss(Fault.NO_VIDEO, "the camera ended the video")
+
+
+def sound_of(container: InputContainer) -> tuple[Any, Stream | None]:
+    """The sound track as FFmpeg has it and as it is here; None twice where there is none that is passed on."""
+    for track in container.streams.audio:
+        context = track.codec_context
+        config = bytes(context.extradata or b"")
+        if context.name in SOUND_CODECS and (context.name != "aac" or config) and 1 <= context.channels <= 2:
+            shape = SoundShape(context.sample_rate or 8000, context.channels)
+            base = track.time_base or Fraction(1, shape.rate)
+            return track, Stream(context.name, config if context.name == "aac" else b"", base, sound=shape)
+    return None, None
 
 
 def judged(packet: Packet) -> Packet:

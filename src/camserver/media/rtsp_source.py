@@ -75,9 +75,13 @@ class RtspSource:
         return consumer in self._companions
 
     def join_live(self, consumer: Consumer) -> None:
-        """Has `consumer` get the packets until `leave_live`, whatever looks do; companions get them as well."""
+        """Has `consumer` get the packets until `leave_live`, whatever looks do, and sound if there is any.
+
+        Companions get the packets as well.
+        """
         self._lives = (*self._lives, consumer)
-        for one in (consumer, *self._companions):
+        self.hub.add(consumer, hears=True)
+        for one in self._companions:
             self.hub.add(one)
 
     def leave_live(self, consumer: Consumer) -> None:

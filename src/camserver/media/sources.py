@@ -62,6 +62,7 @@ class SourceWanted:
     transport: str = "tcp"  # of RTSP: tcp or udp
     tls_pin: str | None = None  # SHA-256 of the camera's certificate in hex; None: an authority must vouch for it
     addresses: AddressPolicy = field(default_factory=AddressPolicy)
+    with_sound: bool = False
 
 
 def open_source(wanted: SourceWanted, boot_ms: Callable[[], int] = boot_time_ms) -> Source:
@@ -70,9 +71,10 @@ def open_source(wanted: SourceWanted, boot_ms: Callable[[], int] = boot_time_ms)
         case "rtsp":
             address = RtspAddress(wanted.url, wanted.login, wanted.addresses)
             pin = None if wanted.tls_pin is None else clean_pin(wanted.tls_pin)
-            return _video(
-                RtspPackets(address, wanted.connect_timeout_sec, boot_ms, wanted.transport, pin), wanted, boot_ms
+            packets = RtspPackets(
+                address, wanted.connect_timeout_sec, boot_ms, wanted.transport, pin, wanted.with_sound
             )
+            return _video(packets, wanted, boot_ms)
         case "http":
             pin = None if wanted.tls_pin is None else clean_pin(wanted.tls_pin)
             return HttpSource(wanted.url, wanted.login, wanted.connect_timeout_sec, wanted.addresses, pin)
@@ -81,7 +83,7 @@ def open_source(wanted: SourceWanted, boot_ms: Callable[[], int] = boot_time_ms)
         case "file":
             path = file_of(wanted.url)
             if path.suffix.lower() in VIDEO_SUFFIXES:
-                return _video(FilePackets(path, boot_ms), wanted, boot_ms)
+                return _video(FilePackets(path, boot_ms, with_sound=wanted.with_sound), wanted, boot_ms)
             return FileSource(path)
         case "test":
             return TestSource(wanted.url)

@@ -32,7 +32,7 @@ def check_key(key: str) -> None:
     """Raises BadInput for what is no key: it could lead out of the place where objects live, or hide there."""
     parts = key.split("/")
     if not all(parts) or any(part.startswith(".") for part in parts) or "\0" in key:
-        raise BadInput(f"{key!r} is no object key")
+        raise BadInput(f"{key!r} is no object key", reason="no_object_key")
 
 
 def check_prefix(prefix: str) -> None:

@@ -7,6 +7,7 @@ sees a whole object or none.
 import asyncio
 import contextlib
 import errno
+import io
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from typing import BinaryIO, ParamSpec, TypeVar
 
 from camserver.base import folders
 from camserver.base.errors import BadInput, NotFound, Unavailable
+from camserver.base.lean_threads import LeanThreads
 from camserver.objects.interface import Keys as Keys
 from camserver.objects.interface import Objects as Objects
 from camserver.objects.interface import Pictures as Pictures
@@ -27,6 +29,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 THREADS = 8
+READERS = 4
 # A folder may vanish, when the last object in it is deleted, between its making and the first write into it.
 FOLDER_ATTEMPTS_MAX = 5
 
@@ -34,20 +37,22 @@ FOLDER_ATTEMPTS_MAX = 5
 class LocalObjects:
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._prefix = f"{root}/"
         root.mkdir(parents=True, exist_ok=True)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="objects")
+        self._readers = LeanThreads(READERS, "objects-reader")
 
     async def put(self, key: str, data: bytes) -> None:
         await self._run(self._put, key, data)
 
     async def get(self, key: str) -> bytes:
-        return await self._run(self._get, key)
+        return await self._readers.run(partial(self._read, key, 0, None))
 
     async def get_each(self, keys: Sequence[str]) -> Pictures:
         return await self._run(self._get_each, keys) if keys else []
 
     async def get_range(self, key: str, begin: int, length: int) -> bytes:
-        return await self._run(self._get_range, key, begin, length)
+        return await self._readers.run(partial(self._get_range, key, begin, length))
 
     async def size_bytes(self, key: str) -> int | None:
         return await self._run(self._size_bytes, key)
@@ -101,14 +106,11 @@ class LocalObjects:
         for made in missing:
             folders.sync(made.parent)
 
-    def _get(self, key: str) -> bytes:
-        return self._read(key, 0, -1)
-
     def _get_each(self, keys: Sequence[str]) -> Pictures:
         found: Pictures = []
         for key in keys:
             try:
-                found.append(self._get(key))
+                found.append(self._read(key, 0, None))
             except (NotFound, Unavailable, BadInput):
                 found.append(None)
         return found
@@ -117,11 +119,12 @@ class LocalObjects:
         check_range(begin, length)
         return self._read(key, begin, length)
 
-    def _read(self, key: str, begin: int, length: int) -> bytes:
+    def _read(self, key: str, begin: int, length: int | None) -> bytes:
+        """`length` None: to the end. Without a buffer and a path object, which take longer than the file."""
+        check_key(key)
         try:
-            with self._path(key).open("rb") as file:
-                file.seek(begin)
-                return file.read(length)
+            with open(f"{self._prefix}{key}", "rb", buffering=0) as file:
+                return _whole(file, begin, length)
         except FileNotFoundError:
             raise NotFound(f"there is no object {key}") from None
         except OSError as error:
@@ -148,6 +151,19 @@ class LocalObjects:
     def _list(self, prefix: str, limit: int, after: str) -> Keys:
         check_prefix(prefix)
         return list(islice(_walk(self.root, prefix, after), limit))
+
+
+def _whole(file: io.FileIO, begin: int, length: int | None) -> bytes:
+    """A read may give less than there is, so it goes on until there is nothing more."""
+    if begin:
+        file.seek(begin)
+    if length is None:
+        return file.readall()
+    parts: list[bytes] = []
+    while length > 0 and (part := file.read(length)):
+        parts.append(part)
+        length -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _walk(root: Path, folder_key: str, after: str) -> Iterator[str]:

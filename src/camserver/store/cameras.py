@@ -11,8 +11,10 @@ from urllib.parse import urlsplit
 
 from camserver.base.credentials import Sealed
 from camserver.base.errors import BadInput, Conflict, NotFound
+from camserver.base.records import record
 from camserver.domain.people import Permission
 from camserver.store import audit, overrides, tenant_quotas, tenants
+from camserver.store.camera_narrowing import EVERY, CameraFilter
 from camserver.store.overrides import Overrides
 from camserver.store.tx import Row, Scoped
 from camserver.store.worker_news import StreamFault, parse_fault
@@ -42,7 +44,7 @@ class NewCamera:
     network_zone: str = "local"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LatestFrame:
     """The newest look of a camera."""
 
@@ -57,7 +59,7 @@ class LatestFrame:
     has_picture: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LatestPicture:
     """The newest look that has a picture."""
 
@@ -65,7 +67,7 @@ class LatestPicture:
     captured_at: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OpenEvent:
     event_uuid: str
     primary_event: str
@@ -73,7 +75,7 @@ class OpenEvent:
     start_at: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OpenIssue:
     """Something that is wrong with the camera itself."""
 
@@ -82,7 +84,7 @@ class OpenIssue:
     event_uuid: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CameraHealth:
     state: str  # up, down, unknown
     cause: str  # '' or why: an error code, unattended, off
@@ -90,7 +92,7 @@ class CameraHealth:
     issues: tuple[OpenIssue, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CameraSummary:
     camera_id: str
     name: str
@@ -128,27 +130,28 @@ class PicturePlace:
     kept: str = "infer"  # which picture of the frame it is, or is made of: infer, full
 
 
-_IN_REACH = "c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND IN_REACH(c)"
-_SUMMARY = f"""
-SELECT c.camera_key, c.camera_id, c.name, c.enabled, c.created_at, s.name AS site, st.source_type, st.url,
-  su.source_type AS sub_type, su.url AS sub_url, a.key_id, c.do_not_process, c.network_zone, c.caps, c.last_probe_at,
-  {overrides.COLUMNS}, cs.state, cs.reason, cs.stream_fault, w.worker_id, f.frame_uuid, f.captured_at, f.received_at,
+IN_REACH = "c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND IN_REACH(c)"
+# What everybody is shown who reaches the camera, and what only those are who manage it.
+SHOWN = """c.camera_key, c.camera_id, c.name, c.enabled, c.created_at, s.name AS site, c.do_not_process,
+  c.network_zone, c.caps, c.last_probe_at, cs.state, cs.reason, f.frame_uuid, f.captured_at, f.received_at,
   f.collector_status, f.error_code, f.detected, f.primary_event, f.severity, f.infer_bytes, e.event_uuid,
   e.primary_event AS event_primary, e.severity_max AS event_severity, e.start_at AS event_start_at,
-  h.health, h.health_cause, h.health_since, h.issues
-FROM cameras c
+  h.health, h.health_cause, h.health_since, h.issues"""
+_MANAGED = f"""st.source_type, st.url, su.source_type AS sub_type, su.url AS sub_url, a.key_id, cs.stream_fault,
+  w.worker_id, {overrides.COLUMNS}"""
+FROM = """FROM cameras c
 JOIN sites s ON s.site_id = c.site_id
-LEFT JOIN camera_streams st ON st.camera_key = c.camera_key AND st.kind = 'main'
-LEFT JOIN camera_streams su ON su.camera_key = c.camera_key AND su.kind = 'sub'
-LEFT JOIN camera_auth a ON a.camera_key = c.camera_key
 LEFT JOIN camera_overrides o ON o.camera_key = c.camera_key
 LEFT JOIN camera_sessions cs ON cs.camera_key = c.camera_key
-LEFT JOIN workers w ON w.worker_key = cs.worker_key
 LEFT JOIN camera_state h ON h.camera_key = c.camera_key
 LEFT JOIN events e ON e.open_key = c.camera_key
 LEFT JOIN frames f ON f.frame_id = (
-  SELECT n.frame_id FROM frames n WHERE n.camera_key = c.camera_key ORDER BY n.captured_at DESC LIMIT 1)
-WHERE {_IN_REACH}"""
+  SELECT n.frame_id FROM frames n WHERE n.camera_key = c.camera_key ORDER BY n.captured_at DESC LIMIT 1)"""
+_MANAGED_FROM = """LEFT JOIN camera_streams st ON st.camera_key = c.camera_key AND st.kind = 'main'
+LEFT JOIN camera_streams su ON su.camera_key = c.camera_key AND su.kind = 'sub'
+LEFT JOIN camera_auth a ON a.camera_key = c.camera_key
+LEFT JOIN workers w ON w.worker_key = cs.worker_key"""
+_SUMMARY = f"SELECT {SHOWN}, {_MANAGED} {FROM} {_MANAGED_FROM} WHERE {IN_REACH}"
 
 
 def public_camera_id(camera_id: str) -> str:
@@ -159,19 +162,21 @@ def public_camera_id(camera_id: str) -> str:
 async def find_key(tx: Scoped, camera_id: str) -> int:
     """The key of a camera within the principal's reach."""
     row = await tx.one(
-        f"SELECT c.camera_key FROM cameras c WHERE c.camera_id = :camera_id AND {_IN_REACH}", camera_id=camera_id
+        f"SELECT c.camera_key FROM cameras c WHERE c.camera_id = :camera_id AND {IN_REACH}", camera_id=camera_id
     )
     if row is None:
         raise missing(camera_id)
     return int(row["camera_key"])
 
 
-async def page(tx: Scoped, after: str, limit: int) -> tuple[CameraSummary, ...]:
-    """Cameras in the order of their ids, from behind `after`."""
+async def page(tx: Scoped, after: str, limit: int, wanted: CameraFilter = EVERY) -> tuple[CameraSummary, ...]:
+    """Cameras in the order of their ids, from behind `after`. `camera_tiles` has a shorter one."""
+    conditions, values = wanted.narrowing()
     rows = await tx.all(
-        f"{_SUMMARY} AND c.camera_id > :after ORDER BY c.camera_id LIMIT :limit",
+        f"{_SUMMARY}{conditions} AND c.camera_id > :after ORDER BY c.camera_id LIMIT :limit",
         after=after,
         limit=min(limit, PAGE_MAX),
+        **values,
     )
     return await _with_pictures(tx, rows)
 
@@ -195,11 +200,16 @@ def missing(camera_id: str) -> NotFound:
 async def _with_pictures(tx: Scoped, rows: Sequence[Row]) -> tuple[CameraSummary, ...]:
     """The newest look usually has the newest picture; only for the others is it looked for behind."""
     without = [row["camera_key"] for row in rows if row["frame_uuid"] is not None and row["infer_bytes"] is None]
-    older: dict[int, LatestPicture] = {}
-    if without:
-        for row in await tx.all(_OLDER_PICTURES, camera_keys=without):
-            older[row["camera_key"]] = LatestPicture(row["frame_uuid"], row["captured_at"])
-    return tuple(_summary(row, older.get(row["camera_key"])) for row in rows)
+    older = await older_pictures(tx, without)
+    return tuple([_summary(row, older.get(row["camera_key"])) for row in rows])
+
+
+async def older_pictures(tx: Scoped, camera_keys: Sequence[int]) -> dict[int, LatestPicture]:
+    """The newest pictures of cameras whose newest look has none."""
+    if not camera_keys:
+        return {}
+    rows = await tx.all(_OLDER_PICTURES, camera_keys=camera_keys)
+    return {row["camera_key"]: LatestPicture(row["frame_uuid"], row["captured_at"]) for row in rows}
 
 
 _OLDER_PICTURES = """
@@ -239,13 +249,17 @@ def _summary(row: Row, older_picture: LatestPicture | None) -> CameraSummary:
 
 
 def _health(row: Row) -> CameraHealth:
-    issues = json.loads(row["issues"]) if row["issues"] else []
     return CameraHealth(
         state=row["health"] or "unknown",
         cause=row["health_cause"] or "",
         since=row["health_since"],
-        issues=tuple([OpenIssue(issue["kind"], issue["since"], issue["event"]) for issue in issues]),
+        issues=open_issues(row["issues"]),
     )
+
+
+def open_issues(kept: str | None) -> tuple[OpenIssue, ...]:
+    issues = json.loads(kept) if kept else ()
+    return tuple([OpenIssue(issue["kind"], issue["since"], issue["event"]) for issue in issues])
 
 
 def _open_event(row: Row) -> OpenEvent:
@@ -271,7 +285,7 @@ async def latest_picture(tx: Scoped, camera_id: str) -> PicturePlace:
     row = await tx.one(
         "SELECT f.epoch_id, f.camera_key, f.captured_at, f.frame_uuid, f.retention_class FROM cameras c "
         "JOIN frames f ON f.camera_key = c.camera_key "
-        f"WHERE c.camera_id = :camera_id AND {_IN_REACH} AND f.infer_bytes IS NOT NULL AND f.epoch_id IS NOT NULL "
+        f"WHERE c.camera_id = :camera_id AND {IN_REACH} AND f.infer_bytes IS NOT NULL AND f.epoch_id IS NOT NULL "
         "AND (f.retention_class <> 'case' OR :investigates = 1) ORDER BY f.captured_at DESC LIMIT 1",
         camera_id=camera_id,
         investigates=int(tx.principal.may(Permission.INVESTIGATE)),
@@ -398,7 +412,7 @@ async def remove(tx: Scoped, camera_id: str, address: str, now_ms: int) -> None:
     Without its session nothing is renewed, so its worker learns with the next heartbeat that the camera is lost.
     """
     row = await tx.one(
-        f"SELECT c.camera_key, c.site_id FROM cameras c WHERE c.camera_id = :camera_id AND {_IN_REACH} FOR UPDATE",
+        f"SELECT c.camera_key, c.site_id FROM cameras c WHERE c.camera_id = :camera_id AND {IN_REACH} FOR UPDATE",
         camera_id=camera_id,
     )
     if row is None:

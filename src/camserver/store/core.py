@@ -18,6 +18,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Operation = Callable[Concatenate[Tx, P], Coroutine[Any, Any, R]]
 ScopedOperation = Callable[Concatenate[Scoped, P], Coroutine[Any, Any, R]]
+# Goes beyond the principal's tenant, asks by itself whether it may, and logs by itself.
+BeyondOperation = Callable[Concatenate[Tx, Principal, P], Coroutine[Any, Any, R]]
 
 # Operations that change rows in a principal's name without an entry in the audit log, by name, and why.
 UNLOGGED: dict[str, str] = {}
@@ -57,6 +59,14 @@ class Store(ABC):
 
     def as_(self, principal: Principal) -> "ScopedStore":
         return ScopedStore(self, principal)
+
+    @property
+    def rules_version(self) -> int | None:
+        """Another number whenever what `sql.RULING` names may have changed: what was read of it at this number holds.
+
+        It changes before the write that changed it returns. None where other processes may change it unseen.
+        """
+        return None
 
     @abstractmethod
     async def database_time_ms(self) -> int | None:
@@ -99,6 +109,10 @@ class ScopedStore:
 
     async def write(self, operation: ScopedOperation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         return await self.store.write(in_name_logged, self.principal, operation, args, kwargs)
+
+    async def write_beyond(self, operation: BeyondOperation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Runs an operation that is told the principal and is not held to its tenant."""
+        return await self.store.write(operation, self.principal, *args, **kwargs)
 
 
 async def _in_name(

@@ -5,16 +5,18 @@ Tags for investigation only are left out for those who may not investigate. Writ
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from camserver.base.errors import NotFound
+from camserver.base.records import record
 from camserver.domain.people import Permission
 from camserver.domain.vocabulary import INVESTIGATION_ONLY
 from camserver.store import frame_pages, incident_pages
 from camserver.store.cameras import public_camera_id
 from camserver.store.frame_pages import FrameDetail
-from camserver.store.incident_pages import IncidentSummary
+from camserver.store.incident_pages import REVIEW_HOLDS, IncidentSummary
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
-from camserver.store.tx import Row, Scoped
+from camserver.store.tx import Scoped
 
 PAGE_MAX = 200
 
@@ -34,7 +36,7 @@ class EventFilter:
     site: str | None = None  # its name
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EventSummary:
     event_uuid: str
     incident_uuid: str | None
@@ -64,10 +66,47 @@ class EventDetail:
     best_frame: FrameDetail | None
 
 
-_EVENTS = """
+class _Event(NamedTuple):
+    """The columns of `_EVENTS`; the last two only where they are asked for."""
+
+    event_id: int
+    event_uuid: str
+    state: str
+    primary_event: str
+    start_at: int
+    last_seen_at: int
+    end_at: int | None
+    severity_max: int
+    confidence_max: float
+    frame_count: int
+    retention_class: str
+    subject: str
+    cause: str
+    camera_id: str
+    camera_name: str
+    site: str
+    incident_uuid: str | None
+    best_frame_uuid: str | None
+    unknown_flag: int
+    reviewed_at: int | None  # when the reader reviewed its incident, if that holds
+
+
+@record
+class FoundSummary:
+    """An event that was searched for."""
+
+    event: EventSummary
+    unknown: bool
+    reviewed_at: int | None
+
+
+_NEITHER = "0 AS unknown_flag, NULL AS reviewed_at"
+_BOTH = f"""e.unknown_flag, (SELECT r.reviewed_at FROM incident_reviews r WHERE r.incident_id = i.incident_id
+    AND r.user_id = :user_id AND {REVIEW_HOLDS}) AS reviewed_at"""
+_EVENTS = f"""
 SELECT e.event_id, e.event_uuid, e.state, e.primary_event, e.start_at, e.last_seen_at, e.end_at, e.severity_max,
   e.confidence_max, e.frame_count, e.retention_class, e.subject, e.cause, c.camera_id, c.name AS camera_name,
-  s.name AS site, i.incident_uuid, f.frame_uuid AS best_frame_uuid
+  s.name AS site, i.incident_uuid, f.frame_uuid AS best_frame_uuid, {_NEITHER}
 FROM events e
 JOIN cameras c ON c.camera_key = e.camera_key
 JOIN sites s ON s.site_id = e.site_id
@@ -76,6 +115,10 @@ LEFT JOIN frames f ON f.frame_id = e.best_frame_id
 WHERE e.tenant_id = :tenant_id AND IN_REACH(e)"""
 
 
+# By key, whatever SQLite may think of an index that begins with the tenant: the plus takes it out of the choice.
+_BY_IDS = _EVENTS.replace("e.tenant_id =", "+e.tenant_id =").replace(_NEITHER, _BOTH) + (
+    " AND e.event_id IN (:event_ids...)"
+)
 # Only by tags that the reader may see: else a search would tell what the list does not.
 _TAGGED = """EXISTS (SELECT 1 FROM event_tags g WHERE g.event_id = e.event_id AND g.tag_id IN (:tag_ids...)
   AND g.tag_group <> :hidden)"""
@@ -90,7 +133,8 @@ async def page(tx: Scoped, wanted: EventFilter, before: str | None, limit: int) 
     """Events that began before the cursor's."""
     start_at, event_id = (BEYOND, BEYOND) if before is None else parse_cursor(before)
     clauses, params = _narrowed(tx, wanted)
-    rows = await tx.all(
+    rows = await tx.flat(
+        _Event,
         f"{_EVENTS}{clauses} "
         "AND (e.start_at < :start_at OR (e.start_at = :start_at AND e.event_id < :event_id)) "
         "ORDER BY e.start_at DESC, e.event_id DESC LIMIT :limit",
@@ -124,7 +168,7 @@ def _narrowed(tx: Scoped, wanted: EventFilter) -> tuple[str, dict[str, object]]:
 
 
 async def get(tx: Scoped, event_uuid: str) -> EventDetail:
-    rows = await tx.all(f"{_EVENTS} AND e.event_uuid = :event_uuid", event_uuid=event_uuid)
+    rows = await tx.flat(_Event, f"{_EVENTS} AND e.event_uuid = :event_uuid", event_uuid=event_uuid)
     if not rows:
         raise missing(event_uuid)
     [summary] = await _with_tags(tx, rows)
@@ -152,19 +196,20 @@ async def frames(tx: Scoped, event_uuid: str, after: str | None, limit: int) -> 
     return await frame_pages.of_event(tx, span, after, limit)
 
 
-async def by_ids(tx: Scoped, event_ids: Sequence[int]) -> dict[int, EventSummary]:
+async def by_ids(tx: Scoped, event_ids: Sequence[int]) -> dict[int, FoundSummary]:
     """Events by their keys, in the order asked for, without those that are gone or out of reach."""
     if not event_ids:
         return {}
-    # By key, whatever SQLite may think of an index that begins with the tenant: the plus takes it out of the choice.
-    text = _EVENTS.replace("e.tenant_id =", "+e.tenant_id =")
-    rows = await tx.all(f"{text} AND e.event_id IN (:event_ids...)", event_ids=list(event_ids))
-    by_key = {row["event_id"]: row for row in rows}
+    rows = await tx.flat(_Event, _BY_IDS, event_ids=list(event_ids), user_id=tx.principal.user_id or 0)
+    by_key = {row.event_id: row for row in rows}
     ordered = [by_key[event_id] for event_id in event_ids if event_id in by_key]
-    return dict(zip([row["event_id"] for row in ordered], await _with_tags(tx, ordered), strict=True))
+    return {
+        row.event_id: FoundSummary(summary, row.unknown_flag == 1, row.reviewed_at)
+        for row, summary in zip(ordered, await _with_tags(tx, ordered), strict=True)
+    }
 
 
-async def _with_tags(tx: Scoped, rows: Sequence[Row]) -> tuple[EventSummary, ...]:
+async def _with_tags(tx: Scoped, rows: Sequence[_Event]) -> tuple[EventSummary, ...]:
     # For an empty list MariaDB would read all there is, and find nothing.
     if not rows:
         return ()
@@ -172,32 +217,32 @@ async def _with_tags(tx: Scoped, rows: Sequence[Row]) -> tuple[EventSummary, ...
     for row in await tx.all(
         "SELECT event_id, tag_id FROM event_tags WHERE event_id IN (:event_ids...) AND +tenant_id = :tenant_id "
         "AND tag_group <> :hidden ORDER BY event_id, tag_id",
-        event_ids=[row["event_id"] for row in rows],
+        event_ids=[row.event_id for row in rows],
         hidden=hidden_group(tx),
     ):
         tags.setdefault(row["event_id"], []).append(row["tag_id"])
-    return tuple(_summary(row, tuple(tags.get(row["event_id"], ()))) for row in rows)
+    return tuple([_summary(row, tuple(tags.get(row.event_id, ()))) for row in rows])
 
 
-def _summary(row: Row, tags: tuple[str, ...]) -> EventSummary:
+def _summary(row: _Event, tags: tuple[str, ...]) -> EventSummary:
     return EventSummary(
-        event_uuid=row["event_uuid"],
-        incident_uuid=row["incident_uuid"],
-        camera_id=public_camera_id(row["camera_id"]),
-        camera_name=row["camera_name"],
-        site=row["site"],
-        state=row["state"],
-        primary_event=row["primary_event"],
-        start_at=row["start_at"],
-        last_seen_at=row["last_seen_at"],
-        end_at=row["end_at"],
-        severity_max=row["severity_max"],
-        confidence_max=row["confidence_max"],
-        frame_count=row["frame_count"],
-        retention_class=row["retention_class"],
-        best_frame_uuid=row["best_frame_uuid"],
-        subject=row["subject"],
-        cause=row["cause"],
+        event_uuid=row.event_uuid,
+        incident_uuid=row.incident_uuid,
+        camera_id=public_camera_id(row.camera_id),
+        camera_name=row.camera_name,
+        site=row.site,
+        state=row.state,
+        primary_event=row.primary_event,
+        start_at=row.start_at,
+        last_seen_at=row.last_seen_at,
+        end_at=row.end_at,
+        severity_max=row.severity_max,
+        confidence_max=row.confidence_max,
+        frame_count=row.frame_count,
+        retention_class=row.retention_class,
+        best_frame_uuid=row.best_frame_uuid,
+        subject=row.subject,
+        cause=row.cause,
         tags=tags,
-        cursor=make_cursor(row["start_at"], row["event_id"]),
+        cursor=make_cursor(row.start_at, row.event_id),
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from camserver.base.errors import Forbidden
+from camserver.base.records import record
 from camserver.base.zones import zone_of
 from camserver.domain.people import Permission
 from camserver.domain.statistics import hour_of
@@ -18,9 +19,8 @@ from camserver.store import camera_filters, cases, event_pages, search_texts
 from camserver.store.cameras import public_camera_id
 from camserver.store.event_pages import EventSummary, hidden_group
 from camserver.store.event_walks import END, LISTED_MAX, Place, Walk, Wanted, joined, only, walk
-from camserver.store.incident_pages import REVIEW_HOLDS
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
-from camserver.store.tx import Row, Scoped
+from camserver.store.tx import Scoped
 
 PAGE_MAX = 200
 # Facets are counted over the newest events that are asked for, up to this many.
@@ -57,7 +57,7 @@ class Passage:
     excerpt: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FoundEvent:
     event: EventSummary
     unknown: bool
@@ -109,13 +109,13 @@ async def search(tx: Scoped, asked: SearchFilter, before: str | None, limit: int
     found = await _walked(tx, known, place, "e.event_id, e.start_at", most)
     event_ids = [row["event_id"] for row in found.rows]
     events = await event_pages.by_ids(tx, event_ids)
-    more = await _more_of(tx, event_ids)
     passages = await _passages(tx, known, event_ids)
     return SearchPage(
         tuple(
-            FoundEvent(event, bool(more[key]["unknown_flag"]), more[key]["reviewed_at"], passages.get(key, ()))
-            for key, event in events.items()
-            if key in more
+            [
+                FoundEvent(one.event, one.unknown, one.reviewed_at, passages.get(key, ()))
+                for key, one in events.items()
+            ]
         ),
         None if found.reached == END else make_cursor(*found.reached),
         known.is_cut,
@@ -193,21 +193,6 @@ async def _events_of_cases(tx: Scoped, case_ids: Sequence[int]) -> dict[int, lis
 
 
 # `+tenant_id` in what is asked for by key: without it SQLite would rather walk through all of the tenant's rows.
-
-
-async def _more_of(tx: Scoped, event_ids: Sequence[int]) -> dict[int, Row]:
-    """What a found event has beside its summary, by key."""
-    if not event_ids:
-        return {}
-    rows = await tx.all(
-        "SELECT e.event_id, e.unknown_flag, (SELECT r.reviewed_at FROM incident_reviews r "
-        f"WHERE r.incident_id = i.incident_id AND r.user_id = :user_id AND {REVIEW_HOLDS}) AS reviewed_at "
-        "FROM events e LEFT JOIN incidents i ON i.incident_id = e.incident_id "
-        "WHERE +e.tenant_id = :tenant_id AND e.event_id IN (:event_ids...)",
-        event_ids=list(event_ids),
-        user_id=tx.principal.user_id or 0,
-    )
-    return {row["event_id"]: row for row in rows}
 
 
 async def _passages(tx: Scoped, known: _Asked, event_ids: Sequence[int]) -> dict[int, tuple[Passage, ...]]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from camserver.base.errors import Forbidden, NotFound
+from camserver.base.records import record
 from camserver.domain.analysis import Box
 from camserver.domain.boxes import Shapes, in_full
 from camserver.domain.links import may_be_linked
@@ -39,7 +40,7 @@ class Margins:
     right: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FrameDetail:
     frame_uuid: str
     event_uuid: str | None

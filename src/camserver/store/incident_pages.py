@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from camserver.base.errors import NotFound
+from camserver.base.records import record
 from camserver.store.cameras import public_camera_id
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
 from camserver.store.tx import Row, Scoped
@@ -24,7 +25,7 @@ class IncidentFilter:
     site: str | None = None  # its name
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IncidentSummary:
     incident_uuid: str
     camera_id: str

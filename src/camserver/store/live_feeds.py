@@ -3,7 +3,7 @@
 A viewing begins as `wanted`. Its streamer says `fed` while a worker pushes, and `idle` while nobody is attached.
 """
 
-from camserver.domain.admission import AdmissionPolicy, Load
+from camserver.domain.admission import AdmissionPolicy, Load, Quality
 from camserver.store import streamers, viewings
 from camserver.store.core import Store
 from camserver.store.tx import Tx
@@ -22,7 +22,11 @@ async def sync(store: Store, asked: Sync, policy: AdmissionPolicy, now_ms: int) 
         await store.write(streamers.check_in, _report(asked), policy, now_ms)
     if asked.watched:
         await store.write(note_feeds, asked.streamer_id, asked.watched)
-    return await store.read(standing, asked.streamer_id, asked.asked, now_ms)
+    no_room: tuple[str, ...] = ()
+    if asked.unplayable:
+        no_room = await store.write(transcode, asked.streamer_id, asked.unplayable, policy, now_ms)
+    found: Synced = await store.read(standing, asked.streamer_id, asked.asked, now_ms)
+    return found.model_copy(update={"no_room": no_room}) if no_room else found
 
 
 def _report(asked: Sync) -> streamers.StreamerReport:
@@ -49,6 +53,26 @@ async def note_feeds(tx: Tx, streamer_id: str, watched: tuple[Watched, ...]) -> 
                 streamer_id=streamer_id,
                 lease_ids=lease_ids,
             )
+
+
+async def transcode(
+    tx: Tx, streamer_id: str, lease_ids: tuple[str, ...], policy: AdmissionPolicy, now_ms: int
+) -> tuple[str, ...]:
+    """Has what these viewings show transcoded from now on; those for which there is no room."""
+    rows = await tx.all(
+        "SELECT lease_id, camera_key, quality, transcode FROM modal_leases WHERE streamer_id = :streamer_id "
+        "AND lease_id IN (:lease_ids...) ORDER BY lease_id",
+        streamer_id=streamer_id,
+        lease_ids=lease_ids,
+    )
+    no_room = []
+    for row in rows:
+        quality = Quality(row["quality"])
+        if not row["transcode"] and not await viewings.charge_transcode(
+            tx, streamer_id, row["camera_key"], quality, policy, now_ms
+        ):
+            no_room.append(str(row["lease_id"]))
+    return tuple(no_room)
 
 
 async def standing(tx: Tx, streamer_id: str, lease_ids: tuple[str, ...], now_ms: int) -> Synced:
@@ -116,7 +140,8 @@ async def refused(tx: Tx, wanted: WantedFeed, reason: str) -> None:
     """A worker said why it does not push; whoever watches is told."""
     await tx.run(
         "UPDATE modal_leases SET feed_reason = :reason WHERE streamer_id = :streamer_id AND camera_key = :camera_key "
-        "AND quality = :quality AND feed = 'wanted'",
+        "AND quality = :quality AND transcode = :transcode AND feed = 'wanted'",
+        transcode=int(wanted.transcode),
         reason=reason[:REASON_MAX_CHARS],
         streamer_id=wanted.streamer_id,
         camera_key=wanted.camera_key,

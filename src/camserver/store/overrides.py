@@ -4,12 +4,13 @@ Polygons, zones and hints are JSON text, as they are stored; what is good in the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
+from camserver.base.records import record
 from camserver.store.tx import Row, Scoped
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Overrides:
     """None = the configured one."""
 

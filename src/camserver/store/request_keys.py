@@ -70,6 +70,19 @@ async def once(
     return await in_name_logged(tx, principal, operation, args, kwargs)
 
 
+async def once_beyond(
+    tx: Tx,
+    principal: Principal,
+    claim: Claim,
+    operation: Callable[..., Coroutine[Any, Any, R]],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> R:
+    """The same for an operation that goes beyond the principal's tenant. Its key is kept at the principal's own."""
+    await _claim(Scoped(tx, principal), claim)
+    return await operation(tx, principal, *args, **kwargs)
+
+
 async def _claim(tx: Scoped, claim: Claim) -> None:
     row = await tx.one(
         "SELECT count(*) AS used FROM request_keys WHERE tenant_id = :tenant_id AND caller = :caller",

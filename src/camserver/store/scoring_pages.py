@@ -137,7 +137,7 @@ async def _retry(tx: Scoped, run_id: int, now_ms: int) -> None:
 async def _row(tx: Scoped, run_uuid: str, lock: str = "") -> Row:
     row = await tx.one(f"{_RUNS} AND run_uuid = :run_uuid{lock}", run_uuid=run_uuid)
     if row is None:
-        raise NotFound(f"there is no scoring run {run_uuid}")
+        raise NotFound(f"there is no scoring run {run_uuid}; look at the list again", reason="no_scoring_run")
     return row
 
 

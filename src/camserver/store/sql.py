@@ -49,6 +49,7 @@ class Rendered:
     text: str
     names: tuple[str, ...]
     lists: frozenset[str]
+    rules: bool = False  # it changes what `RULING` names
 
     def arguments(self, dialect: Dialect, params: Mapping[str, object]) -> tuple[object, ...]:
         if not self.lists:
@@ -61,7 +62,7 @@ class Rendered:
         items = list(value)  # type: ignore[call-overload]  # a list parameter is iterable by contract
         match dialect:
             case Dialect.SQLITE:
-                return json.dumps(items)
+                return json.dumps(items) if items else "[]"
             case Dialect.MARIADB:
                 # The driver writes a tuple as (a,b); an empty one would be a syntax error.
                 return tuple(items) or EmptyList()
@@ -69,6 +70,10 @@ class Rendered:
                 return items
 
 
+# What is asked for with every request: who somebody is, what they may do, and which vocabulary is active.
+RULING = ("api_tokens", "grants", "schema_versions", "sessions", "tenants", "users")
+_RULES = re.compile(rf"\b(INTO|UPDATE|FROM)\s+(IGNORE\s+)?({'|'.join(RULING)})\b", re.IGNORECASE)
+_READS = re.compile(r"\s*SELECT\b", re.IGNORECASE)
 # A colon that belongs to a PostgreSQL cast (::bigint) is no parameter.
 _PARAMETER = re.compile(r"(?<!:):([a-z_][a-z0-9_]*)(\.\.\.)?")
 _LIST = re.compile(r"(NOT\s+)?IN\s*\(\s*:([a-z_][a-z0-9_]*)\.\.\.\s*\)")
@@ -110,7 +115,8 @@ def render(statement: str | Sql, dialect: Dialect) -> Rendered:
         names.append(name)
         return "?" if dialect is Dialect.SQLITE else "%s"
 
-    return Rendered(_PARAMETER.sub(place, text), tuple(names), lists)
+    rules = _READS.match(text) is None and _RULES.search(text) is not None
+    return Rendered(_PARAMETER.sub(place, text), tuple(names), lists, rules)
 
 
 def _render_list(match: re.Match[str], dialect: Dialect) -> str:

@@ -11,15 +11,15 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar, cast
 
 from camserver.base.errors import DataOwned, StoreBusy, StoreUnavailable
+from camserver.base.lean_threads import LeanThreads
 from camserver.store import pickling
 from camserver.store.core import Operation, Store
 from camserver.store.sql import Dialect
 from camserver.store.sqlite_tx import SqliteTx, connect
-from camserver.store.sqlite_writer import frames, request, translated
+from camserver.store.sqlite_writer import RULES_CHANGED, frames, request, translated
 from camserver.store.tx import drive
 
 P = ParamSpec("P")
@@ -34,8 +34,6 @@ LOCK_WAIT_SEC = 10.0
 # Python's own 5 ms held writes beside a busy thread to a third of what 0.5 ms gives (docs/performance.md).
 SWITCH_INTERVAL_SEC = 0.0005
 WRITER_START_SEC = 60.0
-
-_Read = tuple[asyncio.AbstractEventLoop, asyncio.Future[Any], Callable[[], Any]]
 
 
 class OwnerLock:
@@ -88,6 +86,7 @@ class _Channel(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.started: asyncio.Future[None] = self._loop.create_future()
         self.lost = False
+        self.on_rules: Callable[[], None] = lambda: None  # what sql.RULING names changed, or may have
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -118,6 +117,10 @@ class _Channel(asyncio.Protocol):
                     self.started.set_result(None)
                 continue
             for request_id, succeeded, value in replies:
+                if request_id == RULES_CHANGED[0]:
+                    # Before whoever changed it hears of it.
+                    self.on_rules()
+                    continue
                 future = self._pending.pop(request_id)
                 if future.done():
                     continue
@@ -128,6 +131,7 @@ class _Channel(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.lost = True
+        self.on_rules()
         lost = StoreUnavailable("the SQLite writer ended; it is started again, and the write may or may not stand")
         pending, self._pending = self._pending, {}
         for future in [self.started, *pending.values()]:
@@ -139,58 +143,6 @@ class _Channel(asyncio.Protocol):
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
-
-
-class _Readers:
-    """Threads that read, started with the first read. An executor's futures would cost as much as a short read."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._asked: SimpleQueue[_Read | None] = SimpleQueue()
-        self._threads: list[threading.Thread] = []
-
-    def run(self, work: Callable[[], R]) -> asyncio.Future[R]:
-        if not self._threads:
-            self._threads = [
-                threading.Thread(target=self._serve, name=f"sqlite-reader-{number}", daemon=True)
-                for number in range(self._count)
-            ]
-            for thread in self._threads:
-                thread.start()
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[R] = loop.create_future()
-        self._asked.put((loop, future, work))
-        return future
-
-    def _serve(self) -> None:
-        while (asked := self._asked.get()) is not None:
-            loop, future, work = asked
-            result, error = None, None
-            try:
-                result = work()
-            except BaseException as caught:
-                error = caught
-            # Whoever asked in a loop that is closed waits no more.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(_settle, future, result, error)
-            # Nothing of a read outlives it here until the next one comes.
-            del asked, loop, future, work, result, error
-
-    def close(self) -> None:
-        """Waits for reads under way."""
-        for _ in self._threads:
-            self._asked.put(None)
-        for thread in self._threads:
-            thread.join()
-
-
-def _settle(future: asyncio.Future[Any], result: object, error: BaseException | None) -> None:
-    if future.done():  # whoever asked was cancelled
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
 
 
 class SqliteStore(Store):
@@ -206,9 +158,10 @@ class SqliteStore(Store):
         self._writer: subprocess.Popen[bytes] | None = None
         self._starting = asyncio.Lock()
         self._closed = False
+        self._rules_version = 0
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
-        self._readers = _Readers(readers)
+        self._readers = LeanThreads(readers, "sqlite-reader")
 
     async def start(self) -> None:
         sys.setswitchinterval(SWITCH_INTERVAL_SEC)
@@ -232,6 +185,7 @@ class SqliteStore(Store):
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         _, channel = await asyncio.get_running_loop().create_connection(_Channel, sock=ours)
+        channel.on_rules = self._note_rules
         try:
             self._writer = self._spawn(theirs)
             async with asyncio.timeout(WRITER_START_SEC):
@@ -252,6 +206,13 @@ class SqliteStore(Store):
         argv = [sys.executable, "-c", _WRITER, str(self.path), str(theirs.fileno())]
         with theirs:
             return subprocess.Popen(argv, pass_fds=(theirs.fileno(), self._lock.fd), stdin=subprocess.DEVNULL)
+
+    @property
+    def rules_version(self) -> int | None:
+        return self._rules_version
+
+    def _note_rules(self) -> None:
+        self._rules_version += 1
 
     async def write(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         channel = self._channel

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from camserver.store.sql import Dialect, Sql, render
-from camserver.store.tx import Row, Tx
+from camserver.store.tx import F, Row, Tx
 
 STATEMENTS_CACHED = 512
 # Rows of at least so many columns are given as dicts: sqlite3.Row finds a column by looking at one after the other.
@@ -44,9 +44,11 @@ class SqliteTx(Tx):
     def __init__(self, connection: sqlite3.Connection) -> None:
         super().__init__()
         self._connection = connection
+        self.rules = False  # a statement changed, or may have changed, what sql.RULING names
 
     def _execute(self, sql: str | Sql, params: Mapping[str, object]) -> sqlite3.Cursor:
         statement = render(sql, Dialect.SQLITE)
+        self.rules |= statement.rules
         return self._connection.execute(statement.text, statement.arguments(Dialect.SQLITE, params))
 
     async def one(self, sql: str | Sql, **params: object) -> Row | None:
@@ -57,10 +59,17 @@ class SqliteTx(Tx):
     async def all(self, sql: str | Sql, **params: object) -> Sequence[Row]:
         return _found(self._execute(sql, params))
 
+    async def flat(self, kind: type[F], sql: str | Sql, **params: object) -> list[F]:
+        statement = render(sql, Dialect.SQLITE)
+        cursor = self._connection.cursor()
+        cursor.row_factory = None
+        return list(map(kind._make, cursor.execute(statement.text, statement.arguments(Dialect.SQLITE, params))))
+
     async def run(self, sql: str | Sql, **params: object) -> int:
         return max(self._execute(sql, params).rowcount, 0)
 
     async def many(self, sql: str | Sql, rows: Sequence[Mapping[str, object]]) -> None:
         if rows:
             statement = render(sql, Dialect.SQLITE)
+            self.rules |= statement.rules
             self._connection.executemany(statement.text, [statement.arguments(Dialect.SQLITE, row) for row in rows])

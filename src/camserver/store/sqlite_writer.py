@@ -28,6 +28,8 @@ _NUMBER = struct.Struct("!Q")
 Request = tuple[int, bytes]
 # The number, whether it succeeded, and the result or error.
 Reply = tuple[int, bool, Any]
+# No caller's: it stands before the replies of a batch that changed what `sql.RULING` names.
+RULES_CHANGED: Reply = (0, True, None)
 _RECEIVE_BYTES = 1 << 20
 
 
@@ -59,10 +61,13 @@ def numbered(message: bytes) -> Request:
 def run_batch(connection: sqlite3.Connection, requests: list[Request]) -> list[Reply]:
     """Runs the requests in one transaction and answers each: (id, succeeded, result or error)."""
     replies: list[Reply] = []
+    rules = False
     try:
         connection.execute("BEGIN IMMEDIATE")
         for request in requests:
-            replies.append(_run_one(connection, request))
+            tx = SqliteTx(connection)
+            replies.append(_run_one(connection, tx, request))
+            rules |= tx.rules
             if not connection.in_transaction:
                 # SQLite gave the whole transaction up (disk full): nothing of this batch was kept.
                 raise sqlite3.OperationalError("the transaction was rolled back: " + str(replies[-1][2]))
@@ -72,13 +77,12 @@ def run_batch(connection: sqlite3.Connection, requests: list[Request]) -> list[R
             connection.execute("ROLLBACK")
         lost = translated(error)
         return [(request[0], False, lost) for request in requests]
-    return replies
+    return [RULES_CHANGED, *replies] if rules else replies
 
 
-def _run_one(connection: sqlite3.Connection, request: Request) -> Reply:
+def _run_one(connection: sqlite3.Connection, tx: SqliteTx, request: Request) -> Reply:
     request_id, message = request
     connection.execute("SAVEPOINT operation")
-    tx = SqliteTx(connection)
     try:
         operation, args, kwargs = pickling.loads(message)
         result = drive(operation(tx, *args, **kwargs))

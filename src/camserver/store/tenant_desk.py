@@ -17,6 +17,7 @@ from camserver.store import audit, first_start, tenant_quotas, tenants, users
 from camserver.store.tx import Row, Scoped, Tx
 
 TENANTS_MAX = 10_000
+PAGE_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,12 @@ SELECT tenant_id, tenant_uuid, name, home_slot, disabled, erasing_at, erased_row
 FROM tenants"""
 
 
-async def every(tx: Tx, principal: Principal) -> tuple[TenantSummary, ...]:
-    """By name."""
+async def page(tx: Tx, principal: Principal, after: str, limit: int) -> tuple[TenantSummary, ...]:
+    """By name, from behind `after`. Uses are counted for each, so a page is short."""
     await require_home(tx, principal)
-    rows = await tx.all(f"{_SUMMARY} ORDER BY name LIMIT {TENANTS_MAX}")
+    rows = await tx.all(
+        f"{_SUMMARY} WHERE name > :after ORDER BY name LIMIT :limit", after=after, limit=min(limit, PAGE_MAX)
+    )
     return tuple([await _summary(tx, row) for row in rows])
 
 

@@ -11,7 +11,7 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from camserver.base.errors import Bug
 from camserver.domain.people import Principal
@@ -56,6 +56,18 @@ def returned_pair(text: str) -> tuple[str, str]:
     return found.group(1), found.group(2)
 
 
+class Flat(Protocol):
+    """A row as a NamedTuple whose fields are the columns of its SELECT, in their order."""
+
+    _fields: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def _make(cls, iterable: Iterable[Any]) -> Self: ...
+
+
+F = TypeVar("F", bound=Flat)
+
+
 class Tx(ABC):
     """A transaction (write) or a series of statements (read)."""
 
@@ -71,6 +83,10 @@ class Tx(ABC):
     @abstractmethod
     async def all(self, sql: str | Sql, **params: object) -> Sequence[Row]:
         """All rows. Bound them with LIMIT: everything is held in memory."""
+
+    async def flat(self, kind: type[F], sql: str | Sql, **params: object) -> list[F]:
+        """All rows as tuples of that kind, which may leave the operation. For long lists."""
+        return [kind._make([row[name] for name in kind._fields]) for row in await self.all(sql, **params)]
 
     @abstractmethod
     async def run(self, sql: str | Sql, **params: object) -> int:
@@ -209,6 +225,20 @@ _CHANGES = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What is to know of a statement's text. Read once for each: looking takes longer than many a statement."""
+
+    has_tenant: bool
+    asks_for_reach: bool
+    changes: bool
+
+
+@lru_cache(maxsize=4096)
+def _facts(text: str) -> _Facts:
+    return _Facts(_TENANT.search(text) is not None, asks_for_reach(text), _CHANGES.match(text) is not None)
+
+
 def reach_of(principal: Principal) -> dict[str, object]:
     """What `IN_REACH` and `IN_SITE_REACH` ask for."""
     return {
@@ -234,12 +264,13 @@ class Scoped:
 
     def _bound(self, sql: str | Sql, params: Mapping[str, object]) -> dict[str, object]:
         text = sql if isinstance(sql, str) else sql.on(self.dialect)
-        if _TENANT.search(text) is None:
+        facts = _facts(text)
+        if not facts.has_tenant:
             raise Bug(f"a statement in a principal's name lacks :tenant_id: {text.strip()[:80]}")
         if "tenant_id" in params:
             raise Bug("tenant_id comes from the principal, not from an argument")
         bound = {**params, "tenant_id": self.principal.tenant_id}
-        if not asks_for_reach(text):
+        if not facts.asks_for_reach:
             return bound
         reach = reach_of(self.principal)
         if not reach.keys().isdisjoint(params):
@@ -255,6 +286,9 @@ class Scoped:
         rows = await self._tx.all(sql, **self._bound(sql, params))
         self._note(sql, bool(rows))
         return rows
+
+    async def flat(self, kind: type[F], sql: str | Sql, **params: object) -> list[F]:
+        return await self._tx.flat(kind, sql, **self._bound(sql, params))
 
     async def run(self, sql: str | Sql, **params: object) -> int:
         count = await self._tx.run(sql, **self._bound(sql, params))
@@ -276,7 +310,7 @@ class Scoped:
     def _note(self, sql: str | Sql, some: bool) -> None:
         """What changes rows in a principal's name must be in the audit log; core.py sees to it."""
         if some and not self.changed_rows:
-            self.changed_rows = _CHANGES.match(sql if isinstance(sql, str) else sql.on(self.dialect)) is not None
+            self.changed_rows = _facts(sql if isinstance(sql, str) else sql.on(self.dialect)).changes
 
     def changed(
         self,

@@ -158,7 +158,8 @@ async def charge_transcode(
     if extra is None:
         return False
     matched = await tx.run(
-        "UPDATE modal_leases SET transcode = 1, transcode_units = :extra WHERE streamer_id = :streamer_id "
+        "UPDATE modal_leases SET transcode = 1, transcode_units = :extra, feed_reason = '' "
+        "WHERE streamer_id = :streamer_id "
         "AND camera_key = :camera_key AND quality = :quality AND valid_until >= :now_ms",
         extra=extra,
         streamer_id=streamer_id,

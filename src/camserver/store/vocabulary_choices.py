@@ -41,7 +41,11 @@ async def find(tx: Tx, version: str) -> Document:
         "SELECT schema_version, document FROM schema_versions WHERE schema_version = :version", version=version
     )
     if row is None:
-        raise NotFound(f"there is no vocabulary {version}; `camserver vocabulary list` shows those there are")
+        raise NotFound(
+            f"there is no vocabulary {version}; `camserver vocabulary list` shows those there are",
+            reason="no_vocabulary",
+            version=version,
+        )
     return Document(row["schema_version"], row["document"])
 
 
@@ -54,10 +58,16 @@ async def add(tx: Tx, principal: Principal, document: Document, address: str, no
         if held.parsed() == document.parsed():
             return known
         raise Conflict(
-            f"there is a vocabulary {document.version} with other words; give the changed one another schema_version"
+            f"there is a vocabulary {document.version} with other words; give the changed one another schema_version",
+            reason="vocabulary_exists",
+            version=document.version,
         )
     if len(known) >= VERSIONS_MAX:
-        raise Conflict(f"there are {VERSIONS_MAX} vocabularies, which is the most that are kept")
+        raise Conflict(
+            f"there are {VERSIONS_MAX} vocabularies, which is the most that are kept",
+            reason="vocabularies_full",
+            most=VERSIONS_MAX,
+        )
     await vocabularies.add(tx, document, now_ms)
     entry = audit.Entry("vocabulary_added", now_ms, address, "vocabulary", document.version)
     await audit.add_own(Scoped(tx, principal), entry)

@@ -44,13 +44,24 @@ CLOSE_GONE: Final = 4410  # to viewers: the camera; to a feed: nobody watches
 # The feed
 # ---------------------------------------------------------------------------------------------------------------
 
-STREAM, PACKET, STATUS = 1, 2, 3
+STREAM, PACKET, STATUS, SOUND = 1, 2, 3, 4
+_SOUND: Final = struct.Struct(">BBqQ")
 _PACKET: Final = struct.Struct(">BBqqQB")
 # Pictures in more pieces are looked through instead.
 STARTS_MAX: Final = 64
 _STARTS: Final = [struct.Struct(f">{count}I") for count in range(STARTS_MAX + 1)]
 _KEYFRAME, _HAS_PTS, _HAS_DTS = 1, 2, 4
 PACKET_HEAD_BYTES: Final = _PACKET.size
+
+
+@dataclass(frozen=True, slots=True)
+class FeedSound:
+    """The sound beside the pictures; times in ticks of its rate."""
+
+    codec: str  # aac, opus
+    config: bytes  # of AAC
+    rate: int
+    channels: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +72,8 @@ class FeedStream:
     extradata: bytes  # parameter sets in Annex B; may be empty until the first keyframe
     time_base: Fraction
     note: str = ""
+    source_codec: str = ""  # what the camera sends, where that is another one
+    sound: FeedSound | None = None
 
 
 @dataclass(slots=True)
@@ -73,6 +86,13 @@ class FeedPacket:
     starts: tuple[int, ...] = ()  # where its NAL units begin, behind their start codes; empty: not known
 
 
+@dataclass(slots=True)
+class FeedSoundPacket:
+    pts: int | None
+    boot_ms: int  # of the worker's machine
+    data: bytes
+
+
 class FeedStatus(Message):
     """How the camera is, seen from its worker."""
 
@@ -81,13 +101,21 @@ class FeedStatus(Message):
     message: Annotated[str, Field(max_length=255)] = ""
 
 
-FeedMessage: TypeAlias = FeedStream | FeedPacket | FeedStatus
+FeedMessage: TypeAlias = FeedStream | FeedPacket | FeedSoundPacket | FeedStatus
 
 
 def pack_stream(stream: FeedStream) -> bytes:
     extradata = base64.b64encode(stream.extradata).decode()
-    values = [stream.codec, extradata, stream.time_base.numerator, stream.time_base.denominator, stream.note]
+    values: list[object] = [stream.codec, extradata, stream.time_base.numerator, stream.time_base.denominator]
+    values += [stream.note, stream.source_codec]
+    if (sound := stream.sound) is not None:
+        values += [sound.codec, base64.b64encode(sound.config).decode(), sound.rate, sound.channels]
     return bytes((STREAM,)) + json.dumps(values).encode()
+
+
+def sound_head(pts: int | None, boot_ms: int) -> bytes:
+    """What stands before a piece of sound."""
+    return _SOUND.pack(SOUND, 0 if pts is None else _HAS_PTS, pts or 0, boot_ms)
 
 
 def packet_head(
@@ -126,6 +154,11 @@ def unpack_feed(message: bytes) -> FeedMessage:
             message[begin:],
             starts,
         )
+    if kind == SOUND:
+        if len(message) <= _SOUND.size:
+            raise BadInput("a piece of a feed's sound is cut off")
+        _, flags, pts, boot_ms = _SOUND.unpack_from(message)
+        return FeedSoundPacket(pts if flags & _HAS_PTS else None, boot_ms, message[_SOUND.size :])
     if kind == STREAM:
         return _stream(message[1:])
     if kind == STATUS:
@@ -138,13 +171,28 @@ def unpack_feed(message: bytes) -> FeedMessage:
 
 def _stream(text: bytes) -> FeedStream:
     try:
-        codec, extradata, above, below, note = json.loads(text)
+        codec, extradata, above, below, note, source_codec, *sound = json.loads(text)
         time_base = Fraction(above, below)
-        if not isinstance(codec, str) or not isinstance(note, str) or time_base <= 0:
+        if not all(isinstance(one, str) for one in (codec, note, source_codec)) or time_base <= 0:
             raise ValueError
-        return FeedStream(codec[:16], base64.b64decode(extradata, validate=True), time_base, note[:64])
+        return FeedStream(
+            codec[:16],
+            base64.b64decode(extradata, validate=True),
+            time_base,
+            note[:64],
+            source_codec[:16],
+            _sound(*sound) if sound else None,
+        )
     except (ValueError, TypeError, ZeroDivisionError, binascii.Error):
         raise BadInput("what a feed says about its stream makes no sense") from None
+
+
+def _sound(codec: object, config: str, rate: object, channels: object) -> FeedSound:
+    if not isinstance(codec, str) or not isinstance(rate, int) or not isinstance(channels, int):
+        raise ValueError
+    if not 1_000 <= rate <= 192_000 or not 1 <= channels <= 8:
+        raise ValueError
+    return FeedSound(codec[:16], base64.b64decode(config, validate=True), rate, channels)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -177,6 +225,8 @@ class Sync(Message):
     load: Load | None = None
     asked: Annotated[tuple[LeaseId, ...], Field(max_length=VIEWINGS_MAX)] = ()  # why they are gone, if they are
     watched: Annotated[tuple[Watched, ...], Field(max_length=VIEWINGS_MAX)] = ()  # where it changed
+    # Those whose video can't be shown as it is: a codec that was not known when they were admitted, or a new mask.
+    unplayable: Annotated[tuple[LeaseId, ...], Field(max_length=VIEWINGS_MAX)] = ()
     is_stopping: bool = False
 
 
@@ -207,6 +257,7 @@ class Synced(Message):
     server_time: EpochMs
     viewings: tuple[LiveViewing, ...]
     gone: tuple[Gone, ...] = ()
+    no_room: tuple[LeaseId, ...] = ()  # of those that were `unplayable`: nothing is left for a transcode
 
 
 _SYNC: TypeAdapter[Sync] = TypeAdapter(Sync)
@@ -266,6 +317,14 @@ class ViewerInit(Message):
     width: Annotated[int, Field(ge=1)]
     height: Annotated[int, Field(ge=1)]
     note: Annotated[str, Field(max_length=64)] = ""
+    source_codec: Annotated[str, Field(max_length=16)] = ""  # what the camera sends, where it is transcoded
+
+
+class ViewerSound(Message):
+    """What could be heard, whether or not this viewer does; empty: nothing."""
+
+    type: Literal["sound"] = "sound"
+    codec: Annotated[str, Field(max_length=16)]
 
 
 class ViewerStats(Message):

@@ -1,4 +1,4 @@
-"""Live view in the browser: first picture, refusals, the end of the time, a camera that stalls and returns."""
+"""Live view in the browser: first picture, refusals, the end of the time, a camera that stalls, H.265 and sound."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,12 +14,14 @@ from tests.e2e.ui.browser import play, require_browser
 from tests.rig.ports import LOOPBACK, free_port
 from tests.rig.processes import Launcher
 from tests.rig.simulated import simulated
+from tests.rig.video_files import sounding_file
 
 # Room for one live view, and a machine that is never too busy for it.
 ADMISSION: dict[str, object] = {
     "total_stream_units": 3,
     "reserved_baseline_units": 0,
     "max_ui_users": 2,
+    "transcode_cost": 1,
     "cpu_reject_percent": 100,
     "memory_reject_percent": 100,
     "swap_reject_mb": 1_000_000,
@@ -56,6 +58,8 @@ async def test_a_camera_is_watched_live_in_the_browser(launcher: Launcher, tmp_p
         looks={"polling_interval_sec": 2},
     )
     asked = CameraAsked("yard", "scene:moving")
+    quiet = {"x265-params": "log-level=none:bframes=0:pools=none"}
+    gate = sounding_file(tmp_path / "gate.mp4", "libx265", **quiet)
     async with (
         simulated(tmp_path / "cache", asked, with_login=False) as simulator,
         remote_control(simulator, "yard") as control,
@@ -67,6 +71,7 @@ async def test_a_camera_is_watched_live_in_the_browser(launcher: Launcher, tmp_p
             "CAMSERVER_CAMERA": simulator.url("yard", "main"),
             "CAMSERVER_CAMERA_SUB": simulator.url("yard", "sub"),
             "CAMSERVER_CONTROL": control,
+            "CAMSERVER_SOUNDING": gate.as_uri(),
         }
         await play("live.spec.ts", address)
         assert await up.stop() == Exit.OK

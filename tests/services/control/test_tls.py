@@ -13,13 +13,13 @@ import pytest
 from camserver.base import tls
 from camserver.base.errors import BadInput, Forbidden, Unauthenticated
 from camserver.base.secrets import Secret
+from camserver.base.tls_port import TlsPort
 from camserver.config import worker_ca
 from camserver.domain.certificates import DAY_MS, WorkerName
 from camserver.domain.workers import WorkerState
 from camserver.services.control.admission import require_worker_token
 from camserver.services.control.connections import CLOSE_REFUSED
 from camserver.services.control.enrolment import TRIES_MAX
-from camserver.services.control.tls_port import TlsPort
 from camserver.services.worker import enrolling
 from camserver.services.worker.identity_file import Enrolled
 from camserver.store import Store, Tx
@@ -284,16 +284,16 @@ async def test_a_request_for_renewal_that_makes_no_sense_is_refused(control: Run
 
 async def test_the_port_gets_a_new_certificate_in_time(control: RunningControl) -> None:
     clock = ManualClock()
-    port = TlsPort(worker_ca(control.settings), control.settings.control, clock)
-    before = port._validity
+    port = TlsPort(worker_ca(control.settings), ("cams.example.com",), "control.tls_names", clock)
+    before = port._made_ms
     keeping = asyncio.ensure_future(port.keep())
     await clock.until_sleeping()
     clock.jump_wall(29 * DAY_MS)
     await clock.advance(HOUR_MS)
-    assert port._validity == before
+    assert port._made_ms == before
     clock.jump_wall(2 * DAY_MS)
     await clock.advance(HOUR_MS)
-    assert port._validity.not_after_ms > before.not_after_ms
+    assert port._made_ms > before
     keeping.cancel()
 
 

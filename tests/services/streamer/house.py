@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import json
 import uuid
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -18,11 +19,13 @@ from camserver.objects.local import LocalObjects
 from camserver.services.control import service as control
 from camserver.services.streamer import service as streamer
 from camserver.services.worker import service as worker
-from camserver.store import Store, Tx
+from camserver.store import Store, Tx, camera_changes
+from camserver.store.camera_changes import CameraChange
 from camserver.store.first_start import prepare_store
 from tests.rig.polling import poll_async
 from tests.rig.ports import listening_socket
 from tests.services.streamer.live_rig import Watcher
+from tests.store.people_rows import admin_of
 from tests.store.stage import add_camera, statement
 
 
@@ -43,21 +46,32 @@ class House:
         return f"http://127.0.0.1:{self.streamer_port}"
 
     async def hang_camera(self, camera_id: str, url: str, sub_url: str | None = None) -> None:
+        """A camera of RTSP, or a file that is played as one."""
         await self.store.write(_hang, self.tenant_id, self.site_id, camera_id, url, sub_url, self.clock.now_ms())
 
-    async def admit(self, camera_id: str, quality: str = "sub") -> str:
+    async def admit(self, camera_id: str, quality: str = "sub", transcode: bool = False) -> str:
         """A viewing, as web would make it."""
         lease_id = str(uuid.uuid4())
-        await self.store.write(_admit, lease_id, camera_id, quality, self.settings.streamer.name, self.clock.now_ms())
+        streamer_id = self.settings.streamer.name
+        await self.store.write(_admit, lease_id, camera_id, quality, transcode, streamer_id, self.clock.now_ms())
         return lease_id
+
+    async def mask(self, camera_id: str, polygons: list[list[tuple[float, float]]]) -> None:
+        """Somebody draws privacy masks."""
+        change = CameraChange(values=(("privacy_masks", json.dumps(polygons)),))
+        mine = self.store.as_(admin_of(self.tenant_id))
+        await mine.write(camera_changes.change, camera_id, change, "", self.clock.now_ms())
+
+    async def is_transcoded(self, lease_id: str) -> bool:
+        return bool(await self.store.read(_transcode, lease_id))
 
     async def end(self, lease_id: str) -> None:
         await self.store.write(
             statement, "DELETE FROM modal_leases WHERE lease_id = :lease_id", {"lease_id": lease_id}
         )
 
-    async def watch(self, camera_id: str, lease_id: str) -> Watcher:
-        url = stream_url(self.keys, self.origin, camera_id, lease_id)
+    async def watch(self, camera_id: str, lease_id: str, hears: bool = False) -> Watcher:
+        url = stream_url(self.keys, self.origin, camera_id, lease_id) + ("&sound=1" if hears else "")
         return Watcher(await self.session.ws_connect(url, max_msg_size=0))
 
     async def snapshot(self, lease_id: str) -> tuple[int, bytes]:
@@ -97,7 +111,10 @@ async def _hang(
 ) -> None:
     camera = await add_camera(tx, tenant_id, site_id, camera_id, now_ms)
     await tx.run(
-        "UPDATE camera_streams SET source_type = 'rtsp', url = :url WHERE camera_key = :key", url=url, key=camera.key
+        "UPDATE camera_streams SET source_type = :kind, url = :url WHERE camera_key = :key",
+        kind=url.partition(":")[0],
+        url=url,
+        key=camera.key,
     )
     if sub_url is not None:
         await tx.run(
@@ -109,17 +126,25 @@ async def _hang(
         )
 
 
-async def _admit(tx: Tx, lease_id: str, camera_id: str, quality: str, streamer_id: str, now_ms: int) -> None:
+async def _transcode(tx: Tx, lease_id: str) -> int:
+    row = await tx.one("SELECT transcode FROM modal_leases WHERE lease_id = :lease_id", lease_id=lease_id)
+    return 0 if row is None else int(row["transcode"])
+
+
+async def _admit(
+    tx: Tx, lease_id: str, camera_id: str, quality: str, transcode: bool, streamer_id: str, now_ms: int
+) -> None:
     await tx.run(
         """
         INSERT INTO modal_leases (lease_id, tenant_id, site_id, camera_key, streamer_id, user_id, quality, units,
-          created_at, expires_at, last_heartbeat, valid_until)
-        SELECT :lease_id, tenant_id, site_id, camera_key, :streamer_id, :lease_id, :quality, 1, :now_ms, :until,
-          :now_ms, :until
+          transcode, created_at, expires_at, last_heartbeat, valid_until)
+        SELECT :lease_id, tenant_id, site_id, camera_key, :streamer_id, :lease_id, :quality, 1, :transcode,
+          :now_ms, :until, :now_ms, :until
         FROM cameras WHERE camera_id = :camera_id""",
         lease_id=lease_id,
         streamer_id=streamer_id,
         quality=quality,
+        transcode=int(transcode),
         camera_id=camera_id,
         now_ms=now_ms,
         until=now_ms + 300_000,

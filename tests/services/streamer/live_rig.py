@@ -17,10 +17,20 @@ from camserver.base.errors import Unavailable
 from camserver.base.ready import Ready
 from camserver.domain import live_links
 from camserver.domain.live_links import Quality, Ticket
-from camserver.services.streamer.service import serve
+from camserver.services.streamer.service import FarPort, serve
 from camserver.services.streamer.syncing import Me
 from camserver.services.worker.feed_line import FeedLine, connect
-from camserver.wire.live import FeedStream, Gone, LiveViewing, Sync, Synced, pack_stream, packet_head
+from camserver.wire.live import (
+    FeedSound,
+    FeedStream,
+    Gone,
+    LiveViewing,
+    Sync,
+    Synced,
+    pack_stream,
+    packet_head,
+    sound_head,
+)
 from tests.media.video import encoded, flat
 from tests.rig.ports import listening_socket
 
@@ -38,6 +48,7 @@ class FakeDesk:
         self.viewings: dict[str, LiveViewing] = {}
         self.reasons: dict[str, str] = {}
         self.is_away = False
+        self.has_room = True  # for transcodes
         self.syncs: list[Sync] = []
 
     async def sync(self, sync: Sync) -> Synced:
@@ -47,6 +58,8 @@ class FakeDesk:
         for watched in sync.watched:
             if watched.lease_id in self.viewings:
                 self.change(watched.lease_id, feed=watched.feed)
+        for lease_id in sync.unplayable if self.has_room else ():
+            self.change(lease_id, transcode=True, feed_reason="")
         return Synced(
             server_time=self._clock.now_ms(),
             viewings=tuple(self.viewings.values()),
@@ -55,6 +68,7 @@ class FakeDesk:
                 for one in sync.asked
                 if one not in self.viewings
             ),
+            no_room=() if self.has_room else sync.unplayable,
         )
 
     def admit(self, quality: Quality = "sub", kind: str = "modal", camera_id: str = CAMERA) -> str:
@@ -105,8 +119,8 @@ class Rig:
         url = f"ws://127.0.0.1:{self.port}{live_links.FEED_PATH}"
         return FakeFeed(await connect(url, self.ticket(**values), None))
 
-    async def watch(self, lease_id: str, camera_id: str = CAMERA) -> "Watcher":
-        url = live_links.stream_url(KEYS, self.origin, camera_id, lease_id)
+    async def watch(self, lease_id: str, camera_id: str = CAMERA, hears: bool = False) -> "Watcher":
+        url = live_links.stream_url(KEYS, self.origin, camera_id, lease_id) + ("&sound=1" if hears else "")
         return Watcher(await self.session.ws_connect(url, max_msg_size=0))
 
     async def hls(self, lease_id: str, name: str = "index.m3u8") -> tuple[int, bytes, str]:
@@ -128,11 +142,16 @@ class FakeFeed:
         self._sent = 0
         self._packets = encoded([flat(40 + 10 * shade, (320, 192)) for shade in range(10)], 5)
 
-    def begin(self, note: str = "") -> None:
+    def begin(self, note: str = "", source_codec: str = "", sound: FeedSound | None = None) -> None:
         from camserver.media import nal_units
 
         sets = nal_units.kind_of_bytes("h264", self._packets[0].data).sets
-        self.line.send(pack_stream(FeedStream("h264", sets, self._packets[0].stream.time_base, note)))
+        base = self._packets[0].stream.time_base
+        self.line.send(pack_stream(FeedStream("h264", sets, base, note, source_codec, sound)))
+
+    def sound(self, data: bytes, pts: int | None) -> None:
+        """A piece that comes with the picture that was pushed last."""
+        self.line.send(sound_head(pts, 100 * (self._sent - 1)), data)
 
     def push(self, count: int = 1) -> None:
         """The next pictures, every fifth a keyframe, ten a second."""
@@ -157,6 +176,7 @@ class Watcher:
         self.stats: list[dict[str, Any]] = []
         self.end: str | None = None
         self.media: list[bytes] = []  # init segments and fragments, in order
+        self.sounds: list[str] = []  # what it was told could be heard
 
     async def next(self) -> bool:
         """Takes one message; False when the socket is over."""
@@ -167,6 +187,8 @@ class Watcher:
             told = json.loads(message.data)
             if told["type"] == "end":
                 self.end = told["reason"]
+            elif told["type"] == "sound":
+                self.sounds.append(told["codec"])
             else:
                 {"status": self.statuses, "init": self.inits, "stats": self.stats}[told["type"]].append(told)
         else:
@@ -195,20 +217,25 @@ class Watcher:
         return shown(b"".join(self.media))
 
 
+def heard(mp4: bytes) -> list[Any]:
+    with av.open(io.BytesIO(mp4), format="mp4") as container:
+        return list(container.decode(audio=0))
+
+
 def shown(mp4: bytes) -> list[Any]:
     with av.open(io.BytesIO(mp4), format="mp4") as container:
         return list(container.decode(video=0))
 
 
 @asynccontextmanager
-async def streamer() -> AsyncIterator[Rig]:
+async def streamer(far: FarPort | None = None) -> AsyncIterator[Rig]:
     clock, ready = StoreClock(), Ready()
     ready.expect("streamer")
     desk = FakeDesk(clock)
     with listening_socket() as sock:
         port = sock.getsockname()[1]
         me = Me(STREAMER, "", port, f"ws://127.0.0.1:{port}{live_links.FEED_PATH}", 50)
-        serving = asyncio.ensure_future(serve(me, KEYS, desk, clock, ready, sock))
+        serving = asyncio.ensure_future(serve(me, KEYS, desk, clock, ready, sock, far))
         try:
             async with aiohttp.ClientSession() as session:
                 yield Rig(desk, session, port, ready, clock)

@@ -35,6 +35,7 @@ async def test_a_viewer_sees_what_the_camera_sends(rig: Rig) -> None:
         "width": 320,
         "height": 192,
         "note": "",
+        "source_codec": "",
     }
     assert watcher.inits[0]["mime"].startswith('video/mp4; codecs="avc1.')
     feed.push(10)

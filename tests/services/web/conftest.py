@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
-from camserver.services.web import app, passwords, setup_link
+from camserver.services.web import app, passwords, plain_answers, setup_link
 from camserver.services.web.routing import Routes, add_routes
 from camserver.store import Store, open_store
 from tests.rig.clock import ManualClock
@@ -20,6 +20,12 @@ from tests.services.web.rig import LoggedLines, RunningWeb, running_web
 def _no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """The set-up link goes to its file, also when the tests are run on a terminal."""
     monkeypatch.setattr(setup_link, "_terminal", lambda: None)
+
+
+@pytest.fixture(autouse=True)
+def _answers_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is answered without a model is held against it."""
+    monkeypatch.setattr(plain_answers, "CHECKED", True)
 
 
 @pytest.fixture(autouse=True)

@@ -45,6 +45,9 @@ async def test_a_camera_is_added_listed_and_removed(web_on_each: RunningWeb) -> 
     assert (made.body["name"], made.body["site"], made.body["polling_interval_sec"]) == ("正門", "main", 30)
     assert (await owner.get("/api/cameras/cam_1")).body == made.body
     listed = (await owner.get("/api/cameras")).body
+    assert (await owner.get("/api/cameras?text=cam_&site=main&enabled=true&health=unknown")).body == listed
+    assert (await owner.get("/api/cameras?enabled=false")).body["cameras"] == []
+    assert (await owner.get("/api/cameras?site=nowhere")).body["details"]["reason"] == "no_site"
     assert listed == {"cameras": [made.body], "next_after": None}
     assert (await owner.post("/api/cameras", CAMERA)).status == 409
 
@@ -298,7 +301,7 @@ async def test_what_went_wrong_inside_is_logged_and_not_told(
 ) -> None:
     owner = await web.owner()
 
-    async def failing(*_: object) -> None:
+    async def failing(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(cameras, "page", failing)

@@ -60,7 +60,7 @@ async def shop(control: RunningControl, folder: Path, address: str) -> AsyncIter
     clock = FollowingClock()
     context = tls.client_context(identity.ca_pem, identity.chain_pem)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
-        renewing = Renewing(identity, folder, address, session, context, clock, lambda: 1.0)
+        renewing = Renewing(identity, folder, address, session, (context,), clock, lambda: 1.0)
         running = asyncio.ensure_future(renewing.run())
         await clock.until_sleeping()
         yield Shop(identity, folder, clock, renewing)

@@ -7,7 +7,7 @@ import { SentProblem } from "@/components/form-problem";
 import { Button } from "@/components/ui/button";
 import { Card } from "@/components/ui/card";
 import { Field } from "@/components/ui/field";
-import { CAMERA_ID, suggestedId } from "@/display/camera-names";
+import { CAMERA_ID_PATTERN, suggestedId } from "@/display/camera-names";
 import { drawnValues } from "@/display/regions";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/cameras";
@@ -72,7 +72,7 @@ export function PlaceStep({ draft, onChange, onStep, onMade }: StepProps & { onM
           value={cameraId}
           onChange={(event) => onChange({ cameraId: event.target.value })}
           required
-          pattern={CAMERA_ID.source}
+          pattern={CAMERA_ID_PATTERN}
           autoCapitalize="none"
           spellCheck={false}
           hint={isTaken ? t("idTaken") : t("idHint")}

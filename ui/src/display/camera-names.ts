@@ -1,5 +1,5 @@
 /** As the server takes it. Forms read it too, where a plain `-` in a class is an error. */
-export const CAMERA_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+export const CAMERA_ID_PATTERN = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
 
 /** An id for a camera by its name, or by its host where the name has no letters that may be in one. */
 export function suggestedId(name: string, url: string, taken: readonly string[]): string {

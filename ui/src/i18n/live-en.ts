@@ -45,6 +45,7 @@ export const liveEn: Texts<typeof liveJa> = {
       media: "The video could not be played. Beginning anew",
       silent: "The server does not answer. Connecting again",
       slow: "The line is too slow. Connecting again",
+      transcoding: "Asking for video that this browser can play",
     },
     loss: {
       lease: "The server ended this viewing.",
@@ -80,7 +81,8 @@ export const liveEn: Texts<typeof liveJa> = {
       no_sub_stream: "Shown in high quality, because the camera has no other stream",
       transcoded_mask: "Converted video, so that the privacy mask is applied",
       transcoded_codec: "Converted video, so that this browser can play it",
-      lowered_codec: "Shown in the quality that this browser can play",
+      other_codec: "Shown in the quality that this browser can play",
+      from: " (transcoded: {{codec}} → H.264)",
     },
     snapshotSaved: "The picture was saved",
     snapshotFailed: "The picture could not be saved",

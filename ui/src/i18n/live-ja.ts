@@ -43,6 +43,7 @@ export const liveJa = {
       media: "映像を再生できませんでした。やり直しています",
       silent: "サーバーから応答がありません。つなぎ直しています",
       slow: "回線が遅いため、つなぎ直しています",
+      transcoding: "このブラウザーで再生できるように、映像の変換を始めています",
     },
     loss: {
       lease: "サーバーが表示を終了しました。",
@@ -78,7 +79,8 @@ export const liveJa = {
       no_sub_stream: "標準画質のストリームがないため、高画質で表示しています",
       transcoded_mask: "プライバシーマスクを適用するため、変換した映像です",
       transcoded_codec: "このブラウザーで再生できるように変換した映像です",
-      lowered_codec: "このブラウザーで再生できる標準画質で表示しています",
+      other_codec: "このブラウザーで再生できる画質で表示しています",
+      from: "（変換: {{codec}} → H.264）",
     },
     snapshotSaved: "静止画を保存しました",
     snapshotFailed: "静止画を保存できませんでした",

@@ -7,7 +7,6 @@ import { segmentEdge } from "./edge";
 import { MediaSink, mediaSourceClass } from "./media-sink";
 import { Playback } from "./playback";
 import { nextSegments, type Playlist, readPlaylist, type Segment } from "./playlist";
-import { factsOf } from "./socket-stream";
 import type { Verdict } from "./stall";
 import type { LiveStream, StreamFigures, StreamListener } from "./stream";
 import type { StreamFault } from "./viewing";
@@ -53,6 +52,7 @@ export class HlsStream implements LiveStream {
   private last: number | null = null;
   private init = "";
   private failures = 0;
+  private hasSound = false;
   private closed = false;
 
   constructor(
@@ -101,6 +101,10 @@ export class HlsStream implements LiveStream {
     try {
       const answer = await this.ask(this.address);
       const playlist = readPlaylist(await answer.text(), this.address);
+      if (playlist.hasSound !== this.hasSound) {
+        this.hasSound = playlist.hasSound;
+        this.listener.changed({ hasAudio: playlist.hasSound });
+      }
       this.failures = 0;
       this.playback.heard();
       this.playback.setPolicy(segmentEdge(playlist.targetSec), playlist.targetSec * 3000 + 2000);
@@ -132,7 +136,7 @@ export class HlsStream implements LiveStream {
       this.init = segment.init;
       this.sink.expect(mime);
       this.sink.append(bytes);
-      this.listener.changed(factsOf(mime, ""));
+      this.listener.changed({ mime });
     }
     const bytes = await (await this.ask(segment.address)).arrayBuffer();
     if (this.closed) return;

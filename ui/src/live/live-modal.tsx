@@ -53,12 +53,17 @@ export default function LiveModal({ cameraId, onClose }: Props) {
     }
   }, [cameraId, player, t]);
 
+  const toggleSound = () => {
+    player?.hear(isMuted);
+    setMuted(!isMuted);
+  };
+
   const actions: Record<string, () => void> = {
     f: full.toggle,
     i: () => setFigures((shown) => !shown),
     l: () => setRecent((shown) => !shown),
     ...(isPlaying ? { s: () => void snapshot() } : {}),
-    ...(view?.facts.hasAudio ? { m: () => setMuted((muted) => !muted) } : {}),
+    ...(view?.facts.hasAudio ? { m: toggleSound } : {}),
   };
 
   return (
@@ -116,7 +121,7 @@ export default function LiveModal({ cameraId, onClose }: Props) {
           <History aria-hidden="true" />
         </Tool>
         {view?.facts.hasAudio && (
-          <Tool label={t(isMuted ? "live.unmute" : "live.mute")} onClick={() => setMuted(!isMuted)}>
+          <Tool label={t(isMuted ? "live.unmute" : "live.mute")} onClick={toggleSound}>
             {isMuted ? <VolumeX aria-hidden="true" /> : <Volume2 aria-hidden="true" />}
           </Tool>
         )}
@@ -261,6 +266,7 @@ function Notes({ view, said }: { view: PlayerView | null; said: string }) {
   const notes = [view?.viewing.lease?.note, view?.facts.note].filter(
     (code) => code && i18n.exists(`live.note.${code}`),
   );
+  const source = codecName(view?.facts.sourceCodec ?? "");
   return (
     <div className="px-4">
       <output className="sr-only">{view && standing(view.viewing)}</output>
@@ -268,9 +274,15 @@ function Notes({ view, said }: { view: PlayerView | null; said: string }) {
         <p key={code} className="mt-2 flex items-center gap-2 text-quiet text-sm">
           <Info aria-hidden="true" className="size-4 shrink-0" />
           {t(`live.note.${code}` as "live.note.transcoded_codec")}
+          {source && code?.startsWith("transcoded") && t("live.note.from", { codec: source })}
         </p>
       ))}
       <output className="block text-sm">{said && <span className="mt-2 block">{said}</span>}</output>
     </div>
   );
+}
+
+/** As people know it; unknown ones by the server's name. */
+function codecName(codec: string): string {
+  return { hevc: "H.265", h264: "H.264", mjpeg: "MJPEG", rawvideo: "RAW" }[codec] ?? codec.toUpperCase();
 }

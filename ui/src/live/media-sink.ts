@@ -29,6 +29,12 @@ export function playableCodecs(): ("h264" | "h265")[] {
   return codecs;
 }
 
+/** Whether this browser plays video with such sound, by the server's name of it; "" is none. */
+export function playsSound(codec: string): boolean {
+  const name = { aac: "mp4a.40.2", opus: "opus" }[codec];
+  return name !== undefined && plays(`video/mp4; codecs="avc1.640028,${name}"`);
+}
+
 export interface SinkListener {
   /** Something was added or dropped. */
   moved(): void;

@@ -214,13 +214,46 @@ describe("a player", () => {
     await plays();
     FakeSocket.last.says({
       type: "init",
-      mime: 'video/mp4; codecs="avc1.4d001f,mp4a.40.2"',
+      mime: 'video/mp4; codecs="avc1.4d001f"',
       note: "transcoded_codec",
+      source_codec: "hevc",
     });
     FakeSocket.last.sends(seconds(1));
     await settle();
     expect(browser.buffer().types).toHaveLength(2);
-    expect(player.read().facts).toMatchObject({ hasAudio: true, note: "transcoded_codec" });
+    expect(player.read().facts).toMatchObject({ note: "transcoded_codec", sourceCodec: "hevc" });
+  });
+
+  it("asks for a transcode of what this browser does not play, and goes on with it", async () => {
+    await open();
+    FakeSocket.last.says({ type: "init", mime: 'video/mp4; codecs="hvc1.1.6.L93.90"' });
+    FakeSocket.last.sends(seconds(1));
+    await settle();
+    expect(FakeSocket.last.sent).toEqual(['{"type":"unplayable"}']);
+    expect(player.read().viewing.trouble).toEqual({ code: "transcoding" });
+    await plays();
+    expect(FakeSocket.last.closed).toBe(false);
+    expect(player.read().viewing.phase).toBe("playing");
+  });
+
+  it("gets sound only when somebody wants to hear it", async () => {
+    await open();
+    await plays();
+    const silent = FakeSocket.last;
+    silent.says({ type: "sound", codec: "aac" });
+    expect(player.read().facts.hasAudio).toBe(true);
+    player.hear(true);
+    expect(silent.closed).toBe(true);
+    expect(FakeSocket.last.address).toBe(`${silent.address}&sound=1`);
+    expect(player.read().facts.hasAudio).toBe(true);
+    await plays();
+    // Muted again: nothing begins anew.
+    const heard = FakeSocket.last;
+    player.hear(false);
+    player.hear(true);
+    expect(FakeSocket.last).toBe(heard);
+    heard.says({ type: "sound", codec: "" });
+    expect(player.read().facts.hasAudio).toBe(false);
   });
 
   it("makes room when the browser has none left", async () => {

@@ -51,6 +51,8 @@ export class Player {
   private heartbeat: Heartbeat | null = null;
   private readonly snapshots = new Map<string, string | null>();
   private ticker: ReturnType<typeof setInterval> | undefined;
+  private hears = false;
+  private isHeard = false; // by the stream that is open
   private healthTimer: ReturnType<typeof setInterval> | undefined;
   private readonly listeners = new Set<() => void>();
 
@@ -92,6 +94,19 @@ export class Player {
   takeOver(): void {
     const replaces = this.viewing.refusal?.openCamera?.leaseId;
     this.say({ kind: "again", ...(replaces ? { replaces } : {}) });
+  }
+
+  /**
+   * Whether somebody wants to hear it. Sound comes only to who does, so the stream begins anew when it was without;
+   * one that has it goes on with it, and whoever mutes it does so at the video element.
+   */
+  hear(wanted: boolean): void {
+    const isNew = wanted && !this.isHeard;
+    this.hears = wanted;
+    if (!isNew || !this.stream) return;
+    this.options.onEnding?.();
+    this.stream.close();
+    this.open(this.viewing);
   }
 
   close(): void {
@@ -205,11 +220,13 @@ export class Player {
         this.draw();
       },
     };
-    this.facts = {};
+    // What can be heard stays known, lest the button for it comes and goes.
+    this.facts = this.facts.hasAudio === undefined ? {} : { hasAudio: this.facts.hasAudio };
+    this.isHeard = this.hears;
     if (transport === "hls") {
-      this.stream = openHls(lease.hlsUrl ?? "", video, listener, clockMs);
+      this.stream = openHls(listOf(lease.hlsUrl ?? "", this.hears), video, listener, clockMs);
     } else if (mediaSourceClass()) {
-      this.stream = new SocketStream(lease.streamUrl, video, listener, clockMs);
+      this.stream = new SocketStream(socketOf(lease.streamUrl, this.hears), video, listener, clockMs);
     } else {
       queueMicrotask(() => listener.broken("unsupported"));
     }
@@ -245,3 +262,8 @@ export class Player {
     for (const listener of this.listeners) listener();
   }
 }
+
+const socketOf = (address: string, hears: boolean): string => (hears ? `${address}&sound=1` : address);
+
+const listOf = (address: string, hears: boolean): string =>
+  hears ? address.replace(/index\.m3u8$/, "sound.m3u8") : address;

@@ -11,10 +11,11 @@ export interface Playlist {
   segments: Segment[];
   targetSec: number;
   isOver: boolean; // no more will come
+  hasSound: boolean; // there is a list with sound beside it, or this is it
 }
 
 export function readPlaylist(text: string, base: string): Playlist {
-  const playlist: Playlist = { segments: [], targetSec: 2, isOver: false };
+  const playlist: Playlist = { segments: [], targetSec: 2, isOver: false, hasSound: false };
   const address = (path: string) => new URL(path, base).href;
   let number = 0;
   let seconds = 0;
@@ -26,6 +27,7 @@ export function readPlaylist(text: string, base: string): Playlist {
     else if (tag === "#EXT-X-MAP") init = address(/URI="([^"]*)"/.exec(value)?.[1] ?? "");
     else if (tag === "#EXTINF") seconds = Number.parseFloat(value) || 0;
     else if (tag === "#EXT-X-ENDLIST") playlist.isOver = true;
+    else if (tag === "#CAMSERVER-SOUND") playlist.hasSound = true;
     else if (line && !line.startsWith("#")) {
       playlist.segments.push({ number, address: address(line), seconds, init });
       number += 1;

@@ -1,7 +1,7 @@
 // Pictures over a WebSocket into a MediaSource: the usual way, a fraction of a second behind the camera.
 
 import { SOCKET_EDGE } from "./edge";
-import { MediaSink } from "./media-sink";
+import { MediaSink, plays, playsSound } from "./media-sink";
 import { Playback } from "./playback";
 import type { Verdict } from "./stall";
 import type { LiveStream, StreamFacts, StreamFigures, StreamListener } from "./stream";
@@ -10,9 +10,13 @@ import type { StreamFault, Trouble } from "./viewing";
 /** What the streamer says in text; what is binary belongs to the `init` before it. */
 export type SocketMessage =
   | { type: "status"; state: string; reason: string; label_ja?: string; label_en?: string }
-  | { type: "init"; mime: string; note?: string }
+  | { type: "init"; mime: string; note?: string; source_codec?: string }
+  | { type: "sound"; codec: string }
   | { type: "stats"; viewers?: number; skipped?: number; behind_ms?: number }
   | { type: "end"; reason: string };
+
+/** All that is ever said to the streamer: it has the video transcoded then, if there is room. */
+const UNPLAYABLE = '{"type":"unplayable"}';
 
 /** How the streamer closes a socket: with what the next try would meet. */
 const FAULT_OF_CODE: Record<number, StreamFault> = {
@@ -43,6 +47,8 @@ export class SocketStream implements LiveStream {
   private readonly playback: Playback;
   private endReason = "";
   private isTold = false;
+  /** What comes now is of a kind that this browser does not play; the server was asked for another. */
+  private isUnplayable = false;
   private closed = false;
 
   constructor(
@@ -88,6 +94,7 @@ export class SocketStream implements LiveStream {
       this.hear(JSON.parse(data) as SocketMessage);
       return;
     }
+    if (this.isUnplayable) return;
     this.playback.fed(data.byteLength);
     this.sink.append(data);
   }
@@ -103,8 +110,10 @@ export class SocketStream implements LiveStream {
         break;
       }
       case "init":
-        this.sink.expect(message.mime);
-        this.listener.changed(factsOf(message.mime, message.note ?? ""));
+        this.begin(message);
+        break;
+      case "sound":
+        this.listener.changed({ hasAudio: playsSound(message.codec) });
         break;
       case "stats":
         this.listener.changed(serverFigures(message));
@@ -115,16 +124,26 @@ export class SocketStream implements LiveStream {
     }
   }
 
+  private begin({ mime, note, source_codec }: Extract<SocketMessage, { type: "init" }>): void {
+    // H.264 is what a transcode makes: a browser without it plays nothing at all.
+    this.isUnplayable = !plays(mime) && !/avc1/.test(mime);
+    if (this.isUnplayable) {
+      this.socket.send(UNPLAYABLE);
+      this.isTold = true;
+      this.playback.told(true);
+      this.listener.trouble({ code: "transcoding" });
+      return;
+    }
+    this.sink.expect(mime);
+    this.listener.changed({ mime, note: note ?? "", sourceCodec: source_codec ?? "" });
+  }
+
   private readonly judged = (verdict: Verdict) => {
     if (verdict === "flowing") this.listener.picture();
     else if (verdict === "stalled" && !this.isTold) this.listener.trouble({ code: "stalled" });
     else if (verdict === "stuck") this.breakOff("media");
     else if (verdict === "silent") this.breakOff("silent");
   };
-}
-
-export function factsOf(mime: string, note: string): StreamFacts {
-  return { mime, note, hasAudio: /mp4a|opus|ac-3/i.test(mime) };
 }
 
 function serverFigures(message: Extract<SocketMessage, { type: "stats" }>): StreamFacts {

@@ -17,6 +17,9 @@ export interface StreamFacts {
   mime?: string;
   /** Why it is not as the camera sends it, as a code; "" when it is. */
   note?: string;
+  /** What the camera sends, where that is transcoded; "" when it is not. */
+  sourceCodec?: string;
+  /** Whether there is something to hear that this browser plays, heard or not. */
   hasAudio?: boolean;
   /** The browser wants somebody to press play. */
   needsPlay?: boolean;

@@ -108,6 +108,13 @@ export class FakeSocket {
     FakeSocket.opened.push(this);
   }
 
+  /** What the page said on it. */
+  sent: string[] = [];
+
+  send(text: string): void {
+    this.sent.push(text);
+  }
+
   close(): void {
     this.closed = true;
   }

@@ -1,4 +1,4 @@
-"""What a camera says about its video (SDP, RFC 4566): the codec, its parameter sets and where to ask for it."""
+"""What a camera says about its video and sound (SDP, RFC 4566): the codec, its parameters and where to ask for it."""
 
 import base64
 import binascii
@@ -9,7 +9,11 @@ from camserver.media.nal_units import joined
 from camserver.media.rtsp_lean.messages import BrokenTalk, Unfit
 
 CODECS = {"H264": "h264", "H265": "hevc"}
-_RTPMAP = re.compile(r"(\d{1,3})\s+([\w.-]+)/(\d+)")
+# Those that browsers play, and those of telephony, which most cameras with a microphone send.
+SOUND_CODECS = {"MPEG4-GENERIC": "aac", "OPUS": "opus", "PCMU": "pcm_mulaw", "PCMA": "pcm_alaw"}
+# Without a word about it these numbers mean them (RFC 3551).
+_FIXED_SOUND = {0: ("PCMU", 8000, 1), 8: ("PCMA", 8000, 1)}
+_RTPMAP = re.compile(r"(\d{1,3})\s+([\w.-]+)/(\d+)(?:/(\d))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,52 @@ class Track:
     sets: bytes  # parameter sets in Annex B, if they are given
     control: str  # the whole address for SETUP
     aggregate: str  # the whole address for PLAY
+
+
+@dataclass(frozen=True, slots=True)
+class SoundTrack:
+    codec: str  # aac, opus, pcm_mulaw or pcm_alaw
+    payload_type: int
+    clock_hz: int
+    channels: int
+    config: bytes  # of AAC: what a decoder must know
+    control: str  # the whole address for SETUP
+
+
+def parse_sound(body: bytes, base: str) -> SoundTrack | None:
+    """The first sound track that can be read here; None when there is none."""
+    _, media = _sections(body.decode("utf-8", "replace"))
+    for lines in media:
+        parts = lines[0].split()
+        if lines[0].startswith("m=audio") and len(parts) >= 4 and parts[3].isdecimal():
+            track = _sound(lines, int(parts[3]), base)
+            if track is not None:
+                return track
+    return None
+
+
+def _sound(lines: list[str], payload_type: int, base: str) -> SoundTrack | None:
+    name, clock_hz, channels = _FIXED_SOUND.get(payload_type, ("", 0, 1))
+    for line in lines:
+        found = _RTPMAP.match(line.removeprefix("a=rtpmap:")) if line.startswith("a=rtpmap:") else None
+        if found and int(found[1]) == payload_type:
+            name, clock_hz, channels = found[2].upper(), int(found[3][:9]), int(found[4] or 1)
+    codec = SOUND_CODECS.get(name)
+    options = _options(lines, payload_type)
+    config = b""
+    if codec == "aac":
+        # In the one way that cameras pack it; others are rare.
+        if options.get("mode", "").lower() != "aac-hbr" or options.get("sizelength", "13") != "13":
+            return None
+        try:
+            config = bytes.fromhex(options.get("config", ""))
+        except ValueError:
+            return None
+        if not 2 <= len(config) <= 64:
+            return None
+    if codec is None or not 8000 <= clock_hz <= 96_000 or not 1 <= channels <= 2:
+        return None
+    return SoundTrack(codec, payload_type, clock_hz, channels, config, _address(_attribute(lines, "control"), base))
 
 
 def parse_description(body: bytes, base: str) -> Track | None:

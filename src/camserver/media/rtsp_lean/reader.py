@@ -14,9 +14,9 @@ from camserver.base.log import get_logger
 from camserver.domain.leases import Fault
 from camserver.media import tls
 from camserver.media.addresses import Place
-from camserver.media.packets import Miss, Packet, Stream
+from camserver.media.packets import Miss, Packet, SoundShape, Stream
 from camserver.media.rtsp_address import RtspAddress
-from camserver.media.rtsp_lean.describe import Track
+from camserver.media.rtsp_lean.describe import SoundTrack, Track
 from camserver.media.rtsp_lean.messages import BrokenTalk, Unfit
 from camserver.media.rtsp_lean.pump import Ended, shared_pump
 from camserver.media.rtsp_lean.session import Refused, Session
@@ -38,8 +38,10 @@ class LeanPackets:
         boot_ms: Callable[[], int],
         tls_pin: str | None = None,
         transport: str = "tcp",
+        with_sound: bool = False,
     ) -> None:
         self._address = address
+        self._with_sound = with_sound
         # What is asked for over TLS is not sent openly beside it.
         self._transport = "tcp" if address.is_tls else transport
         self._connect_timeout_sec = connect_timeout_sec
@@ -57,7 +59,9 @@ class LeanPackets:
                 return place
             sock = connect(place, self._address, self._tls_pin, deadline_sec)
             shown = str(self._address)
-            session = Session(sock, self._address.plain_url, shown, self._address.login, self._transport)
+            session = Session(
+                sock, self._address.plain_url, shown, self._address.login, self._transport, self._with_sound
+            )
             track = session.open(deadline_sec)
             what = "the camera's video ended"
             try:
@@ -78,6 +82,8 @@ class LeanPackets:
             return explain(error, what)
         finally:
             if session is not None:
+                # One that falls silent or hangs up when it is asked for sound is not asked again.
+                self._with_sound = self._with_sound and not session.asks_for_sound
                 session.close()
 
 
@@ -100,7 +106,10 @@ class Reading:
         self._stall_sec = stall_sec
         self._boot_ms = boot_ms
         self._heard_sec = time.monotonic()
-        log.debug("camera is open", codec=track.codec, reader="lean")
+        self._sound = None if session.sound is None else sound_stream(session.sound)
+        log.debug("camera is open", codec=track.codec, reader="lean", has_sound=self._sound is not None)
+        if self._sound is not None:
+            sink(Packet(self._sound, None, None, False, b"", boot_ms()))
 
     @property
     def can_wait(self) -> bool:
@@ -117,7 +126,13 @@ class Reading:
             for unit in units:
                 self._stream = following(self._stream, unit)
                 self._sink(as_packet(self._stream, unit, boot_ms))
+        if self._sound is not None:
+            self._hear(self._sound)
         return None if self._wanted() else Ended(None)
+
+    def _hear(self, stream: Stream) -> None:
+        for heard in self._session.take_sounds():
+            self._sink(Packet(stream, heard.time, heard.time, False, heard.data, self._boot_ms()))
 
     def tick(self) -> Ended | None:
         if not self._wanted():
@@ -178,6 +193,11 @@ def say_goodbye(session: Session) -> None:
         session.end()
     except OSError as error:
         log.debug("camera was gone before it was told", cause=type(error).__name__)
+
+
+def sound_stream(track: SoundTrack) -> Stream:
+    shape = SoundShape(track.clock_hz, track.channels)
+    return Stream(track.codec, track.config, Fraction(1, track.clock_hz), sound=shape)
 
 
 def following(stream: Stream, unit: Unit) -> Stream:

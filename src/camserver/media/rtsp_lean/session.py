@@ -9,14 +9,18 @@ import ssl
 import time
 from collections.abc import Mapping
 
+from camserver.base.log import get_logger
 from camserver.domain.leases import Fault
 from camserver.media.digest import SHA256_STRENGTH, Challenge, Login, challenges, login_refused, strongest
 from camserver.media.packets import Miss
-from camserver.media.rtsp_lean.describe import Track, parse_description
+from camserver.media.rtsp_lean.describe import SoundTrack, Track, parse_description, parse_sound
 from camserver.media.rtsp_lean.messages import BrokenTalk, Reply, Unfit, request
+from camserver.media.rtsp_lean.sounds import Heard, Sounds
 from camserver.media.rtsp_lean.udp import UdpPair
 from camserver.media.rtsp_lean.units import Unit, Units
 from camserver.media.rtsp_lean.wire import Wire
+
+log = get_logger(__name__)
 
 SESSION_TIMEOUT_SEC = 60.0  # where a camera names none (RFC 2326)
 ALIVE_MAX_SEC = 30.0
@@ -41,7 +45,13 @@ class Session:
     """One camera that is connected. `open` it, which waits; from then on nothing waits."""
 
     def __init__(
-        self, sock: socket.socket, url: str, shown: str, login: Login | None, transport: str = "tcp"
+        self,
+        sock: socket.socket,
+        url: str,
+        shown: str,
+        login: Login | None,
+        transport: str = "tcp",
+        with_sound: bool = False,
     ) -> None:
         self._sock = sock
         self._over_udp = transport == "udp"
@@ -62,6 +72,11 @@ class Session:
         self._channel = 0
         self._track: Track | None = None
         self._units: Units | None = None
+        self._with_sound = with_sound and not self._over_udp
+        self.asks_for_sound = False  # the camera has not said yet whether it gives it
+        self.sound: SoundTrack | None = None  # what comes beside the pictures
+        self._sounds: Sounds | None = None
+        self._sound_channel = -1
         self._has_received = False
 
     def open(self, deadline_sec: float) -> Track:
@@ -93,10 +108,37 @@ class Session:
             self._udp = UdpPair(self._sock, self._units.push)
             transport = "RTP/AVP;unicast;client_port={}-{}".format(*self._udp.ports)
         self._note_session(self._ask("SETUP", track.control, {"Transport": transport}, deadline_sec))
+        if self._with_sound:
+            self._set_up_sound(parse_sound(described.body, base), deadline_sec)
         self._ask("PLAY", track.aggregate, self._with_session({"Range": "npt=0.000-"}), deadline_sec)
         self._alive_at_sec = time.monotonic() + self._alive_every_sec
         self._sock.setblocking(False)
         return track
+
+    def _set_up_sound(self, track: SoundTrack | None, deadline_sec: float) -> None:
+        """Sound beside the pictures, if the camera has it and gives it."""
+        if track is None:
+            return
+        self.asks_for_sound = True
+        headers = self._with_session({"Transport": "RTP/AVP/TCP;unicast;interleaved=2-3"})
+        try:
+            reply = self._ask("SETUP", track.control, headers, deadline_sec)
+        except Refused as refused:
+            log.info("the camera gives no sound", cause=refused.miss.message)
+        else:
+            found = _INTERLEAVED.search(reply.header("transport"))
+            channel = min(int(found[1]), 254) if found else 2
+            # One that gives both the same channel means neither.
+            if channel != self._channel:
+                self.sound, self._sound_channel, self._sounds = track, channel, Sounds(track)
+        self.asks_for_sound = False
+
+    def take_sounds(self) -> list[Heard]:
+        """What was heard since the last time."""
+        if self._sounds is None or not self._sounds.done:
+            return []
+        done = self._sounds.done
+        return [done.popleft() for _ in range(len(done))]
 
     @property
     def is_over_udp(self) -> bool:
@@ -177,6 +219,8 @@ class Session:
 
     def _take(self, buffer: bytearray, channel: int, start: int, stop: int, end: int) -> int:
         if channel != self._channel or self._units is None:
+            if channel == self._sound_channel and self._sounds is not None:
+                self._sounds.push(buffer, start, stop)
             return stop
         self._units.push(buffer, start, stop)
         return self._units.push_more(buffer, channel, stop, end)

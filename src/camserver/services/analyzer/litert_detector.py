@@ -80,16 +80,15 @@ class LiteRtDetector:
         self._interpreter.set_tensor(self._input, given.values)
         self._interpreter.invoke()
         boxes, classes, scores, _ = (self._interpreter.get_tensor(index)[0] for index in self._outputs)
+        # A damaged model, or one of another form, may say numbers that are none.
+        usable = np.isfinite(boxes).all(axis=1) & np.isfinite(classes) & (scores > 0.0) & (scores <= 1.0)
         found = []
-        for box, number, score in zip(boxes, classes, scores, strict=True):
-            # A damaged model, or one of another form, may say numbers that are none.
-            if not (np.isfinite(box).all() and np.isfinite(number)):
-                continue
+        columns = (boxes[usable].tolist(), classes[usable].tolist(), scores[usable].tolist())
+        for (y1, x1, y2, x2), number, score in zip(*columns, strict=True):
             label = self._label(int(number))
-            y1, x1, y2, x2 = (float(edge) for edge in box)
-            place = fitted.place(x1, y1, x2, y2)
-            if label is not None and place is not None and 0.0 < score <= 1.0:
-                found.append(Detection(label, float(score), *place))
+            place = None if label is None else fitted.place(x1, y1, x2, y2)
+            if label is not None and place is not None:
+                found.append(Detection(label, score, *place))
         return found
 
     def _label(self, number: int) -> str | None:

@@ -13,7 +13,7 @@ from camserver.base.clock import Clock
 from camserver.base.errors import Conflict, Forbidden, Retry, Unauthenticated
 from camserver.base.log import get_logger
 from camserver.domain.admission import AdmissionPolicy
-from camserver.domain.live_links import TICKET_LIFE_MS, LiveKeys, Ticket, sign_ticket
+from camserver.domain.live_links import TICKET_LIFE_MS, LiveKeys, Ticket, feed_address, sign_ticket
 from camserver.services.control.admission import is_loopback
 from camserver.services.control.connections import AskedLive, Connection, Connections
 from camserver.store import Store
@@ -80,7 +80,7 @@ class LiveRounds:
                 intent_id=intent_id,
                 camera_id=wanted.camera_id,
                 generation=wanted.generation,
-                streamer_url=wanted.feed_url,
+                streamer_url=feed_address(wanted.feed_url, is_remote=connection.serial is not None),
                 ticket=sign_ticket(self._keys, ticket),
                 quality=wanted.quality,
                 transcode=wanted.transcode,

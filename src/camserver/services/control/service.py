@@ -10,7 +10,9 @@ import socket as sockets
 
 from camserver.base import asgi
 from camserver.base.clock import Clock
+from camserver.base.doors import DoorPolicy
 from camserver.base.ready import Ready
+from camserver.base.tls_port import TlsPort
 from camserver.config import Settings, make_secrets, worker_ca
 from camserver.domain.live_links import live_keys
 from camserver.objects.local import Objects
@@ -31,7 +33,6 @@ from camserver.services.control.reports import Reports
 from camserver.services.control.requests import Requests
 from camserver.services.control.rounds import Rounds
 from camserver.services.control.senders import Senders
-from camserver.services.control.tls_port import TlsPort, door_policy
 from camserver.services.control.uploads import Uploads
 from camserver.store import Store
 
@@ -78,7 +79,8 @@ async def run(
     assigner = Assigner(store, clock, connections, policy, settings.assignment, settings.looks.polling_interval_sec)
     rounds = Rounds(store, clock, connections, policy, orders, assigner)
     authority = None if tls_socket is None else worker_ca(settings)
-    tls_port = None if authority is None else TlsPort(authority, settings.control, clock)
+    names = settings.control.tls_names
+    tls_port = None if authority is None else TlsPort(authority, names, "control.tls_names", clock)
     routes = Routes(
         clock,
         ready,
@@ -112,7 +114,7 @@ async def run(
             group.create_task(ErrandRounds(store, clock, connections, orders).run())
             group.create_task(LiveRounds(store, clock, connections, keys).run())
             if tls_socket is not None and tls_port is not None:
-                tls = asgi.Tls(tls_port.context, door_policy(settings.control))
+                tls = asgi.Tls(tls_port.context, _door_policy(settings))
                 group.create_task(asgi.serve(routes.app(), tls_socket, lambda: None, message_max_bytes, tls))
                 group.create_task(tls_port.keep())
                 group.create_task(guard.watch())
@@ -120,3 +122,8 @@ async def run(
         await recorder.close()
         await entries.close()
         await epoch.close()
+
+
+def _door_policy(settings: Settings) -> DoorPolicy:
+    chosen = settings.control
+    return DoorPolicy(chosen.arrival_sec, chosen.strangers_max, chosen.address_strangers_max)

@@ -13,7 +13,7 @@ from camserver.base.clock import Clock
 from camserver.base.errors import BadInput, CamError, Forbidden, NotFound, Unavailable
 from camserver.base.log import get_logger
 from camserver.base.ready import Ready
-from camserver.domain.live_links import LiveKeys, signed_lease
+from camserver.domain.live_links import SOUND_LIST, LiveKeys, signed_lease
 from camserver.services.streamer.hls import Segments
 from camserver.services.streamer.stream import LiveStream
 from camserver.services.streamer.streams import Streams
@@ -28,6 +28,7 @@ FIRST_SEGMENT_STEP_SEC = 0.05
 FRESH_MS = 1_000
 # Nothing here depends on who asks, and no cookie is read: the address is the key.
 HEADERS = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+SOUND_PREFIX = "s-"
 PLAYLIST, SEGMENT = "application/vnd.apple.mpegurl", "video/iso.segment"
 
 Snapshot = Callable[[LiveStream], Awaitable[bytes]]
@@ -68,11 +69,16 @@ class Routes:
         stream = self.streams.hls(lease_id)
         if stream is None:
             raise NotFound("there is no such viewing (any more)")
-        segments = stream.begin_segments()
-        if name == "index.m3u8":
-            segments = await self._first_segment(lease_id, segments)
-            return Response(segments.playlist(), headers=HEADERS, media_type=PLAYLIST)
-        return _part(segments, name)
+        if name in ("index.m3u8", SOUND_LIST):
+            segments = await self._first_segment(lease_id, stream, name == SOUND_LIST)
+            # Both lists may be read at once, and a number means another segment in each.
+            prefix = SOUND_PREFIX if segments is stream.sound_segments else ""
+            return Response(segments.playlist(prefix, stream.segment_sound), headers=HEADERS, media_type=PLAYLIST)
+        if name.startswith(SOUND_PREFIX):
+            if stream.sound_segments is None:
+                raise NotFound("the list does not name it (any more)")
+            return _part(stream.sound_segments, name.removeprefix(SOUND_PREFIX))
+        return _part(stream.begin_segments(), name)
 
     async def picture(self, request: Request) -> Response:
         lease_id = await self._lease(request)
@@ -92,17 +98,18 @@ class Routes:
             raise NotFound("there is no such viewing (any more)")
         return lease_id
 
-    async def _first_segment(self, lease_id: str, segments: Segments) -> Segments:
+    async def _first_segment(self, lease_id: str, stream: LiveStream | None, with_sound: bool) -> Segments:
         deadline_boot_ms = self.clock.boot_ms() + FIRST_SEGMENT_SEC * 1000
-        while segments.is_empty:
+        while True:
+            if stream is None:
+                raise NotFound("there is no such viewing (any more)")
+            segments = stream.begin_sound_segments() if with_sound else stream.begin_segments()
+            if not segments.is_empty:
+                return segments
             if self.clock.boot_ms() > deadline_boot_ms:
                 raise Unavailable("there is no segment yet; try again")
             await asyncio.sleep(FIRST_SEGMENT_STEP_SEC)
             stream = self.streams.hls(lease_id)
-            if stream is None:
-                raise NotFound("there is no such viewing (any more)")
-            segments = stream.begin_segments()
-        return segments
 
     def _answered(self, route: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:

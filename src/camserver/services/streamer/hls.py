@@ -30,6 +30,7 @@ class Segments:
         self._number = 0
         self._open: list[Fragment] = []
         self._open_bytes = 0
+        self._end = 0  # of its pictures
         self._listed: deque[Segment] = deque(maxlen=SEGMENTS_KEPT)
         self._inits: dict[int, tuple[bytes, str]] = {}
         self._init = 0
@@ -53,18 +54,22 @@ class Segments:
         self._follows = False
 
     def add(self, fragment: Fragment) -> None:
-        if fragment.is_key or self._open_sec >= SEGMENT_MAX_SEC or self._open_bytes > SEGMENT_MAX_BYTES:
+        is_full = self._open_sec >= SEGMENT_MAX_SEC or self._open_bytes > SEGMENT_MAX_BYTES
+        if fragment.is_key or (is_full and not fragment.is_sound):
             self._finish()
-        if not self._open and not fragment.is_key and not self._listed:
+        if not self._open and (fragment.is_sound or (not fragment.is_key and not self._listed)):
             return
         self._open.append(fragment)
         self._open_bytes += fragment.size
+        if not fragment.is_sound:
+            self._end = fragment.dts + fragment.duration
 
     def begin_with(self, fragments: Sequence[Fragment]) -> None:
         for fragment in fragments:
             self.add(fragment)
 
-    def playlist(self) -> str:
+    def playlist(self, prefix: str = "", sound: str = "") -> str:
+        """The list; what it names begins with `prefix`. `sound`: what can be heard, if there is anything."""
         listed = list(self._listed)[-SEGMENTS_LISTED:]
         longest = max((segment.seconds for segment in listed), default=1.0)
         lines = [
@@ -73,14 +78,16 @@ class Segments:
             f"#EXT-X-TARGETDURATION:{max(round(longest + 0.5), 1)}",
             f"#EXT-X-MEDIA-SEQUENCE:{listed[0].number if listed else 0}",
         ]
+        if sound:
+            lines.append(f"#CAMSERVER-SOUND:{sound}")
         init = None
         for number, segment in enumerate(listed):
             if number and not segment.follows:
                 lines.append("#EXT-X-DISCONTINUITY")
             if segment.init != init:
                 init = segment.init
-                lines.append(f'#EXT-X-MAP:URI="init-{init}.mp4"')
-            lines += [f"#EXTINF:{segment.seconds:.3f},", f"{segment.number}.m4s"]
+                lines.append(f'#EXT-X-MAP:URI="{prefix}init-{init}.mp4"')
+            lines += [f"#EXTINF:{segment.seconds:.3f},", f"{prefix}{segment.number}.m4s"]
         return "\n".join([*lines, ""])
 
     def segment(self, number: int) -> bytes | None:
@@ -93,8 +100,7 @@ class Segments:
     def _open_sec(self) -> float:
         if not self._open:
             return 0.0
-        last = self._open[-1]
-        return (last.dts + last.duration - self._open[0].dts) / TICKS_PER_SEC
+        return (self._end - self._open[0].dts) / TICKS_PER_SEC
 
     def _finish(self) -> None:
         if not self._open:

@@ -15,18 +15,23 @@ import socket as sockets
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
 
 from camserver.base import asgi
 from camserver.base.clock import Clock
+from camserver.base.doors import DoorPolicy
 from camserver.base.errors import BadSettings
 from camserver.base.hosts import in_address, reached_at
 from camserver.base.log import get_logger
 from camserver.base.machine_load import Meter
 from camserver.base.memory import keep_freed
 from camserver.base.ready import Ready
-from camserver.config import Settings, media_keys
-from camserver.domain.live_links import FEED_PATH, LiveKeys, live_keys
+from camserver.base.tls_port import TlsPort
+from camserver.config import Settings, media_keys, worker_ca
+from camserver.domain.live_links import FEED_PATH, LiveKeys, feed_addresses, live_keys
 from camserver.services.streamer.app import Routes
 from camserver.services.streamer.desk import Desk
 from camserver.services.streamer.snapshots import Snapshots
@@ -47,15 +52,56 @@ STOP_SEC = 1.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-async def run(clock: Clock, settings: Settings, ready: Ready, socket: sockets.socket, store: "Store | None") -> None:
-    """Runs the streamer on a listening socket until cancelled. Without a store it asks control."""
+async def run(
+    clock: Clock,
+    settings: Settings,
+    ready: Ready,
+    socket: sockets.socket,
+    store: "Store | None",
+    tls_socket: sockets.socket | None = None,
+) -> None:
+    """Runs the streamer on its listening sockets until cancelled; on `tls_socket` for workers at other sites.
+
+    Without a store it asks control.
+    """
     key, previous = media_keys(settings)
     keys = live_keys(key.reveal().encode(), None if previous is None else previous.reveal().encode())
+    far = None if tls_socket is None else FarPort(tls_socket, _tls_port(settings, clock), _door_policy(settings))
     async with _desk(clock, settings, keys, store) as desk:
-        await serve(introduce(settings, socket), keys, desk, clock, ready, socket)
+        await serve(introduce(settings, socket, tls_socket), keys, desk, clock, ready, socket, far)
 
 
-async def serve(me: Me, keys: LiveKeys, desk: Desk, clock: Clock, ready: Ready, socket: sockets.socket) -> None:
+@dataclass(frozen=True, slots=True)
+class FarPort:
+    """Where workers at other sites come in."""
+
+    socket: sockets.socket
+    port: TlsPort
+    door: DoorPolicy
+
+
+def _tls_port(settings: Settings, clock: Clock) -> TlsPort:
+    return TlsPort(worker_ca(settings), _tls_names(settings), "streamer.tls_names", clock)
+
+
+def _tls_names(settings: Settings) -> tuple[str, ...]:
+    return settings.streamer.tls_names or settings.control.tls_names
+
+
+def _door_policy(settings: Settings) -> DoorPolicy:
+    chosen = settings.control
+    return DoorPolicy(chosen.arrival_sec, chosen.strangers_max, chosen.address_strangers_max)
+
+
+async def serve(
+    me: Me,
+    keys: LiveKeys,
+    desk: Desk,
+    clock: Clock,
+    ready: Ready,
+    socket: sockets.socket,
+    far: FarPort | None = None,
+) -> None:
     """Runs a streamer with what it needs, until cancelled."""
     # Pictures come and go by the second, and pages given back and taken again cost more than all the rest.
     keep_freed()
@@ -77,6 +123,11 @@ async def serve(me: Me, keys: LiveKeys, desk: Desk, clock: Clock, ready: Ready, 
             group.create_task(
                 asgi.serve(routes.app(), socket, lambda: log.info("streams", port=me.port), take_socket=taking.take)
             )
+            if far is not None:
+                tls = asgi.Tls(far.port.context, far.door)
+                served = asgi.serve(Starlette(), far.socket, lambda: None, tls=tls, take_socket=taking.take_far)
+                group.create_task(served)
+                group.create_task(far.port.keep())
             group.create_task(syncing.run())
             group.create_task(_tick(streams, clock))
     finally:
@@ -86,7 +137,7 @@ async def serve(me: Me, keys: LiveKeys, desk: Desk, clock: Clock, ready: Ready, 
         await _say_that_it_stops(syncing)
 
 
-def introduce(settings: Settings, socket: sockets.socket) -> Me:
+def introduce(settings: Settings, socket: sockets.socket, tls_socket: sockets.socket | None = None) -> Me:
     """How this streamer is known to others. BadSettings when its name can't be one."""
     chosen = settings.streamer
     if not _NAME.fullmatch(chosen.name):
@@ -96,11 +147,15 @@ def introduce(settings: Settings, socket: sockets.socket) -> Me:
         )
     port: int = socket.getsockname()[1]
     own = f"ws://{in_address(reached_at(chosen.host))}:{port}"
+    far = ""
+    if tls_socket is not None:
+        name = next(iter(_tls_names(settings)), sockets.gethostname())
+        far = f"wss://{in_address(name)}:{tls_socket.getsockname()[1]}{FEED_PATH}"
     return Me(
         streamer_id=chosen.name,
         public_url=(chosen.public_url or "").rstrip("/"),
         port=port,
-        feed_url=(chosen.feed_url or own).rstrip("/") + FEED_PATH,
+        feed_url=feed_addresses((chosen.feed_url or own).rstrip("/") + FEED_PATH, far),
         total_units=settings.admission.total_stream_units,
     )
 

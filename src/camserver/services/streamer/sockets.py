@@ -4,9 +4,11 @@ import asyncio
 from http import HTTPStatus
 
 from camserver.base.asgi import Upgrade
+from camserver.base.certificates import read_der
 from camserver.base.clock import Clock
 from camserver.base.errors import CamError, Forbidden
 from camserver.base.log import get_logger
+from camserver.domain.certificates import name_in
 from camserver.domain.live_links import FEED_PATH, STREAM_PATH, LiveKeys, is_signed, read_ticket
 from camserver.services.streamer.streams import Streams
 from camserver.services.streamer.syncing import Syncing
@@ -33,6 +35,20 @@ class Sockets:
             self._take_feed(upgrade)
         else:
             upgrade.refuse(HTTPStatus.NOT_FOUND, "there is no such socket")
+
+    def take_far(self, upgrade: Upgrade) -> None:
+        """On the port for workers at other sites: feeds alone, and each with the certificate of its worker."""
+        if upgrade.path != FEED_PATH:
+            upgrade.refuse(HTTPStatus.NOT_FOUND, "there is no such socket")
+            return
+        seen = None if upgrade.certificate is None else read_der(upgrade.certificate)
+        name = None if seen is None else name_in(seen.uri)
+        now_ms = self._clock.now_ms()
+        if seen is None or name is None or not seen.not_before_ms <= now_ms < seen.not_after_ms:
+            log.warning("a feed was not let in", cause="no certificate of a worker that is valid now")
+            upgrade.refuse(HTTPStatus.UNAUTHORIZED, "a feed on this port needs a worker's certificate")
+            return
+        self._take_feed(upgrade, name.worker_id)
 
     async def close(self) -> None:
         for task in self._waiting:
@@ -62,18 +78,21 @@ class Sockets:
         if viewing is None or viewing.camera_id != upgrade.path.removeprefix(STREAM_PATH):
             upgrade.refuse(HTTPStatus.NOT_FOUND, "there is no such viewing (any more)")
             return
-        viewer = self._streams.attach(lease_id)
+        viewer = self._streams.attach(lease_id, hears=upgrade.query.get("sound") == "1")
         if viewer is not None and upgrade.accept(viewer):
             self._streams.show(viewer)
         elif viewer is not None:
             viewer.connection_lost(None)
 
-    def _take_feed(self, upgrade: Upgrade) -> None:
+    def _take_feed(self, upgrade: Upgrade, worker_id: str | None = None) -> None:
+        """`worker_id`: whose certificate it came with."""
         scheme, _, text = upgrade.headers.get("authorization", "").partition(" ")
         try:
             if scheme.lower() != "bearer":
                 raise Forbidden("a feed needs a ticket")
             ticket = read_ticket(self._keys, text.strip(), self._streamer_id, self._clock.now_ms())
+            if worker_id is not None and ticket.worker_id != worker_id:
+                raise Forbidden(f"the ticket is not for worker {worker_id}")
             if self._streams.is_used(ticket):
                 raise Forbidden("the ticket was used before")
         except Forbidden as error:

@@ -37,6 +37,10 @@ EXPECTED_MS = 10_000
 HLS_LINGER_MS = 5_000
 # A feed may come before its viewing is known here.
 UNKNOWN_FEED_MS = 3_000
+# What can't be shown as it is and finds no room for a transcode is asked for again after so long.
+ASK_AGAIN_MS = 5_000
+# Reasons why a worker does not push a video as it is, though it would transcode it.
+_NEEDS_TRANSCODE = frozenset({"codec", "masked"})
 # So long viewers go on while nobody can say whether they may.
 UNSURE_MS = 45_000
 _CLOSE_CODES = {"session_over": CLOSE_SESSION_OVER, "camera_gone": CLOSE_GONE}
@@ -64,6 +68,8 @@ class Streams:
         self._streams: dict[FeedKey, LiveStream] = {}
         self._feeds: set[FeedSocket] = set()
         self._nonces: dict[str, int] = {}
+        # Streams that can't be shown as they are, and from when on room for a transcode is asked for (again).
+        self._unplayable: dict[FeedKey, int] = {}
         self.synced_boot_ms = clock.boot_ms()
         # Called when something changed that the store should know soon.
         self.on_change: Callable[[], None] = lambda: None
@@ -92,7 +98,7 @@ class Streams:
 
     # Viewers --------------------------------------------------------------------------------------------------
 
-    def attach(self, lease_id: str) -> SocketViewer | None:
+    def attach(self, lease_id: str, hears: bool = False) -> SocketViewer | None:
         """A viewer for this viewing's socket; None when it is over. One that has it already is replaced."""
         known = self._known.get(lease_id)
         if known is None:
@@ -100,7 +106,8 @@ class Streams:
         if known.socket is not None:
             known.socket.end(CLOSE_REPLACED, "replaced")
             self._detach(known)
-        known.socket, known.was_attached = SocketViewer(lease_id, self._viewer_gone), True
+        known.socket = SocketViewer(lease_id, self._viewer_gone, self._not_played, hears)
+        known.was_attached = True
         return known.socket
 
     def show(self, viewer: SocketViewer) -> None:
@@ -145,13 +152,42 @@ class Streams:
         key = feed_key(known.viewing)
         stream = self._streams.get(key)
         if stream is None:
-            stream = self._streams[key] = LiveStream(key, self._clock)
+            stream = self._new_stream(key)
             # It may be here before the first viewer.
             feed = next((feed for feed in self._feeds if feed.key == key), None)
             if feed is not None:
                 stream.fed_by(feed)
             self._explain(stream, known.viewing)
         return stream
+
+    def _new_stream(self, key: FeedKey) -> LiveStream:
+        stream = self._streams[key] = LiveStream(key, self._clock)
+        stream.on_unplayable = lambda stream: self._needs_transcode(stream.key)
+        return stream
+
+    def _not_played(self, viewer: SocketViewer) -> None:
+        """Its browser does not play what the camera sends, which was not known when it was admitted."""
+        known = self._known.get(viewer.lease_id)
+        if known is not None and known.socket is viewer:
+            self._needs_transcode(feed_key(known.viewing))
+
+    def _needs_transcode(self, key: FeedKey) -> None:
+        is_transcoded = key[-1]
+        if not is_transcoded and key not in self._unplayable:
+            self._unplayable[key] = self._clock.boot_ms()
+            self.on_change()
+
+    def unplayable(self) -> tuple[str, ...]:
+        """Viewings that need a transcode and do not have it, one of each stream."""
+        boot_ms = self._clock.boot_ms()
+        asked = {
+            feed_key(known.viewing): lease_id
+            for lease_id, known in self._known.items()
+            if self._unplayable.get(feed_key(known.viewing), boot_ms + 1) <= boot_ms
+        }
+        for key in asked:
+            self._unplayable[key] = boot_ms + ASK_AGAIN_MS
+        return tuple(asked.values())
 
     # Feeds ----------------------------------------------------------------------------------------------------
 
@@ -174,7 +210,7 @@ class Streams:
         self._feeds.add(feed)
         stream = self._streams.get(feed.key)
         if stream is None:
-            stream = self._streams[feed.key] = LiveStream(feed.key, self._clock)
+            stream = self._new_stream(feed.key)
         stream.fed_by(feed)
         log.info("feed begins", camera_id=ticket.camera_id, quality=ticket.quality, worker_id=ticket.worker_id)
         self.on_change()
@@ -228,6 +264,8 @@ class Streams:
             stream = self._streams.get(feed_key(known.viewing))
             if stream is not None:
                 self._explain(stream, known.viewing)
+                if known.viewing.lease_id in answer.no_room:
+                    stream.set_status("refused", "no_room_to_transcode")
         self._tidy()
 
     def tick(self) -> None:
@@ -310,7 +348,11 @@ class Streams:
         if not viewing.is_held:
             stream.set_status("connecting", "no_worker")
         elif viewing.feed_reason:
-            stream.set_status("waiting", *_reason(viewing.feed_reason))
+            code, message = _reason(viewing.feed_reason)
+            if code in _NEEDS_TRANSCODE:
+                self._needs_transcode(stream.key)
+            if stream.state != "refused":
+                stream.set_status("waiting", code, message)
         elif stream.state not in ("moving", "refused"):
             stream.set_status("connecting")
 
@@ -326,6 +368,8 @@ class Streams:
                 feed.close(CLOSE_GONE, "nobody watches")
                 changed = True
         fed = {feed.key for feed in self._feeds}
+        for key in self._unplayable.keys() - wanted:
+            del self._unplayable[key]
         for key, stream in tuple(self._streams.items()):
             if key not in segmented:
                 stream.end_segments()

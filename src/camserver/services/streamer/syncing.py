@@ -106,6 +106,7 @@ class Syncing:
             load=load,
             asked=self._streams.asked(),
             watched=self._streams.wishes(),
+            unplayable=() if is_stopping else self._streams.unplayable(),
             is_stopping=is_stopping,
         )
 

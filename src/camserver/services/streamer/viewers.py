@@ -27,6 +27,8 @@ STUCK_MS = 10_000
 # What the kernel keeps for a viewer: more would only be older.
 SEND_BUFFER_BYTES = 262_144
 MESSAGE_MAX_BYTES = 4_096
+# All that a viewer ever says: its browser does not play what it was told would come.
+UNPLAYABLE = b'{"type":"unplayable"}'
 PING = websocket.frame(websocket.PING, b"")
 
 
@@ -37,9 +39,17 @@ def text_frame(message: Message) -> bytes:
 class SocketViewer(asyncio.Protocol):
     """Its socket is open already; what it is shown is its stream's affair."""
 
-    def __init__(self, lease_id: str, on_gone: "Callable[[SocketViewer], None]") -> None:
+    def __init__(
+        self,
+        lease_id: str,
+        on_gone: "Callable[[SocketViewer], None]",
+        on_unplayable: "Callable[[SocketViewer], None]" = lambda viewer: None,
+        hears: bool = False,
+    ) -> None:
         self.lease_id = lease_id
+        self.hears = hears  # it wants sound, where there is any
         self._on_gone = on_gone
+        self._on_unplayable = on_unplayable
         self._frames = websocket.Frames(MESSAGE_MAX_BYTES)
         self._transport: asyncio.Transport | None = None
         self._needs_key = True
@@ -78,6 +88,8 @@ class SocketViewer(asyncio.Protocol):
                 self._close(websocket.frame(websocket.CLOSE, payload[:2]))
             elif opcode == websocket.PING:
                 self.send(websocket.frame(websocket.PONG, payload[:125]))
+            elif opcode == websocket.TEXT and payload == UNPLAYABLE:
+                self._on_unplayable(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
@@ -102,11 +114,13 @@ class SocketViewer(asyncio.Protocol):
         if transport is None:
             return
         if self._needs_key:
+            if fragment.is_sound:
+                return
             if not fragment.is_key or transport.get_write_buffer_size() > BACKLOG_LOW_BYTES:
                 self.skipped += 1
                 return
             self._needs_key = False
-        elif transport.get_write_buffer_size() > BACKLOG_MAX_BYTES:
+        elif not fragment.is_sound and transport.get_write_buffer_size() > BACKLOG_MAX_BYTES:
             self._needs_key = True
             self.skipped += 1
             return

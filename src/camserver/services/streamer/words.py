@@ -19,8 +19,22 @@ _WORDS = {
         "The device bears no more streams at once.",
         "機器が同時に送れるストリーム数の上限に達しています。",
     ),
-    "masked": ("The camera has a privacy mask.", "プライバシーマスクが設定されています。"),
-    "codec": ("The camera's video can't be played in browsers.", "この映像形式はブラウザーで再生できません。"),
+    "masked": (
+        "The camera has a privacy mask; its video is being transcoded.",
+        "プライバシーマスクを適用するため、映像を変換しています。",
+    ),
+    "codec": (
+        "Browsers can't play the camera's video; it is being transcoded.",
+        "この映像形式はブラウザーで再生できないため、変換しています。",
+    ),
+    "no_room_to_transcode": (
+        "The video must be transcoded, and there is no room for that now.",
+        "映像の変換が必要ですが、現在その余裕がありません。",
+    ),
+    "transcode_full": (
+        "The camera's worker transcodes as many cameras as it can.",
+        "ワーカーで同時に変換できるカメラ数の上限に達しています。",
+    ),
     "not_processed": ("The camera is not to be processed.", "このカメラは処理対象外です。"),
     "streamer_lost_store": ("The server can't be asked at the moment.", "サーバーに接続できません。"),
 }

@@ -94,7 +94,9 @@ async def find_session(web: Web, request: HTTPConnection, now_ms: int) -> Signed
     token = request.cookies.get(SESSION_COOKIE, "")
     if not token or len(token) > _TOKEN_MAX_CHARS:
         return None
-    return await web.store.read(sessions.find, token_hash(token), now_ms)
+    hashed = token_hash(token)
+    found = await web.remembered.get(("session", hashed), lambda: web.store.read(sessions.find, hashed, now_ms))
+    return found if found is not None and found.expires_at > now_ms else None
 
 
 async def _recognize(web: Web, request: HTTPConnection, now_ms: int) -> tuple[Principal, SignedIn | None]:
@@ -113,8 +115,9 @@ async def _recognize(web: Web, request: HTTPConnection, now_ms: int) -> tuple[Pr
 async def _of_token(web: Web, request: HTTPConnection, token: str, now_ms: int) -> Principal:
     known = None
     if len(token) <= _TOKEN_MAX_CHARS:
-        known = await web.store.read(tokens.find, token_hash(token), now_ms)
-    if known is None:
+        hashed = token_hash(token)
+        known = await web.remembered.get(("token", hashed), lambda: web.store.read(tokens.find, hashed, now_ms))
+    if known is None or known.expires_at <= now_ms:
         raise Unauthenticated(
             "the token is unknown, revoked or too old; make a new one with `camserver token add`", reason="bad_token"
         )

@@ -6,6 +6,7 @@ from starlette.exceptions import HTTPException
 from camserver import __version__
 from camserver.services.web.answers import answer_error
 from camserver.services.web.calls import Web
+from camserver.services.web.directory import Directory
 from camserver.services.web.edge import App, Edge
 from camserver.services.web.routes import (
     audit,
@@ -132,7 +133,7 @@ def build_app(web: Web, ui: UiFiles) -> App:
     api = build_api()
     api.state.web = web
     api.state.ui = ui
-    return Edge(api, web.settings, web.clock)
+    return Edge(Directory(api), web.settings, web.clock)
 
 
 async def _answer_unrouted(request: Request, error: Exception) -> Response:

@@ -1,9 +1,12 @@
 """What a request handler works with: the service's resources and the one call it answers."""
 
+import functools
+import inspect
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import Request
 from starlette.requests import HTTPConnection
 
 from camserver.base.clock import Clock
@@ -20,6 +23,7 @@ from camserver.services.web.messages import Language, choose_language
 from camserver.services.web.oidc import OidcSignIn
 from camserver.services.web.passwords import Passwords
 from camserver.services.web.recent_looks import RecentLooks
+from camserver.services.web.remembered import Remembered
 from camserver.services.web.throttle import Devices, Rate, Throttle
 from camserver.services.web.thumbnails import Thumbnails
 from camserver.services.web.waits import Waits
@@ -54,6 +58,7 @@ class Web:
     oidc: OidcSignIn | None  # None: no provider is configured
     drawings: Drawings
     thumbnails: Thumbnails
+    remembered: Remembered
     waits: Waits = field(default_factory=Waits)
     links_made: Rate = field(default_factory=lambda: Rate(LINKS_MAX, LINKS_SPAN_MS))
     exports: Waits = field(default_factory=lambda: Waits(EXPORTS_MAX))
@@ -100,9 +105,31 @@ def address_of(request: HTTPConnection) -> str:
     return request.client.host if request.client else ""
 
 
-async def _current_call(request: Request) -> Call:
-    call: Call = request.state.call
-    return call
+class _OfRequest:
+    """Marks the parameter that a handler's call is given as; see `with_call`."""
 
 
-TheCall = Annotated[Call, Depends(_current_call)]
+TheCall = Annotated[Call, _OfRequest()]
+
+
+def with_call(handler: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """A handler for FastAPI, which gives out requests: its parameters of the type TheCall get the request's call.
+
+    As a dependency the call would be solved anew for each request, which takes longer than looking up who calls.
+    """
+    signature = inspect.signature(handler)
+    names = [name for name, one in signature.parameters.items() if one.annotation == TheCall]
+    if not names:
+        return handler
+    parameters = [
+        one.replace(annotation=Request) if name in names else one for name, one in signature.parameters.items()
+    ]
+
+    @functools.wraps(handler)
+    async def handle(**values: Any) -> Any:
+        for name in names:
+            values[name] = values[name].state.call
+        return await handler(**values)
+
+    handle.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # read by FastAPI
+    return handle

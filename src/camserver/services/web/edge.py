@@ -7,12 +7,14 @@ What a connection may cost before there is a request is `base.asgi`'s.
 
 import asyncio
 import ipaddress
+import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, Final
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from uuid_utils import uuid7
 
 from camserver.base.clock import Clock
@@ -24,6 +26,8 @@ from camserver.services.web.answers import error_response
 from camserver.services.web.messages import choose_language
 
 log = get_logger(__name__)
+# Asked whether a line would be written at all, before it is made.
+_plain_log = logging.getLogger(__name__)
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -39,14 +43,17 @@ LONG_BODIES_MAX_BYTES = {"/api/imports": 2_000_000}
 BODY_TIMEOUT_SEC = 30
 ADDRESS_MAX_BYTES = 8_192
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-_HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-}
+HOSTS_REMEMBERED = 64
+Header = tuple[bytes, bytes]
+_HEADERS: Final[tuple[Header, ...]] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+    (b"cache-control", b"no-store"),
+)
 
 
 class WrongHost(Reject):
@@ -74,34 +81,37 @@ class Edge:
         self._app = app
         self._clock = clock
         self._hosts = allowed_hosts(settings)
-        self._streamer = settings.streamer
+        # A server has few names; what others call it is refused, and takes the place of another such.
+        self._policies = lru_cache(maxsize=HOSTS_REMEMBERED)(partial(_policy_header, settings.streamer))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = uuid7().hex
         scope.setdefault("state", {})["request_id"] = request_id
-        answer = _Answer(send, content_policy(self._streamer, _host_of(scope)))
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        answer = _Answer(send, self._policies(host))
         started_ms = self._clock.boot_ms()
         handle = self._handle_socket if scope["type"] == "websocket" else self._handle
         with bind_ids(request_id=request_id):
             try:
-                await handle(scope, receive, answer)
+                await handle(scope, receive, answer, headers, host)
             finally:
                 self._log(scope, answer.status, self._clock.boot_ms() - started_ms)
 
-    async def _handle_socket(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
-        headers = Headers(scope=scope)
+    async def _handle_socket(
+        self, scope: Scope, receive: Receive, answer: "_Answer", headers: Headers, host: str
+    ) -> None:
         try:
-            self._check_host(scope, headers.get("host", ""))
+            self._check_host(scope, host)
         except Reject as refused:
             response = error_response(refused, choose_language(headers.get("accept-language", "")))
             await response(scope, receive, answer)
             return
         await self._app(scope, receive, answer)
 
-    async def _handle(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
-        headers = Headers(scope=scope)
+    async def _handle(self, scope: Scope, receive: Receive, answer: "_Answer", headers: Headers, host: str) -> None:
         try:
-            self._check_host(scope, headers.get("host", ""))
+            self._check_host(scope, host)
             _check_address(scope)
             body = await _read_body(headers, receive, LONG_BODIES_MAX_BYTES.get(scope["path"], BODY_MAX_BYTES))
         except Reject as refused:
@@ -137,6 +147,8 @@ class Edge:
     def _log(self, scope: Scope, status: int | None, duration_ms: int) -> None:
         method = scope.get("method", "SOCKET")
         quiet = method in ("GET", "HEAD", "SOCKET") and status is not None and status < 400
+        if quiet and not _plain_log.isEnabledFor(logging.DEBUG):
+            return
         write = log.debug if quiet else log.info
         write(
             "request",
@@ -168,19 +180,19 @@ def content_policy(streamer: StreamerSettings, host: str) -> str:
     )
 
 
+def _policy_header(streamer: StreamerSettings, host: str) -> Header:
+    return b"content-security-policy", content_policy(streamer, host).encode("latin-1")
+
+
 def _origin(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _host_of(scope: Scope) -> str:
-    return Headers(scope=scope).get("host", "")
-
-
 class _Answer:
     """Sends, adds the headers every answer has, and remembers the status."""
 
-    def __init__(self, send: Send, content_policy: str) -> None:
+    def __init__(self, send: Send, content_policy: Header) -> None:
         self._send = send
         self._content_policy = content_policy
         self.status: int | None = None
@@ -190,12 +202,11 @@ class _Answer:
             self.status = 101
         elif message["type"] in ("http.response.start", "websocket.http.response.start"):
             self.status = message["status"]
-            headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
-                # A page may be stricter about itself.
-                headers.setdefault(name, value)
-            headers.setdefault("Content-Security-Policy", self._content_policy)
-            headers.setdefault("Cache-Control", "no-store")
+            given = message.get("headers", ())
+            # A page may be stricter about itself. Names are in lower case, as they must be in ASGI.
+            named = {name for name, _ in given}
+            added = [header for header in (*_HEADERS, self._content_policy) if header[0] not in named]
+            message["headers"] = [*given, *added]
         await self._send(message)
 
 
@@ -230,6 +241,9 @@ async def _read_body(headers: Headers, receive: Receive, max_bytes: int) -> byte
     declared = headers.get("content-length", "0")
     if declared.isdecimal() and int(declared) > max_bytes:
         raise _too_large(max_bytes)
+    if declared == "0" and "transfer-encoding" not in headers:
+        # There is nothing to wait for, and so nothing to bound.
+        return None if (await receive())["type"] == "http.disconnect" else b""
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_TIMEOUT_SEC):
@@ -274,6 +288,7 @@ def logged_path(path: str) -> str:
     return f"/share/…{''.join(rest.partition('/')[1:])}"
 
 
+@lru_cache(maxsize=HOSTS_REMEMBERED)
 def host_name(host: str) -> str:
     """The name in a Host header, lower case, without port and brackets; empty when there is none."""
     try:

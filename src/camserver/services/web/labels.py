@@ -4,17 +4,25 @@ import json
 from collections.abc import Iterable
 from functools import lru_cache
 
+from camserver.base.errors import Bug
 from camserver.domain.phrases import OWN_TAGS, camera_cause_phrase, camera_issue_phrase, primary_event_phrase
 from camserver.domain.reviews import label_phrase
 from camserver.domain.vocabulary import NOTIFY_SAFE, Tag, Vocabulary, parse_vocabulary
 from camserver.services.web.calls import Call
-from camserver.store import vocabularies
+from camserver.store import Store, vocabularies
 from camserver.store.cameras import CameraHealth
 from camserver.wire import api
 
 
 async def active_vocabulary(call: Call) -> Vocabulary:
-    document = await call.web.store.read(vocabularies.active)
+    found = await call.web.remembered.get(("vocabulary",), lambda: _read_active(call.web.store))
+    if found is None:
+        raise Bug("no vocabulary is active")
+    return found
+
+
+async def _read_active(store: Store) -> Vocabulary:
+    document = await store.read(vocabularies.active)
     return _parsed(document.text)
 
 
@@ -29,11 +37,16 @@ def shown_tags(vocabulary: Vocabulary, tag_ids: Iterable[str]) -> list[api.Tag]:
     return [shown_tag(vocabulary.tag(tag_id) or _unknown(vocabulary, tag_id)) for tag_id in tag_ids]
 
 
+def group_of(vocabulary: Vocabulary, tag_id: str) -> str:
+    """The tag's group; the server's own tags are nothing that anybody investigates."""
+    return vocabulary.group_of(tag_id) if vocabulary.has(tag_id) or tag_id not in OWN_TAGS else NOTIFY_SAFE
+
+
 def _unknown(vocabulary: Vocabulary, tag_id: str) -> Tag:
     own = OWN_TAGS.get(tag_id)
     return Tag(
         id=tag_id,
-        group=vocabulary.group_of(tag_id) if own is None else NOTIFY_SAFE,
+        group=group_of(vocabulary, tag_id),
         label_ja=tag_id if own is None else own.ja,
         label_en=tag_id if own is None else own.en,
         severity_default=0,
@@ -78,6 +91,45 @@ def shown_cause(cause: str) -> api.Label | None:
         return None
     phrase = camera_cause_phrase(cause)
     return api.Label(id=cause, label_ja=phrase.ja, label_en=phrase.en)
+
+
+class _PlainTags(dict[str, dict[str, object]]):
+    """Tags of a vocabulary as they stand in an answer, each made when it is first asked for."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        self.vocabulary = vocabulary
+
+    def __missing__(self, tag_id: str) -> dict[str, object]:
+        [tag] = shown_tags(self.vocabulary, [tag_id])
+        if len(self) >= PLAIN_TAGS_MAX:
+            self.clear()
+        self[tag_id] = plain = tag.model_dump()
+        return plain
+
+
+# Of the vocabulary that was asked for last, which is the active one.
+PLAIN_TAGS_MAX = 4_096
+_plain_tags: _PlainTags | None = None
+
+
+def plain_tags(vocabulary: Vocabulary, tag_ids: Iterable[str]) -> list[dict[str, object]]:
+    """What `shown_tags` gives, as it stands in an answer."""
+    global _plain_tags
+    if _plain_tags is None or _plain_tags.vocabulary is not vocabulary:
+        _plain_tags = _PlainTags(vocabulary)
+    return [_plain_tags[tag_id] for tag_id in tag_ids]
+
+
+@lru_cache(maxsize=256)
+def plain_issue(kind: str) -> dict[str, object]:
+    return shown_issue(kind).model_dump()
+
+
+@lru_cache(maxsize=256)
+def plain_cause(cause: str) -> dict[str, object] | None:
+    label = shown_cause(cause)
+    return None if label is None else label.model_dump()
 
 
 def shown_health(health: CameraHealth) -> api.CameraHealth:

@@ -15,8 +15,9 @@ remembered, so that a player that asks for part after part of a clip costs nothi
 from collections.abc import Iterable
 
 from camserver.domain.people import Permission
-from camserver.domain.vocabulary import INVESTIGATION_ONLY
+from camserver.domain.vocabulary import INVESTIGATION_ONLY, Vocabulary
 from camserver.services.web.calls import Call
+from camserver.services.web.labels import group_of
 from camserver.store import audit, cases
 from camserver.wire import api
 
@@ -51,6 +52,16 @@ async def note_investigation(
         has_memo or any(tag.group == INVESTIGATION_ONLY for tag in tags)
     ):
         await _note(call, "investigation_opened" if uuid else "investigation_listed", kind, uuid)
+
+
+async def note_listed(
+    call: Call, kind: str, vocabulary: Vocabulary, tag_ids: Iterable[str], has_memo: bool = False
+) -> None:
+    """The same for a list, by its tags' ids."""
+    if call.principal.may(Permission.INVESTIGATE) and (
+        has_memo or any(group_of(vocabulary, tag_id) == INVESTIGATION_ONLY for tag_id in set(tag_ids))
+    ):
+        await _note(call, "investigation_listed", kind, "")
 
 
 async def note_link(call: Call, what: str, frame_uuid: str) -> None:

@@ -19,7 +19,7 @@ from camserver.base.errors import BadInput, Conflict, Reject, Retry
 from camserver.base.log import get_logger
 from camserver.services.web.calls import Call
 from camserver.store import ScopedStore, request_keys
-from camserver.store.core import ScopedOperation
+from camserver.store.core import BeyondOperation, ScopedOperation
 from camserver.store.request_keys import BODY_MAX_BYTES, Claim, Kept, Repeated
 
 log = get_logger(__name__)
@@ -55,6 +55,14 @@ class OnceStore(ScopedStore):
         if self.is_claimed:
             return await super().write(operation, *args, **kwargs)
         result: R = await self.store.write(request_keys.once, self.principal, self._claim, operation, args, kwargs)
+        self.is_claimed = True
+        return result
+
+    async def write_beyond(self, operation: BeyondOperation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        if self.is_claimed:
+            return await super().write_beyond(operation, *args, **kwargs)
+        asked = (self.principal, self._claim, operation, args, kwargs)
+        result: R = await self.store.write(request_keys.once_beyond, *asked)
         self.is_claimed = True
         return result
 

@@ -12,14 +12,16 @@ from typing import Any, TypeVar
 from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
 from starlette.routing import WebSocketRoute
+from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketState
 
 from camserver.base.errors import Bug
 from camserver.domain.people import Permission
 from camserver.services.web.access import Gate, Needs, admit, admit_socket
 from camserver.services.web.answers import answer_error
-from camserver.services.web.calls import Call
+from camserver.services.web.calls import Call, with_call
 from camserver.services.web.once import HEADER, Repeat, answer_once
+from camserver.services.web.parameters import Parameters, reads_address_only
 from camserver.wire import api
 
 Handler = Callable[..., Awaitable[Any]]
@@ -107,7 +109,8 @@ class GuardedRoute(APIRoute):
         super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handler = super().get_route_handler()
+        self.reads_address_only = self.methods == {"GET"} and reads_address_only(self.dependant)
+        handler = _lean_handler(self) if self.reads_address_only else super().get_route_handler()
 
         async def guarded(request: Request) -> Response:
             try:
@@ -119,7 +122,30 @@ class GuardedRoute(APIRoute):
             except Exception as error:
                 return answer_error(request, error)
 
+        self._guarded = guarded
         return guarded
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request that was found to be this route's, where `reads_address_only`."""
+        response = await self._guarded(Request(scope, receive, send))
+        await response(scope, receive, send)
+
+
+def _lean_handler(route: APIRoute) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    """What FastAPI makes of a handler, for one that only reads the address and answers with a model or a response."""
+    parameters = Parameters(route.dependant)
+    endpoint = route.endpoint
+    status_code = route.status_code or 200
+
+    async def handle(request: Request) -> Response:
+        found = await endpoint(**await parameters.read(request))
+        if isinstance(found, Response):
+            return found
+        return Response(
+            found.__pydantic_serializer__.to_json(found, by_alias=True), status_code, media_type="application/json"
+        )
+
+    return handle
 
 
 class GuardedSocket(WebSocketRoute):
@@ -171,7 +197,7 @@ def add_routes(app: FastAPI, routes: Routes) -> None:
     for endpoint in routes.endpoints:
         app.router.add_api_route(
             endpoint.path,
-            endpoint.handler,
+            with_call(endpoint.handler),
             methods=[endpoint.method],
             route_class_override=GuardedRoute,
             openapi_extra=_extra(endpoint),

@@ -21,6 +21,7 @@ from camserver.services.web.drawings import Drawings
 from camserver.services.web.feeds import Feeds
 from camserver.services.web.oidc import OidcSignIn
 from camserver.services.web.passwords import Passwords
+from camserver.services.web.remembered import Remembered
 from camserver.services.web.throttle import Devices, Throttle
 from camserver.services.web.thumbnails import Thumbnails
 from camserver.services.web.ui_files import FOLDER, UiFiles, load_ui
@@ -91,6 +92,7 @@ async def _make_web(
         oidc=OidcSignIn(settings, secrets.session_key, public_url, clock) if settings.oidc.issuer else None,
         drawings=drawings,
         thumbnails=Thumbnails(drawings),
+        remembered=Remembered(store),
     )
 
 

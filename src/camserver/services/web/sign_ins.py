@@ -37,7 +37,9 @@ async def begin(
     await call.web.store.write(sessions.begin, user_id, tenant_id, session, call.now_ms)
     signed_in = await call.web.store.read(sessions.find, session.token_hash, call.now_ms)
     if signed_in is None:
-        raise Unauthenticated("the account was switched off at this moment; ask an administrator")
+        raise Unauthenticated(
+            "the account was switched off at this moment; ask an administrator", reason="account_off"
+        )
     set_cookie(call, response, SESSION_COOKIE, token, call.web.settings.web.session_hours * 3600)
     set_cookie(call, response, DEVICE_COOKIE, call.web.devices.make(login), DEVICE_COOKIE_SEC)
     if hint or HINT_COOKIE in call.request.cookies:

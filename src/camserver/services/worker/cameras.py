@@ -12,7 +12,6 @@ from typing import Any
 
 from camserver.base.log import bind_ids, get_logger
 from camserver.base.secrets import Secret
-from camserver.media.addresses import AddressPolicy
 from camserver.media.rtsp_address import Login
 from camserver.media.sources import Source, SourceWanted, open_source
 from camserver.services.worker.camera import Camera, Surroundings
@@ -157,7 +156,7 @@ class Cameras:
         """The streams of a camera, not connected yet. BadInput when an address makes no sense."""
         given, params = self._given, start.params
         sources = {
-            name: self._open_camera(_wanted(source, params, given.addresses), given.clock.boot_ms)
+            name: self._open_camera(_wanted(source, params, given), given.clock.boot_ms)
             for name, source in (("main", start.source), ("sub", start.sub))
             if source is not None
         }
@@ -235,7 +234,7 @@ class Cameras:
         self._begin(start, self._streams(start), held.hold)
 
 
-def _wanted(source: wire.Source, params: LookParams, addresses: AddressPolicy) -> SourceWanted:
+def _wanted(source: wire.Source, params: LookParams, given: Surroundings) -> SourceWanted:
     login = None
     if source.user is not None or source.password is not None:
         login = Login(source.user or "", source.password or Secret(""))
@@ -247,7 +246,8 @@ def _wanted(source: wire.Source, params: LookParams, addresses: AddressPolicy) -
         connect_timeout_sec=params.connect_timeout_sec,
         transport=params.transport,
         tls_pin=params.tls_pin,
-        addresses=addresses,
+        addresses=given.addresses,
+        with_sound=given.live_sound,
     )
 
 

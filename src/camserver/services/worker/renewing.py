@@ -5,7 +5,7 @@ says that it has expired. A failure is tried again with growing pauses; until it
 import asyncio
 import random
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import aiohttp
@@ -34,7 +34,7 @@ class Renewing:
         folder: Path,
         server_url: str,
         session: aiohttp.ClientSession,
-        context: ssl.SSLContext,
+        contexts: Sequence[ssl.SSLContext],
         clock: ServerClock,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -42,7 +42,7 @@ class Renewing:
         self._folder = folder
         self._server_url = server_url
         self._session = session
-        self._context = context
+        self._contexts = contexts
         self._clock = clock
         self._jitter = jitter
         self._failures = 0
@@ -79,7 +79,8 @@ class Renewing:
             log.warning("certificate not renewed", code=error.code, cause=error.message, failures=self._failures)
             return
         # From here on new connections show the new one.
-        tls.load_chain(self._context, fresh.chain_pem)
+        for context in self._contexts:
+            tls.load_chain(context, fresh.chain_pem)
         self._enrolled = fresh
         self._failures = 0
         self._expired.clear()

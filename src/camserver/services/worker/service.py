@@ -48,7 +48,7 @@ from camserver.services.worker.errands import Errands, Handler
 from camserver.services.worker.identity_file import Enrolled
 from camserver.services.worker.intents import Intents
 from camserver.services.worker.link import READY_NAME, Hooks, Identity, Link, ServerClock
-from camserver.services.worker.live import Lives
+from camserver.services.worker.live import Lives, TranscodeLimits
 from camserver.services.worker.own_addresses import OwnAddresses
 from camserver.services.worker.renewing import Renewing
 from camserver.services.worker.reports import Reports
@@ -207,6 +207,7 @@ async def _parts(
         AddressPolicy(settings.worker.allow_loopback, also_own=own),
         looks=settings.looks,
         rings=Rings(settings.worker.ring_max_bytes, settings.worker.ring_sec, clock.boot_ms),
+        live_sound=settings.worker.live_sound,
     )
     cameras = Cameras(given, identity.slots)
     registered = asyncio.Event()
@@ -246,16 +247,18 @@ async def _parts(
                     "errands_done": errands.done,
                     "errands_refused": errands.refused,
                     "live_pushes": len(lives),
+                    "live_transcodes": lives.transcodes,
                     "live_shed": lives.shed,
                     "lease_renew_rtt_ms": link.renew_rtt_ms,
                 }
 
+            streamers = streamer_tls(enrolled)
             files = ErrandFiles(settings.worker.spool_dir / ERRANDS_FOLDER, free_floor_bytes=FREE_FLOOR_BYTES)
             errands = Errands(errand_handlers(cameras, clock, given), client, files, clock)
             renewing = None
             if enrolled is not None and context is not None:
                 folder = settings.worker.identity_dir
-                renewing = Renewing(enrolled, folder, identity.server_url, session, context, clock)
+                renewing = Renewing(enrolled, folder, identity.server_url, session, (context, streamers), clock)
             hooks = Hooks(
                 on_registered,
                 metrics,
@@ -263,7 +266,9 @@ async def _parts(
                 errands.take,
                 (lambda: None) if renewing is None else renewing.expired,
             )
-            lives = Lives(cameras, clock, lambda: (link.renew_rtt_ms, spool.looks), streamer_tls(enrolled))
+            chosen = settings.worker
+            limits = TranscodeLimits(chosen.transcodes_max, chosen.transcode_width, chosen.transcode_fps)
+            lives = Lives(cameras, clock, lambda: (link.renew_rtt_ms, spool.looks), streamers, limits=limits)
             intents = Intents(cameras, spool, states, clock, lives)
             link = Link(identity, session, clock, cameras, intents, states, reports, ready, hooks)
             try:
@@ -280,10 +285,14 @@ async def _parts(
 
 
 def streamer_tls(enrolled: Enrolled | None) -> ssl.SSLContext:
-    """For streamers elsewhere: the certificate of an authority that everybody trusts, or of the server's own."""
+    """For streamers elsewhere: the certificate of an authority that everybody trusts, or of the server's own.
+
+    A worker that was enrolled shows who it is.
+    """
     context = ssl.create_default_context()
     if enrolled is not None:
         context.load_verify_locations(cadata=enrolled.ca_pem)
+        tls.load_chain(context, enrolled.chain_pem)
     return context
 
 

@@ -40,3 +40,4 @@ class Surroundings:
     jitter: Callable[[], float] = random.random
     looks: LookPolicy = field(default_factory=LookPolicy)
     rings: Rings | None = None  # memory for clips; None: no clips
+    live_sound: bool = False  # whether those who watch live may hear, too

@@ -266,7 +266,7 @@ from camserver.wire.api.tenants import (
     TenantAsked,
     TenantChange,
     TenantErased,
-    TenantList,
+    TenantPage,
 )
 from camserver.wire.api.worker_identity import Enrolment, EnrolmentAsked, WorkerRevoked
 
@@ -491,7 +491,7 @@ __all__ = [
     "TenantAsked",
     "TenantChange",
     "TenantErased",
-    "TenantList",
+    "TenantPage",
     "Timeline",
     "TimelineBucket",
     "TimelineCamera",

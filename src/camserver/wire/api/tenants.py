@@ -70,8 +70,9 @@ class Tenant(Answer):
     quotas: list[QuotaUse]
 
 
-class TenantList(Answer):
+class TenantPage(Answer):
     tenants: list[Tenant]
+    next_after: str | None  # asked again as `after`; null on the last page
 
 
 class ExportPlan(Answer):

@@ -1,7 +1,7 @@
 """Cameras: list, add, change, look at, remove; and the newest picture of each."""
 
 import json
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Path, Query, Response
 
@@ -17,10 +17,14 @@ from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.labels import shown_health
 from camserver.services.web.looks import note_media
 from camserver.services.web.once import Repeat
+from camserver.services.web.plain_answers import plain_answer
+from camserver.services.web.plain_tiles import plain_tile
+from camserver.services.web.routes.filters import SiteNames
 from camserver.services.web.routing import Routes
 from camserver.services.web.sources import LOCAL_TYPES, Login, Source, one_login, parse_source, shown_url
-from camserver.store import camera_changes, cameras
+from camserver.store import camera_changes, camera_filters, camera_tiles, cameras
 from camserver.store.camera_changes import CameraChange
+from camserver.store.camera_narrowing import CameraFilter
 from camserver.store.cameras import CameraSummary, LatestFrame, Stream
 from camserver.store.worker_news import StreamFault
 from camserver.wire import api
@@ -31,14 +35,29 @@ CameraId = Annotated[str, Path(pattern=api.CAMERA_ID_PATTERN)]
 PAGE_USUAL = 100
 
 
-@routes.get("/api/cameras", Permission.READ)
+@routes.get("/api/cameras", Permission.READ, response_model=api.CameraPage)
 async def list_cameras(
     call: TheCall,
     after: Annotated[str, Query(max_length=64)] = "",
     limit: Annotated[int, Query(ge=1, le=cameras.PAGE_MAX)] = PAGE_USUAL,
-) -> api.CameraPage:
-    """Cameras in the order of their ids, each with its newest look."""
-    found = await call.store.read(cameras.page, after, limit)
+    sites: SiteNames = [],  # noqa: B006 - read by FastAPI, which gives each call its own
+    enabled: bool | None = None,
+    health: Literal["up", "down", "unknown"] | None = None,
+    text: Annotated[
+        str | None, Query(min_length=1, max_length=64, description="A part of the id or the name.")
+    ] = None,
+) -> api.CameraPage | Response:
+    """Cameras in the order of their ids, each with its newest look. Several sites are alternatives."""
+    if sites:
+        await call.store.read(camera_filters.keys_of_sites, sites)
+    wanted = CameraFilter(tuple(sites), enabled, health, text)
+    if not call.principal.may(Permission.MANAGE_CAMERAS):
+        tiles, older = await call.store.read(camera_tiles.page, after, limit, wanted)
+        interval_sec = call.web.settings.looks.polling_interval_sec
+        shown_tiles = [plain_tile(tile, older.get(tile.camera_key), interval_sec) for tile in tiles]
+        next_after = tiles[-1].camera_id if len(tiles) == limit else None
+        return plain_answer(api.CameraPage, {"cameras": shown_tiles, "next_after": next_after})
+    found = await call.store.read(cameras.page, after, limit, wanted)
     return api.CameraPage(
         cameras=[shown(call, camera) for camera in found],
         next_after=found[-1].camera_id if len(found) == limit else None,

@@ -10,6 +10,7 @@ from camserver.base.secrets import Secret
 from camserver.domain.people import Permission
 from camserver.services.web import errands
 from camserver.services.web.calls import TheCall
+from camserver.services.web.once import Repeat
 from camserver.services.web.routes.probes import reference_of
 from camserver.services.web.routing import Routes
 from camserver.services.web.sources import Login
@@ -23,7 +24,7 @@ DISCOVERY_TTL_SEC = 60
 REDISCOVERY_WAIT_SEC = 6.0
 
 
-@routes.post("/api/discovery", Permission.MANAGE_CAMERAS, status_code=202)
+@routes.post("/api/discovery", Permission.MANAGE_CAMERAS, repeat=Repeat.ANSWER, status_code=202)
 async def discover(call: TheCall, asked: onboarding.DiscoveryAsked) -> api.Errand:
     """Who is in the site's networks; with `device`, the streams of that device. Only that one is sent a login."""
     if asked.device is None:
@@ -39,7 +40,7 @@ async def discover(call: TheCall, asked: onboarding.DiscoveryAsked) -> api.Erran
     return await errands.ask_site(call, asked.site, "discover", request, DISCOVERY_TTL_SEC, login)
 
 
-@routes.post("/api/cameras/{camera_id}/rediscover", Permission.MANAGE_CAMERAS, status_code=202)
+@routes.post("/api/cameras/{camera_id}/rediscover", Permission.MANAGE_CAMERAS, repeat=Repeat.ANSWER, status_code=202)
 async def rediscover_camera(call: TheCall, camera_id: CameraId) -> api.Errand:
     """Looks for the camera by its ONVIF reference. Nothing changes, and no login is sent."""
     camera = await call.store.read(cameras.get, camera_id)

@@ -7,6 +7,7 @@ from fastapi import Path, Query, Response
 from camserver.domain.people import Permission
 from camserver.services.web import errands, pictures
 from camserver.services.web.calls import TheCall
+from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.store import errands as stored
 from camserver.wire import api
@@ -23,13 +24,13 @@ RECENT_MAX_SEC, RECENT_SEC = 60, 30
 RECENT_TTL_SEC = 60
 
 
-@routes.post("/api/cameras/{camera_id}/look", Permission.READ, status_code=202)
+@routes.post("/api/cameras/{camera_id}/look", Permission.READ, repeat=Repeat.ANSWER, status_code=202)
 async def look_now(call: TheCall, camera_id: CameraId) -> api.Errand:
     """Asks for a look at the camera now, whatever its interval is."""
     return await errands.ask_camera(call, camera_id, "look", {}, LOOK_TTL_SEC)
 
 
-@routes.post("/api/cameras/{camera_id}/recent-clip", Permission.READ, status_code=202)
+@routes.post("/api/cameras/{camera_id}/recent-clip", Permission.READ, repeat=Repeat.ANSWER, status_code=202)
 async def recent_clip(
     call: TheCall, camera_id: CameraId, sec: Annotated[int, Query(ge=1, le=RECENT_MAX_SEC)] = RECENT_SEC
 ) -> api.Errand:
@@ -41,7 +42,7 @@ async def recent_clip(
     return await errands.ask_camera(call, camera_id, "clip", span, RECENT_TTL_SEC)
 
 
-@routes.post("/api/cameras/{camera_id}/explain", Permission.MANAGE_CAMERAS, status_code=202)
+@routes.post("/api/cameras/{camera_id}/explain", Permission.MANAGE_CAMERAS, repeat=Repeat.ANSWER, status_code=202)
 async def explain_gate(call: TheCall, camera_id: CameraId) -> api.Errand:
     """Asks why the camera's last looks passed the gate or did not, as numbers and as a picture."""
     return await errands.ask_camera(call, camera_id, "explain", {}, EXPLAIN_TTL_SEC)

@@ -1,8 +1,8 @@
 """Events: newest first, a page at a time; one with its incident and its frames."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from fastapi import Path, Query
+from fastapi import Path, Query, Response
 
 from camserver.base.records import fields_of
 from camserver.domain.people import Permission
@@ -10,12 +10,16 @@ from camserver.domain.vocabulary import Vocabulary
 from camserver.services.web.calls import TheCall
 from camserver.services.web.labels import (
     active_vocabulary,
+    plain_cause,
+    plain_issue,
+    plain_tags,
     shown_cause,
     shown_issue,
     shown_review_label,
     shown_tags,
 )
-from camserver.services.web.looks import note_investigation
+from camserver.services.web.looks import note_investigation, note_listed
+from camserver.services.web.plain_answers import plain_answer
 from camserver.services.web.routes.clips import shown_clip
 from camserver.services.web.routes.filters import (
     CameraIds,
@@ -41,7 +45,7 @@ PAGE_USUAL = 50
 EventUuid = Annotated[str, Path(pattern=api.UUID_PATTERN)]
 
 
-@routes.get("/api/events", Permission.READ)
+@routes.get("/api/events", Permission.READ, response_model=api.EventPage)
 async def list_events(
     call: TheCall,
     camera_ids: CameraIds = [],  # noqa: B006 - read by FastAPI, which gives each call its own
@@ -55,7 +59,7 @@ async def list_events(
     to_ms: To = None,
     before: Cursor = None,
     limit: Annotated[int, Query(ge=1, le=event_pages.PAGE_MAX)] = PAGE_USUAL,
-) -> api.EventPage:
+) -> Response:
     """Events by the time they began, newest first. Filters narrow; several values of one are alternatives."""
     wanted = EventFilter(
         camera_ids=tuple(camera_ids),
@@ -72,12 +76,10 @@ async def list_events(
         await call.store.read(summaries.check_site, site)
     found = await call.store.read(event_pages.page, wanted, before, limit)
     vocabulary = await active_vocabulary(call)
-    shown = [api.Event.model_validate(shown_event(vocabulary, event)) for event in found]
-    await note_investigation(call, "event", "", [tag for event in shown for tag in event.tags])
-    return api.EventPage(
-        events=shown,
-        next_before=found[-1].cursor if len(found) == limit else None,
-    )
+    shown = [plain_event(vocabulary, event) for event in found]
+    await note_listed(call, "event", vocabulary, [tag for event in found for tag in event.tags])
+    next_before = found[-1].cursor if len(found) == limit else None
+    return plain_answer(api.EventPage, {"events": shown, "next_before": next_before})
 
 
 @routes.get("/api/events/{event_uuid}", Permission.READ)
@@ -119,6 +121,30 @@ async def list_event_frames(
         frames=shown,
         next_after=found[-1].cursor if len(found) == limit else None,
     )
+
+
+def plain_event(vocabulary: Vocabulary, event: EventSummary) -> dict[str, Any]:
+    """What `api.Event` would be, as it stands in an answer."""
+    return {
+        "event_uuid": event.event_uuid,
+        "incident_uuid": event.incident_uuid,
+        "camera_id": event.camera_id,
+        "camera_name": event.camera_name,
+        "site": event.site,
+        "state": event.state,
+        "primary_event": event.primary_event,
+        "start_at": event.start_at,
+        "last_seen_at": event.last_seen_at,
+        "end_at": event.end_at,
+        "severity_max": event.severity_max,
+        "confidence_max": event.confidence_max,
+        "frame_count": event.frame_count,
+        "retention_class": event.retention_class,
+        "best_frame_uuid": event.best_frame_uuid,
+        "tags": plain_tags(vocabulary, event.tags),
+        "issue": plain_issue(event.subject) if event.subject else None,
+        "cause": plain_cause(event.cause),
+    }
 
 
 def shown_event(vocabulary: Vocabulary, event: EventSummary) -> dict[str, object]:

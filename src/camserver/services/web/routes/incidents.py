@@ -3,11 +3,11 @@
 Their events are the list of events with `incident`.
 """
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import Path, Query
 
+from camserver.base.records import fields_of
 from camserver.domain.people import Permission
 from camserver.services.web.calls import TheCall
 from camserver.services.web.labels import shown_issue
@@ -96,4 +96,4 @@ async def unreview_incident(
 
 def shown_incident(incident: IncidentSummary) -> api.Incident:
     issue = None if incident.subject is None else shown_issue(incident.subject)
-    return api.Incident.model_validate({**asdict(incident), "issue": issue})
+    return api.Incident.model_validate({**fields_of(incident), "issue": issue})

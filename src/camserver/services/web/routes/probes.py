@@ -10,6 +10,7 @@ from camserver.base.errors import BadInput, NotFound
 from camserver.domain.people import Permission
 from camserver.services.web import errands
 from camserver.services.web.calls import TheCall
+from camserver.services.web.once import Repeat
 from camserver.services.web.routes.cameras import permitted, shown
 from camserver.services.web.routing import Routes
 from camserver.store import camera_moves, cameras
@@ -23,7 +24,7 @@ CameraId = Annotated[str, Path(pattern=api.CAMERA_ID_PATTERN)]
 PROBE_TTL_SEC = 75
 
 
-@routes.post("/api/probes", Permission.MANAGE_CAMERAS, status_code=202)
+@routes.post("/api/probes", Permission.MANAGE_CAMERAS, repeat=Repeat.ANSWER, status_code=202)
 async def probe_source(call: TheCall, asked: onboarding.ProbeAsked) -> api.Errand:
     """Has a worker of the site open a source that need not be a camera yet. The login is kept until it is over."""
     source = permitted(call, asked.source)
@@ -36,7 +37,7 @@ async def probe_source(call: TheCall, asked: onboarding.ProbeAsked) -> api.Erran
     return await errands.ask_site(call, asked.site, "probe", request, PROBE_TTL_SEC, source.login)
 
 
-@routes.post("/api/cameras/{camera_id}/probe", Permission.MANAGE_CAMERAS, status_code=202)
+@routes.post("/api/cameras/{camera_id}/probe", Permission.MANAGE_CAMERAS, repeat=Repeat.ANSWER, status_code=202)
 async def probe_camera(call: TheCall, camera_id: CameraId, asked: onboarding.CameraProbeAsked) -> api.Errand:
     """Has a worker open a stream of the camera. What it finds becomes the camera's caps."""
     camera = await call.store.read(cameras.get, camera_id)

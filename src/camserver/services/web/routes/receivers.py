@@ -95,7 +95,9 @@ async def remove_receiver(call: TheCall, receiver_uuid: ReceiverUuid) -> None:
     await call.store.write(receivers.remove, receiver_uuid, call.address, call.now_ms)
 
 
-@routes.post("/api/receivers/{receiver_uuid}/test", Permission.MANAGE_DELIVERIES, status_code=202)
+@routes.post(
+    "/api/receivers/{receiver_uuid}/test", Permission.MANAGE_DELIVERIES, repeat=Repeat.ANSWER, status_code=202
+)
 async def try_receiver(call: TheCall, receiver_uuid: ReceiverUuid) -> api.TrialStarted:
     """Sends a trial to a receiver: a message, or to an archive a small file. See what became of its delivery."""
     delivery_uuid = str(uuid_utils.uuid7())

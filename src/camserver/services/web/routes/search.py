@@ -1,16 +1,18 @@
 """Searching events, and how those found fall upon sites, cameras and the like."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Depends, Query
+from fastapi import Depends, Query, Response
 
 from camserver.domain.people import Permission
 from camserver.domain.texts import QUERY_MAX_CHARS
 from camserver.domain.vocabulary import Vocabulary
 from camserver.services.web.calls import TheCall
 from camserver.services.web.labels import active_vocabulary, shown_primary_event, shown_tags
-from camserver.services.web.routes.events import shown_event
+from camserver.services.web.looks import note_listed
+from camserver.services.web.plain_answers import plain_answer
+from camserver.services.web.routes.events import plain_event
 from camserver.services.web.routes.filters import (
     CameraIds,
     Cursor,
@@ -72,21 +74,26 @@ async def _asked(
 Asked = Annotated[SearchFilter, Depends(_asked)]
 
 
-@routes.get("/api/search", Permission.READ)
+@routes.get("/api/search", Permission.READ, response_model=api.SearchPage)
 async def search_events(
     call: TheCall,
     asked: Asked,
     before: Cursor = None,
     limit: Annotated[int, Query(ge=1, le=event_search.PAGE_MAX)] = PAGE_USUAL,
-) -> api.SearchPage:
+) -> Response:
     """Events that fit all filters, by the time they began, newest first. Several values of a filter are alternatives,
     except tags: an event has all of them."""
     page = await call.store.read(event_search.search, asked, before, limit)
     vocabulary = await active_vocabulary(call)
-    return api.SearchPage(
-        events=[_shown(vocabulary, found) for found in page.found],
-        next_before=page.next_before,
-        is_cut=page.is_cut,
+    tags = [tag for found in page.found for tag in found.event.tags]
+    await note_listed(call, "event", vocabulary, tags, any(found.passages for found in page.found))
+    return plain_answer(
+        api.SearchPage,
+        {
+            "events": [_plain(vocabulary, found) for found in page.found],
+            "next_before": page.next_before,
+            "is_cut": page.is_cut,
+        },
     )
 
 
@@ -112,17 +119,14 @@ async def count_facets(call: TheCall, asked: Asked) -> api.SearchFacets:
     )
 
 
-def _shown(vocabulary: Vocabulary, found: FoundEvent) -> api.FoundEvent:
-    return api.FoundEvent.model_validate(
-        {
-            **shown_event(vocabulary, found.event),
-            "unknown": found.unknown,
-            "reviewed_at": found.reviewed_at,
-            "passages": [
-                {"kind": one.kind, "case_uuid": one.case_uuid, "excerpt": one.excerpt} for one in found.passages
-            ],
-        }
-    )
+def _plain(vocabulary: Vocabulary, found: FoundEvent) -> dict[str, Any]:
+    shown = plain_event(vocabulary, found.event)
+    shown["unknown"] = found.unknown
+    shown["reviewed_at"] = found.reviewed_at
+    shown["passages"] = [
+        {"kind": one.kind, "case_uuid": one.case_uuid, "excerpt": one.excerpt} for one in found.passages
+    ]
+    return shown
 
 
 def _values(found: Sequence[event_search.FacetValue]) -> list[api.FacetValue]:

@@ -15,6 +15,7 @@ from camserver.domain.tenants import Quota, short_of
 from camserver.objects.keys import check_key
 from camserver.services.web.access import token_hash
 from camserver.services.web.calls import Call, TheCall
+from camserver.services.web.once import Repeat
 from camserver.services.web.routes.sites import check_site
 from camserver.services.web.routing import Routes
 from camserver.services.web.zip_stream import CHUNK_BYTES
@@ -24,19 +25,26 @@ from camserver.wire import api
 
 routes = Routes()
 
-# A name or an id.
+PAGE_USUAL = 100
 _NO_STORE = {"Cache-Control": "no-store"}
+# A name or an id.
 TenantNamed = Annotated[str, Path(min_length=1, max_length=128)]
 
 
 @routes.get("/api/tenants", Permission.MANAGE_SYSTEM)
-async def list_tenants(call: TheCall) -> api.TenantList:
+async def list_tenants(
+    call: TheCall,
+    after: Annotated[str, Query(max_length=128, description="The name that the page before ended with.")] = "",
+    limit: Annotated[int, Query(ge=1, le=tenant_desk.PAGE_MAX)] = PAGE_USUAL,
+) -> api.TenantPage:
     """Tenants by name, with their quotas and what they use of them."""
-    found = await call.web.store.read(tenant_desk.every, call.principal)
-    return api.TenantList(tenants=[_shown(one) for one in found])
+    found = await call.web.store.read(tenant_desk.page, call.principal, after, limit)
+    return api.TenantPage(
+        tenants=[_shown(one) for one in found], next_after=found[-1].name if len(found) == limit else None
+    )
 
 
-@routes.post("/api/tenants", Permission.MANAGE_SYSTEM, status_code=201)
+@routes.post("/api/tenants", Permission.MANAGE_SYSTEM, repeat=Repeat.SECRET, status_code=201)
 async def add_tenant(call: TheCall, asked: api.TenantAsked) -> api.TenantAdded:
     """Adds a tenant with a site and an administrator, who chooses a password with the link in the answer."""
     login = login_of(asked.admin)
@@ -52,7 +60,7 @@ async def add_tenant(call: TheCall, asked: api.TenantAsked) -> api.TenantAdded:
         link_hash=token_hash(token),
         quotas=_quotas(asked.quotas),
     )
-    added = await call.web.store.write(tenant_desk.add, call.principal, new, call.address, call.now_ms)
+    added = await call.store.write_beyond(tenant_desk.add, new, call.address, call.now_ms)
     link = api.PasswordLink(
         url=f"{call.web.public_url}/password#token={token}", expires_at=call.now_ms + PASSWORD_LINK_TTL_MS
     )
@@ -73,9 +81,7 @@ async def change_tenant(call: TheCall, tenant: TenantNamed, asked: api.TenantCha
         disabled=asked.disabled,
         quotas=_quotas(asked.quotas),
     )
-    changed = await call.web.store.write(
-        tenant_desk.change, call.principal, tenant, wanted, call.address, call.now_ms
-    )
+    changed = await call.store.write_beyond(tenant_desk.change, tenant, wanted, call.address, call.now_ms)
     return _shown(changed)
 
 
@@ -87,7 +93,7 @@ async def erase_tenant(call: TheCall, tenant: TenantNamed, asked: api.TenantEras
     """
     copies = await call.web.store.read(erasure.copies_elsewhere, call.principal, tenant)
     wanted = erasure.Wanted(tenant, asked.confirm, asked.also_held, copies)
-    return _shown(await call.web.store.write(erasure.begin, call.principal, wanted, call.address, call.now_ms))
+    return _shown(await call.store.write_beyond(erasure.begin, wanted, call.address, call.now_ms))
 
 
 @routes.post("/api/tenants/{tenant}/export", Permission.MANAGE_SYSTEM)
@@ -95,7 +101,7 @@ async def begin_tenant_export(call: TheCall, tenant: TenantNamed) -> api.ExportP
     """What there is to export of a tenant. `camserver tenant export` fetches it and makes a file of it."""
     # Apart from the note: counting takes its time, and other writers would wait for it.
     plan = await call.web.store.read(tenant_export.plan, call.principal, tenant)
-    await call.web.store.write(tenant_export.note, call.principal, plan, call.address, call.now_ms)
+    await call.store.write_beyond(tenant_export.note, plan, call.address, call.now_ms)
     return api.ExportPlan(tenant_uuid=plan.tenant_uuid, name=plan.name, tables=dict(plan.rows))
 
 

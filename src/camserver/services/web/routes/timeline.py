@@ -12,6 +12,7 @@ from camserver.domain.people import Permission
 from camserver.domain.statistics import HOUR_MS, hour_of
 from camserver.services.web.calls import TheCall
 from camserver.services.web.labels import active_vocabulary
+from camserver.services.web.looks import note_listed
 from camserver.services.web.routes.filters import CameraIds, Cursor, From, SiteNames, To, check_times
 from camserver.services.web.routes.frames import shown_frame
 from camserver.services.web.routing import Routes
@@ -111,6 +112,7 @@ async def list_camera_frames(
     wanted = CameraFrames(camera_id, from_ms, to_ms, only)
     found, next_before = await call.store.read(frame_pages.of_camera, wanted, before, limit)
     vocabulary = await active_vocabulary(call)
+    await note_listed(call, "frame", vocabulary, [tag for frame in found for tag in frame.tags])
     return api.CameraFramePage(frames=[shown_frame(vocabulary, frame) for frame in found], next_before=next_before)
 
 

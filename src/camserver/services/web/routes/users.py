@@ -91,7 +91,7 @@ async def remove_user(call: TheCall, user: UserName) -> None:
     await call.store.write(people.remove, user, call.address, call.now_ms)
 
 
-@routes.post("/api/users/{user}/password-link", Permission.MANAGE_PEOPLE, status_code=201)
+@routes.post("/api/users/{user}/password-link", Permission.MANAGE_PEOPLE, repeat=Repeat.SECRET, status_code=201)
 async def make_password_link(call: TheCall, user: UserName) -> api.PasswordLink:
     """A one-time link with which somebody chooses a new password. Links before it stop working."""
     return await _make_link(call, user)

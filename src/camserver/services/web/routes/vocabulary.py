@@ -61,7 +61,10 @@ async def add_vocabulary(call: TheCall, asked: api.NewVocabulary) -> api.Vocabul
     parsed = parse_vocabulary(asked.document)
     text = plain_json(asked.document)
     if text is None:
-        raise BadInput("The vocabulary is too long, too deep or holds characters that can't be stored.")
+        raise BadInput(
+            "the vocabulary is too long, too deep or holds characters that can't be stored; shorten or correct it",
+            reason="vocabulary_unstorable",
+        )
     document = Document(parsed.version, text)
     added = await call.web.store.write(vocabulary_choices.add, call.principal, document, call.address, call.now_ms)
     return _versions(added)
@@ -74,7 +77,9 @@ async def use_vocabulary(call: TheCall, asked: api.VocabularyChoice) -> api.Voca
     if pinned is not None and pinned != asked.schema_version:
         raise Conflict(
             f"vocabulary.schema_version (SCHEMA_VERSION) is set to {pinned}, and the next start would go back to it; "
-            "take it out of the settings to choose here"
+            "take it out of the settings to choose here",
+            reason="vocabulary_pinned",
+            version=pinned,
         )
     used = await call.web.store.write(
         vocabulary_choices.use, call.principal, asked.schema_version, call.address, call.now_ms

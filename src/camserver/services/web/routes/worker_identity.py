@@ -9,6 +9,7 @@ from camserver.base.errors import Conflict
 from camserver.config import worker_ca
 from camserver.domain.people import Permission
 from camserver.services.web.calls import TheCall
+from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.store import worker_identities
 from camserver.wire import api
@@ -19,7 +20,7 @@ routes = Routes()
 WorkerId = Annotated[str, Path(pattern=api.WORKER_ID_PATTERN)]
 
 
-@routes.post("/api/workers/enrolments", Permission.MANAGE_WORKERS)
+@routes.post("/api/workers/enrolments", Permission.MANAGE_WORKERS, repeat=Repeat.SECRET)
 async def make_enrolment(call: TheCall, asked: api.EnrolmentAsked) -> api.Enrolment:
     """Makes a one-time token with which a worker at another site gets its certificate. It is shown only here."""
     settings = call.web.settings

@@ -1,0 +1,323 @@
+"""One camera's stream to one streamer: from the thread that reads the camera, or makes it anew, over the loop.
+
+A camera that fails is tried again while the push lasts, after growing pauses, and every change is told.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from fractions import Fraction
+
+from camserver.base.clock import Clock
+from camserver.base.log import get_logger
+from camserver.domain.jobs import backoff_ms
+from camserver.domain.leases import Fault
+from camserver.domain.looks import keyframe_wait_ms
+from camserver.media.packets import Miss, Packet
+from camserver.media.packets import Stream as Video
+from camserver.media.parameter_sets import is_played_everywhere
+from camserver.media.shots import JpegShot
+from camserver.media.transcoding import Transcoding, VideoWork
+from camserver.services.worker.camera import Camera
+from camserver.services.worker.feed_line import BACKLOG_MAX_BYTES, FeedLine
+from camserver.services.worker.streams import Stream
+from camserver.services.worker.waiting import end, event_within, within
+from camserver.wire.live import (
+    STATUS_EVERY_SEC,
+    FeedSound,
+    FeedStatus,
+    FeedStream,
+    LiveState,
+    pack_stream,
+    packet_head,
+    sound_head,
+)
+
+log = get_logger(__name__)
+
+TICK_SEC = 1.0
+RETRY_BASE_SEC = 1.0
+RETRY_CAP_SEC = 30.0
+# A device that bears no more streams is said to after so long.
+WAIT_SHOWN_SEC = 1.0
+# A camera that sends nothing for so long is begun anew.
+STALL_SEC = 15.0
+# What is older than this in the ring is no beginning of now.
+WARM_MS = 1_500
+# A first picture that is made anew may take so much longer.
+TRANSCODE_SEC = 5.0
+# Between two pictures of a camera that gives single ones.
+PICTURE_PAUSE_SEC = 0.25
+PICTURES = Video("mjpeg", b"", Fraction(1, 1000))
+
+
+class Push:
+    """One camera's stream to one streamer."""
+
+    def __init__(
+        self,
+        camera: Camera,
+        stream: Stream,
+        line: FeedLine,
+        clock: Clock,
+        jitter: Callable[[], float],
+        work: VideoWork | None = None,
+    ) -> None:
+        """With `work` pictures are made anew."""
+        self._work = work
+        self._camera = camera
+        self._stream = stream
+        self._line = line
+        self._clock = clock
+        self._jitter = jitter
+        self._failures = 0
+        self._status = FeedStatus(state="connecting")
+
+    async def run(self) -> None:
+        """Until the streamer wants no more, or the camera is not ours any more."""
+        log.info("live_begins", quality=self._stream.name)
+        feeding = asyncio.ensure_future(self._feed_on())
+        others = [
+            asyncio.ensure_future(work)
+            for work in (self._line.closed.wait(), self._camera.over.wait(), self._tell_on())
+        ]
+        try:
+            await asyncio.wait({feeding, *others}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await end(feeding, *others)
+            if not self._line.closed.is_set():
+                self._line.send_status(FeedStatus(state="moving", reason="moved"))
+        if feeding.done() and not feeding.cancelled():
+            feeding.result()
+
+    async def _tell_on(self) -> None:
+        """Says how things stand, so that silence means something; ends when the camera is not ours any more."""
+        while self._camera.hold.is_covered:
+            self._line.send_status(self._status)
+            await self._clock.sleep(STATUS_EVERY_SEC)
+
+    def _tell(self, status: FeedStatus) -> None:
+        if status != self._status:
+            self._status = status
+            self._line.send_status(status)
+
+    async def _feed_on(self) -> None:
+        while True:
+            if self._camera.is_locked_out:
+                self._tell(FeedStatus(state="refused", reason="unauthorized"))
+                await self._clock.sleep(RETRY_CAP_SEC)
+                continue
+            miss = await self._feed_once()
+            self._camera.live_failed(miss)
+            self._failures += 1
+            state: LiveState = "stalled" if miss.is_stalled else "refused"
+            self._tell(FeedStatus(state=state, reason=miss.fault.value, message=miss.message[:255]))
+            pause_ms = backoff_ms(self._failures, self._jitter(), RETRY_BASE_SEC, RETRY_CAP_SEC)
+            log.info("watched camera is tried again", cause=miss.message, pause_ms=pause_ms)
+            await self._clock.sleep(pause_ms / 1000)
+
+    async def _feed_once(self) -> Miss:
+        """Pushes what one connection gives; why it ended."""
+        consumer = Pushed(self._line, asyncio.get_running_loop(), self._clock.boot_ms)
+        between = Transcoding(consumer, self._work, self._clock.boot_ms)
+        if self._work is not None:
+            note = "transcoded_mask" if self._work.masks else "transcoded_codec"
+            consumer.about = lambda: (note, between.source_codec)
+        try:
+            if self._stream.video is None:
+                return await self._feed_pictures(consumer, between)
+            return await self._feed_video(consumer, between)
+        finally:
+            between.close()
+
+    async def _feed_video(self, consumer: "Pushed", between: Transcoding) -> Miss:
+        joining = asyncio.ensure_future(self._stream.join_live(between))
+        try:
+            if not await _done_within(self._clock, WAIT_SHOWN_SEC, joining):
+                self._tell(FeedStatus(state="waiting", reason="device_full"))
+            await joining
+            self._tell(FeedStatus(state="connecting"))
+            warm = self._warm()
+            consumer.begin(warm if self._work is None else ())
+            between.begin(() if self._work is None else warm)
+            return await self._until_ended(consumer)
+        finally:
+            await end(joining)
+            self._stream.leave_live(between)
+
+    async def _feed_pictures(self, consumer: "Pushed", between: Transcoding) -> Miss:
+        """A camera that gives single pictures: a film of them."""
+        consumer.begin(())
+        between.begin(())
+        grabbing = asyncio.ensure_future(self._grab_on(between))
+        try:
+            return await self._until_ended(consumer)
+        finally:
+            await end(grabbing)
+
+    async def _grab_on(self, between: Transcoding) -> None:
+        patience_sec = self._camera.start.params.connect_timeout_sec * 2
+        while True:
+            try:
+                caught = await within(self._clock, patience_sec, self._stream.source.grab())
+            except TimeoutError:
+                caught = Miss(Fault.NO_VIDEO, f"no picture within {patience_sec:g} s", timed_out=True)
+            if isinstance(caught, Miss):
+                between.ended(caught)
+                return
+            assert isinstance(caught, JpegShot)
+            boot_ms = self._clock.boot_ms()
+            between.offer(Packet(PICTURES, boot_ms, None, True, caught.jpeg, boot_ms))
+            await self._clock.sleep(PICTURE_PAUSE_SEC)
+
+    def _warm(self) -> tuple[Packet, ...]:
+        """The group of pictures so far, where the camera is connected anyway: a picture at once."""
+        ring, video = self._camera.ring, self._stream.video
+        if ring is None or video is None or not video.accompanies(ring):
+            return ()
+        now_boot_ms = self._clock.boot_ms()
+        return ring.cut(now_boot_ms - WARM_MS, now_boot_ms)
+
+    async def _until_ended(self, consumer: "Pushed") -> Miss:
+        wait_ms = keyframe_wait_ms(self._stream.source.learned_gop_ms)
+        patience_sec = self._camera.start.params.connect_timeout_sec + wait_ms / 1000
+        patience_sec += 0 if self._work is None else TRANSCODE_SEC
+        if not await event_within(self._clock, patience_sec, consumer.begun) and consumer.miss is None:
+            return Miss(Fault.NO_VIDEO, f"no video within {patience_sec:g} s", timed_out=True)
+        self._stream.opened_live()
+        while consumer.miss is None:
+            if consumer.unplayable:
+                self._tell(FeedStatus(state="refused", reason="codec", message=consumer.unplayable))
+            elif consumer.begun.is_set():
+                self._failures = 0
+                self._tell(FeedStatus(state="live"))
+            await event_within(self._clock, TICK_SEC, consumer.over)
+            silent_ms = self._clock.boot_ms() - consumer.heard_boot_ms
+            if consumer.miss is None and silent_ms > STALL_SEC * 1000:
+                text = f"the camera sent nothing for {STALL_SEC:g} s"
+                return Miss(Fault.NO_VIDEO, text, timed_out=True, is_stalled=True)
+        return consumer.miss
+
+
+class Pushed:
+    """A `Consumer`: packets from the reading thread to the loop, and from there to the streamer.
+
+    What the streamer does not take is bounded: beyond it packets are left out up to the next keyframe.
+    """
+
+    def __init__(
+        self,
+        line: FeedLine,
+        loop: asyncio.AbstractEventLoop,
+        boot_ms: Callable[[], int],
+    ) -> None:
+        # Why pictures are not as the camera sends them, and what it sends.
+        self.about: Callable[[], tuple[str, str]] = lambda: ("", "")
+        self._sound: Video | None = None
+        self._is_sound_told = False
+        self.unplayable = ""  # why no browser plays what the camera sends
+        self._line = line
+        self._loop = loop
+        self._waiting: deque[Packet] = deque()
+        self._is_flushing = True  # until it begins
+        self._needs_key = True
+        self.stream: Video | None = None
+        self.begun = asyncio.Event()  # a packet came, or nothing will
+        self.over = asyncio.Event()
+        self.miss: Miss | None = None
+        self.heard_boot_ms = boot_ms()
+        self.skipped = 0
+
+    # In the reading thread, and in that which transcodes ---------------------------------------------------------
+
+    def offer(self, packet: Packet) -> None:
+        self._waiting.append(packet)
+        if not self._is_flushing:
+            self._is_flushing = True
+            self._call(self._flush)
+
+    def ended(self, miss: Miss) -> None:
+        self._call(self._end, miss)
+
+    def _call(self, work: Callable[..., None], *args: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(work, *args)
+        except RuntimeError:
+            log.debug("the loop is closed")
+
+    # In the loop -----------------------------------------------------------------------------------------------
+
+    def begin(self, warm: tuple[Packet, ...]) -> None:
+        """Pushes what came before, then what comes. The last of the one may be the first of the other."""
+        sent = set(map(id, warm))
+        for packet in warm:
+            self._push(packet)
+        while self._waiting and id(self._waiting[0]) in sent:
+            self._waiting.popleft()
+        self._flush()
+
+    def _flush(self) -> None:
+        self._is_flushing = False
+        while self._waiting:
+            self._push(self._waiting.popleft())
+
+    def _end(self, miss: Miss) -> None:
+        self.miss = miss
+        self.begun.set()
+        self.over.set()
+
+    def _push(self, packet: Packet) -> None:
+        if packet.stream.sound is not None:
+            self._push_sound(packet)
+            return
+        self.heard_boot_ms = packet.boot_ms
+        if packet.stream is not self.stream:
+            self._note_stream(packet.stream)
+        if not self.begun.is_set():
+            self.begun.set()
+        if self.unplayable:
+            return
+        if packet.is_keyframe:
+            self._needs_key = self._line.backlog_bytes > BACKLOG_MAX_BYTES // 2
+        elif not self._needs_key and self._line.backlog_bytes > BACKLOG_MAX_BYTES:
+            self._needs_key = True
+        if self._needs_key:
+            self.skipped += 1
+            return
+        head = packet_head(packet.pts, packet.dts, packet.is_keyframe, packet.boot_ms, packet.starts)
+        self._line.send(head, packet.data)
+
+    def _push_sound(self, packet: Packet) -> None:
+        if packet.stream is not self._sound:
+            is_same, self._sound = packet.stream == self._sound, packet.stream
+            if not is_same and self.stream is not None and not self.unplayable:
+                self._tell_stream(self.stream)
+        if packet.data and self._is_sound_told and not self._needs_key:
+            self._line.send(sound_head(packet.pts, packet.boot_ms), packet.data)
+
+    def _note_stream(self, stream: Video) -> None:
+        old, self.stream = self.stream, stream
+        if old is not None and old == stream:
+            return
+        is_played = is_played_everywhere(stream.codec, stream.extradata)
+        self.unplayable = "" if is_played else f"browsers can't play this kind of {stream.codec}"
+        if is_played:
+            self._tell_stream(stream)
+
+    def _tell_stream(self, stream: Video) -> None:
+        sound, heard = self._sound, None
+        if sound is not None and sound.sound is not None:
+            rate = round(1 / sound.time_base)
+            heard = FeedSound(sound.codec, sound.extradata, rate, sound.sound.channels)
+        self._is_sound_told = heard is not None
+        told = FeedStream(stream.codec, stream.extradata, stream.time_base, *self.about(), heard)
+        self._line.send(pack_stream(told))
+
+
+async def _done_within(clock: Clock, seconds: float, task: "asyncio.Task[None]") -> bool:
+    timer = asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        await asyncio.wait({task, timer}, return_when=asyncio.FIRST_COMPLETED)
+        return task.done()
+    finally:
+        timer.cancel()
