@@ -1,7 +1,8 @@
 """The web service alone in a process, over a house of 200 cameras on SQLite whose looks come in with pictures.
 
 Told by lines: what is asked of it, then `looks ROUNDS PAUSE_MS`: so many rounds in which every camera looks once, the
-looks of a round spread over the pause; it answers with the number of looks.
+looks of a round spread over the pause; or `calm SECONDS`: looks at the pace of one a camera and minute. It answers
+with the number of looks.
 """
 
 import asyncio
@@ -62,14 +63,26 @@ class House:
         self._round += 1
         step = -(-len(self._places) // PARTS)
         for begin in range(0, len(self._places), step):
-            part = self._places[begin : begin + step]
-            now_ms = self.clock.now_ms()
-            made = await self.store.write(_ui_rows.look, self.tenant_id, part, self._round, now_ms)
-            for number, (place, uuid) in enumerate(zip(part, made, strict=True), begin):
-                if number < WITH_PICTURES:
-                    await self._keep(uuid, now_ms, place.epoch_id, place.camera_key)
+            await self._look_of(begin, self._places[begin : begin + step])
             await asyncio.sleep(pause_ms / 1000 / PARTS)
         return len(self._places)
+
+    async def calm(self, seconds: int) -> int:
+        """For so long, every second those cameras whose minute is over."""
+        self._round += 1
+        each = -(-len(self._places) // 60)
+        for second in range(seconds):
+            begin = second * each % len(self._places)
+            await self._look_of(begin, self._places[begin : begin + each])
+            await asyncio.sleep(1)
+        return seconds * each
+
+    async def _look_of(self, begin: int, part: tuple[_ui_rows.Place, ...]) -> None:
+        now_ms = self.clock.now_ms()
+        made = await self.store.write(_ui_rows.look, self.tenant_id, part, self._round, now_ms)
+        for number, (place, uuid) in enumerate(zip(part, made, strict=True), begin):
+            if number < WITH_PICTURES:
+                await self._keep(uuid, now_ms, place.epoch_id, place.camera_key)
 
     async def _keep(self, uuid: str, at_ms: int, epoch_id: int, camera_key: int) -> None:
         key = frame_key(epoch_id, self.tenant_id, camera_key, at_ms, uuid, Kind.INFER)
@@ -78,6 +91,9 @@ class House:
 
 async def obey(house: House) -> None:
     while line := (await asyncio.to_thread(sys.stdin.readline)).split():
+        if line[0] == "calm":
+            print(await house.calm(int(line[1])), flush=True)
+            continue
         rounds, pause_ms = int(line[1]), int(line[2])
         print(sum([await house.look(pause_ms) for _ in range(rounds)]), flush=True)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from bench._child import Child, child
 from bench._report import QUICK, Row, figure, less_is_better, report, say
+from bench._search_fill import CAMERAS
 from tests.e2e.ui.browser import BUILT, UI, chromium, missing, node_folder
 from tests.rig.ports import free_port
 
@@ -52,7 +53,7 @@ class Browser:
         self._process = subprocess.Popen(
             [str(node), "e2e/wall-figures.mjs"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=UI
         )
-        self.ask(json.dumps({"url": url, "token": token, "chromium": chromium()}))
+        self.ask(json.dumps({"url": url, "token": token, "chromium": chromium(), "cameras": CAMERAS}))
 
     def tell(self, line: str) -> None:
         assert self._process.stdin is not None
@@ -101,13 +102,12 @@ def measure_opening(browser: Browser) -> list[Row]:
 
 def measure_rest(server: Child, browser: Browser) -> list[Row]:
     # A look a minute, as cameras do it, while nobody touches the page.
-    rounds = max(1, round(REST_SEC / 60))
-    server.tell(f"looks {rounds} {REST_SEC * 1000 // rounds}")
+    server.tell(f"calm {REST_SEC}")
     spent = browser.ask(f"rest {REST_SEC}")
     server.hear()
     return [
         less_is_better("CPU of the tab at rest", spent["renderer"] * 100, REST_MAX_PERCENT, LIMIT, "%", 1),
-        figure("of that the page's own thread", spent["mainThread"] * 100, "%"),
+        figure("time in which the page's own thread had work", spent["mainThread"] * 100, "%"),
     ]
 
 

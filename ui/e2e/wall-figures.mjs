@@ -1,9 +1,9 @@
 // What a wall costs a browser, for bench/ui.py, which tells by lines what to do and reads the answers, a JSON line each.
 //
-//   {"url", "token", "chromium"}   what is asked of it; the browser starts
-//   open                           a new browser opens the wall: when it was useful, and how far things jumped
-//   rest SECONDS                   CPU of the tab over that time
-//   memory                         what the tab holds after its garbage was collected
+//   {"url", "token", "chromium", "cameras"}   what is asked of it; the browser starts
+//   open           a new browser opens the wall: when it was useful, and how far things jumped
+//   rest SECONDS   CPU of the tab over that time
+//   memory         what the tab holds after its garbage was collected
 
 import { createInterface } from "node:readline";
 import { chromium } from "@playwright/test";
@@ -16,6 +16,7 @@ const WIDTH = 1600;
 const HEIGHT = 900;
 /** Useful is a wall with the first rows of cameras, each with its picture. */
 const TILES_SEEN = 6;
+const SETTLE_MS = 5000;
 
 /** In the page, before anything of it: notes jumps of what is shown, and when enough of it is there. */
 function watch(tilesSeen) {
@@ -54,7 +55,8 @@ async function open() {
   await page.addInitScript(watch, TILES_SEEN);
   await page.goto(asked.url);
   await page.waitForFunction(() => globalThis.figures.usefulMs !== null, null, { timeout: 120_000 });
-  await page.waitForLoadState("networkidle").catch(() => undefined);
+  const isWhole = (cameras) => document.querySelectorAll("main li article a[data-tile]").length === cameras;
+  await page.waitForFunction(isWhole, asked.cameras, { timeout: 120_000 });
   return figures();
 }
 
@@ -79,6 +81,8 @@ async function mainThreadSeconds() {
 }
 
 async function rest(seconds) {
+  // What opening the page has left to do is no rest.
+  await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
   const before = [await rendererSeconds(), await mainThreadSeconds()];
   const started = performance.now();
   await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
