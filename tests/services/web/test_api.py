@@ -210,7 +210,14 @@ async def test_events_are_paged_newest_first(web: RunningWeb) -> None:
     assert [event["event_uuid"] for event in (*first["events"], *second["events"])] == ["e4", "e3", "e2", "e1", "e0"]
     assert second["next_before"] is None
     detail = (await owner.get("/api/events/e2")).body
-    assert detail == {**first["events"][2], "incident": None, "best_frame": None, "clip": None, "llm_review": None}
+    assert detail == {
+        **first["events"][2],
+        "incident": None,
+        "best_frame": None,
+        "clip": None,
+        "llm_review": None,
+        "scores": [],
+    }
     assert (await owner.get("/api/events?before=made-up")).status == 400
     assert (await owner.get("/api/events?limit=9999")).status == 400
 
