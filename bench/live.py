@@ -46,7 +46,7 @@ from tests.rig.ports import free_port
 MANY_CAMERAS = 10 if QUICK else 40
 AUDIENCES = (80,) if QUICK else (80, 300)
 WINDOW_SEC = 3.0 if QUICK else 20.0
-COLD_TRIES = 2 if QUICK else 5
+COLD_TRIES = 1 if QUICK else 5
 SNAPSHOTS = 3 if QUICK else 10
 HLS_SESSIONS = 2 if QUICK else 4
 SNAPSHOT_MS = 100.0
