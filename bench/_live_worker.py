@@ -30,7 +30,7 @@ from camserver.media.sources import SourceWanted, open_source
 from camserver.services.worker.camera import Camera
 from camserver.services.worker.doors import Doors, place_of
 from camserver.services.worker.feed_line import connect
-from camserver.services.worker.live import Push
+from camserver.services.worker.push import Push
 from camserver.services.worker.streams import Stream
 
 PATIENCE_SEC = 60.0

@@ -16,8 +16,6 @@ LONGEST = (
     "tests/e2e/ui/test_first_event.py",
     "tests/e2e/ui/test_live.py",
     "tests/e2e/ui/test_clip.py",
-    "tests/services/dispatcher/test_reviewing_faults.py",
-    "tests/services/dispatcher/test_faults.py",
     "tests/e2e/test_rtsp_cameras.py",
     "tests/chaos/test_retention_crash.py",
     "tests/repository/test_setup.py",

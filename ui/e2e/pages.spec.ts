@@ -5,11 +5,13 @@ import { expect, type Page, test } from "@playwright/test";
 import * as cameras from "../src/i18n/pages/cameras";
 import * as cases from "../src/i18n/pages/cases";
 import * as deliveries from "../src/i18n/pages/deliveries";
+import * as eventlist from "../src/i18n/pages/eventlist";
 import * as incidents from "../src/i18n/pages/incidents";
 import * as regions from "../src/i18n/pages/regions";
 import * as search from "../src/i18n/pages/search";
 import * as settings from "../src/i18n/pages/settings";
 import * as timeline from "../src/i18n/pages/timeline";
+import * as wall from "../src/i18n/pages/wall";
 import { expectAccessible, expectDrawn, newPerson, signIn, WORDS } from "./person";
 
 const PERSON = "人を検知";
@@ -82,6 +84,32 @@ test("every page, and from an event to a case and its export", async ({ browser 
       await expectAccessible(page, "ja");
     }
     await addByWizard(page);
+  });
+
+  await test.step("cameras from a file, whose mistakes are named before anything is added", async () => {
+    await page.goto("/cameras/import");
+    await page.getByLabel(cameras.ja.importText).fill("camera_id,url\nshed,test://moving\n!,nowhere");
+    await page.getByRole("button", { name: cameras.ja.importCheck }).click();
+    await expect(page.getByRole("table", { name: cameras.ja.importPreview })).toContainText("shed");
+    await expectAccessible(page, "ja");
+    await page.getByLabel(cameras.ja.importSkip).check();
+    await page.getByRole("button", { name: cameras.ja.importDo_other.replace("{{count}}", "1") }).click();
+    await expect(page.getByText(cameras.ja.importAction.added, { exact: true })).toBeVisible();
+  });
+
+  await test.step("the wall: a group of one's own, and a time of the day by one click", async () => {
+    await open("wall");
+    await page.getByRole("button", { name: wall.ja.ownGroups }).click();
+    const dialog = page.getByRole("dialog", { name: wall.ja.ownGroups });
+    await dialog.getByLabel(wall.ja.groupName).fill("夜間");
+    await dialog.getByLabel("Yard").check();
+    await dialog.getByRole("button", { name: WORDS.ja.action.save }).click();
+    await page.getByRole("button", { name: "夜間" }).click();
+    await expect(page.getByRole("list", { name: wall.ja.camerasList }).getByRole("article")).toHaveCount(1);
+    await expectAccessible(page, "ja");
+    await page.getByRole("button", { name: wall.ja.all, exact: true }).click();
+    await page.getByRole("list", { name: wall.ja.dayHours }).getByRole("link").last().click();
+    await expect(page.getByRole("button", { name: eventlist.ja.toNow })).toBeVisible();
   });
 
   for (const name of ["workers", "queue", "deliveries", "system", "audit", "settings"] as const) {

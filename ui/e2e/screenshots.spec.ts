@@ -20,11 +20,13 @@ const PAGES: Record<string, string> = {
   cases: "/cases?state=all",
   cameras: "/cameras",
   "camera-add": "/cameras/add",
+  "camera-import": "/cameras/import",
   workers: "/workers",
   queue: "/queue?state=all",
   deliveries: "/deliveries?state=all",
   receivers: "/deliveries/receivers",
   rules: "/deliveries/rules",
+  snoozes: "/deliveries/snoozes",
   system: "/system",
   audit: "/audit",
   settings: "/settings",
@@ -33,8 +35,12 @@ const PAGES: Record<string, string> = {
   sites: "/settings/sites",
   retention: "/settings/retention",
   vocabulary: "/settings/vocabulary",
+  features: "/settings/features",
+  tenants: "/settings/tenants",
   configuration: "/settings/configuration",
 };
+/** Some of them only, while working on a page: CAMSERVER_SCREENSHOTS_ONLY=wall,events make screenshots. */
+const ONLY = process.env.CAMSERVER_SCREENSHOTS_ONLY?.split(",");
 const OF_DOCS = ["wall", "events", "event", "incidents", "search", "camera"];
 
 test("screenshots", async ({ browser }) => {
@@ -58,7 +64,7 @@ test("screenshots", async ({ browser }) => {
     await expect(page.getByTitle(WORDS[language].feed.live)).toBeVisible();
     const addresses = { ...PAGES, ...(await single(page)) };
     for (const [name, address] of Object.entries(addresses)) {
-      if (!everything && !OF_DOCS.includes(name)) continue;
+      if (ONLY ? !ONLY.includes(name) : !everything && !OF_DOCS.includes(name)) continue;
       await page.goto(address);
       await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
       await expect(page.locator("main [aria-busy=true]")).toHaveCount(0);

@@ -41,7 +41,7 @@ def require_browser() -> None:
     pytest.skip(lacking)
 
 
-def _node_folder() -> str:
+def node_folder() -> str:
     """The Node that built the UI."""
     asked = [sys.executable, str(REPOSITORY / "tools" / "node_programs.py")]
     return subprocess.run(asked, check=True, capture_output=True, text=True, timeout=TIMEOUT_SEC).stdout.strip()
@@ -49,7 +49,7 @@ def _node_folder() -> str:
 
 async def play(spec: str, address: Mapping[str, str], timeout_sec: float = TIMEOUT_SEC) -> None:
     """Plays one file of ui/e2e; AssertionError with what Playwright said when it fails."""
-    path = os.pathsep.join([_node_folder(), os.environ["PATH"]])
+    path = os.pathsep.join([node_folder(), os.environ["PATH"]])
     process = await asyncio.create_subprocess_exec(
         str(PLAYWRIGHT),
         "test",

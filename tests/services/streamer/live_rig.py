@@ -218,12 +218,12 @@ class Watcher:
 
 
 def heard(mp4: bytes) -> list[Any]:
-    with av.open(io.BytesIO(mp4), format="mp4") as container:
+    with av.open(io.BytesIO(mp4), "r", format="mp4") as container:
         return list(container.decode(audio=0))
 
 
 def shown(mp4: bytes) -> list[Any]:
-    with av.open(io.BytesIO(mp4), format="mp4") as container:
+    with av.open(io.BytesIO(mp4), "r", format="mp4") as container:
         return list(container.decode(video=0))
 
 

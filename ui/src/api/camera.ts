@@ -1,9 +1,9 @@
 // One camera: what it is, changing it, and what it saw in numbers.
 
-import { useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useChanging } from "./changing";
 import { answered, api } from "./client";
-import type { CameraAsked, CameraChange, Errand } from "./types";
+import type { CameraAsked, CameraChange, Errand, ImportAnswer } from "./types";
 
 const HOUR_MS = 3_600_000;
 
@@ -51,6 +51,27 @@ export const useChangeCamera = (cameraId: string) =>
 
 export const useRemoveCamera = () =>
   useCameraChange((cameraId: string) => answered(api.DELETE("/api/cameras/{camera_id}", path(cameraId))));
+
+export interface ImportedFile {
+  format: "csv" | "frigate";
+  text: string;
+  site: string | null;
+}
+
+/** What adding a file's cameras would do; nothing is added. */
+export const useCheckImport = () =>
+  useMutation({
+    mutationFn: (file: ImportedFile): Promise<ImportAnswer> => sendImport(file, { dry_run: true, skip_bad: false }),
+  });
+
+/** Adds them; where something is wrong only the good ones, if that was asked for. */
+export const useImport = () =>
+  useCameraChange(({ file, skipBad }: { file: ImportedFile; skipBad: boolean }) =>
+    sendImport(file, { dry_run: false, skip_bad: skipBad }),
+  );
+
+const sendImport = (file: ImportedFile, how: { dry_run: boolean; skip_bad: boolean }): Promise<ImportAnswer> =>
+  answered(api.POST("/api/imports", { body: { ...file, ...how, zones: false } }));
 
 // --- errands about cameras ---
 

@@ -4,7 +4,7 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useChanging } from "./changing";
 import { answered, api } from "./client";
 import type { operations } from "./schema";
-import type { NotifyRuleAsked, ReceiverAsked, ReceiverChange } from "./types";
+import type { NotifyRuleAsked, ReceiverAsked, ReceiverChange, SnoozeAsked } from "./types";
 
 export type DeliveryFilter = NonNullable<operations["list_deliveries"]["parameters"]["query"]>;
 
@@ -86,4 +86,36 @@ export const useRemoveRule = () =>
 export const useOrderRules = () =>
   useChanging(["rules"], (rule_uuids: string[]) =>
     answered(api.POST("/api/notify/rules/order", { body: { rule_uuids } })),
+  );
+
+/** Who would be told of an event if it began now, with what words, and why the others would not. */
+export const useNotifyPreview = (eventUuid: string) =>
+  useQuery({
+    queryKey: ["rules", "preview", eventUuid],
+    queryFn: () => answered(api.GET("/api/notify/preview", { params: { query: { event: eventUuid } } })),
+    enabled: eventUuid !== "",
+  });
+
+/** The deliveries about an event, the newest ones. */
+export const useEventDeliveries = (eventUuid: string) =>
+  useQuery({
+    queryKey: ["deliveries", "event", eventUuid],
+    queryFn: () => answered(api.GET("/api/deliveries", { params: { query: { event: eventUuid, limit: 20 } } })),
+  });
+
+// --- silence ---
+
+export const useSnoozes = () =>
+  useQuery({
+    queryKey: ["snoozes"],
+    queryFn: () => answered(api.GET("/api/snoozes")),
+    refetchInterval: 30_000, // they end by themselves
+  });
+
+export const useAddSnooze = () =>
+  useChanging(["snoozes"], (body: SnoozeAsked) => answered(api.POST("/api/snoozes", { body })));
+
+export const useEndSnooze = () =>
+  useChanging(["snoozes"], (snooze_uuid: string) =>
+    answered(api.DELETE("/api/snoozes/{snooze_uuid}", { params: { path: { snooze_uuid } } })),
   );

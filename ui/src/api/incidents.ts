@@ -64,6 +64,18 @@ export function useReview() {
   });
 }
 
+/** The same for whoever knows only its name, as an event does. */
+export function useReviewByUuid() {
+  const review = useReview();
+  return async (incident_uuid: string, reviewed: boolean): Promise<Incident> => {
+    const incident = await answered(
+      api.GET("/api/incidents/{incident_uuid}", { params: { path: { incident_uuid } } }),
+    );
+    await review.mutateAsync({ incident, reviewed });
+    return incident;
+  };
+}
+
 export function withIncident(known: InfiniteData<IncidentPage> | undefined, fresh: Incident) {
   if (!known) return known;
   const pages = known.pages.map((page) => ({

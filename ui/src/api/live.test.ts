@@ -46,4 +46,16 @@ describe("what a change makes old", () => {
     vi.runAllTimers();
     expect(invalidate).toHaveBeenCalledTimes(5);
   });
+
+  it("is asked for soon in a quiet house, and less often in a busy one", () => {
+    const client = new QueryClient();
+    const invalidate = vi.spyOn(client, "invalidateQueries").mockResolvedValue();
+    const gatherer = new Gatherer(client);
+    for (let part = 0; part < 100; part += 1) {
+      gatherer.add([change("look")]);
+      vi.advanceTimersByTime(100);
+      if (part === 4) expect(invalidate).toHaveBeenCalledTimes(1);
+    }
+    expect(invalidate).toHaveBeenCalledTimes(5);
+  });
 });

@@ -9,6 +9,8 @@ import type { Change } from "./types";
 
 /** News within this time are one question: a busy house must not make every browser ask for every frame. */
 const GATHER_MS = 400;
+/** Where news never stop, asking is this far apart: a list of hundreds of cameras costs both sides something. */
+const APART_MS = 2000;
 
 /** Without a feed (a proxy may refuse sockets) pages ask by themselves, so they are late but never stuck. */
 const ASK_MS = 15_000;
@@ -42,12 +44,15 @@ export function keysOf(change: Change): (readonly string[])[] {
 export class Gatherer {
   private readonly old = new Map<string, readonly string[]>();
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private askedAt = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly client: QueryClient) {}
 
   add(changes: readonly Change[]): void {
     for (const key of changes.flatMap(keysOf)) this.old.set(key.join("/"), key);
-    if (this.old.size > 0) this.timer ??= setTimeout(() => this.flush(), GATHER_MS);
+    if (this.old.size === 0) return;
+    const wait = Math.max(GATHER_MS, this.askedAt + APART_MS - performance.now());
+    this.timer ??= setTimeout(() => this.flush(), wait);
   }
 
   stop(): void {
@@ -56,6 +61,7 @@ export class Gatherer {
 
   private flush(): void {
     this.timer = undefined;
+    this.askedAt = performance.now();
     const old = [...this.old.values()];
     this.old.clear();
     for (const queryKey of old) void this.client.invalidateQueries({ queryKey });

@@ -4,7 +4,7 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useChanging } from "./changing";
 import { answered, api } from "./client";
 import type { operations } from "./schema";
-import type { JobReason } from "./types";
+import type { FlagAsked, JobReason } from "./types";
 
 /** Workers and queues change all the time and are not in the feed. */
 const OFTEN_MS = 5000;
@@ -55,7 +55,7 @@ export const useReclaim = () =>
   );
 
 export const useReassign = () =>
-  useChanging([...WORKERS, "cameras"], ({ cameraId, workerId }: { cameraId: string; workerId: string }) =>
+  useChanging([...WORKERS, "cameras", "camera"], ({ cameraId, workerId }: { cameraId: string; workerId: string }) =>
     answered(
       api.POST("/api/cameras/{camera_id}/reassign", {
         params: { path: { camera_id: cameraId } },
@@ -63,6 +63,30 @@ export const useReassign = () =>
       }),
     ),
   );
+
+/** Only that worker takes the camera; null lets any. */
+export const usePin = () =>
+  useChanging(
+    [...WORKERS, "cameras", "camera"],
+    ({ cameraId, workerId }: { cameraId: string; workerId: string | null }) => {
+      const camera = { params: { path: { camera_id: cameraId } } };
+      return workerId === null
+        ? answered(api.DELETE("/api/cameras/{camera_id}/pin", camera))
+        : answered(api.POST("/api/cameras/{camera_id}/pin", { ...camera, body: { worker_id: workerId } }));
+    },
+  );
+
+// --- how cameras are given to workers ---
+
+export const useSetQuota = () =>
+  useChanging(["workers"], (cameras_running_max: number | null) =>
+    answered(api.POST("/api/quota", { body: { cameras_running_max } })),
+  );
+
+export const useFlags = () => useQuery({ queryKey: ["flags"], queryFn: () => answered(api.GET("/api/flags")) });
+
+export const useSetFlag = () =>
+  useChanging(["flags"], (body: FlagAsked) => answered(api.POST("/api/flags", { body })));
 
 // --- the queue ---
 

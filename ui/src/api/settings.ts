@@ -4,7 +4,7 @@ import { useInfiniteQuery, useMutation, useQuery } from "@tanstack/react-query";
 import { useChanging } from "./changing";
 import { answered, api } from "./client";
 import type { operations } from "./schema";
-import type { AuditFinding, TokenAsked, UserAsked, UserChange } from "./types";
+import type { AuditFinding, TenantAsked, TenantChange, TokenAsked, UserAsked, UserChange } from "./types";
 
 // --- what was done ---
 
@@ -134,6 +134,36 @@ export const useVocabularies = () =>
 export const useChooseVocabulary = () =>
   useChanging(["vocabularies", "vocabulary"], (schema_version: string) =>
     answered(api.POST("/api/vocabulary/active", { body: { schema_version } })),
+  );
+
+export const useAddVocabulary = () =>
+  useChanging(["vocabularies"], (document: Record<string, unknown>) =>
+    answered(api.POST("/api/vocabulary", { body: { document } })),
+  );
+
+// --- tenants ---
+
+const tenant = (name: string) => ({ params: { path: { tenant: name } } });
+
+/** Erasing one takes a while; how far it came is seen by asking again. */
+export const useTenants = () =>
+  useQuery({
+    queryKey: ["tenants"],
+    queryFn: () => answered(api.GET("/api/tenants")),
+    refetchInterval: ({ state }) => (state.data?.tenants.some((one) => one.erasing_at !== null) ? 5000 : false),
+  });
+
+export const useAddTenant = () =>
+  useChanging(["tenants"], (body: TenantAsked) => answered(api.POST("/api/tenants", { body })));
+
+export const useChangeTenant = () =>
+  useChanging(["tenants"], ({ uuid, change }: { uuid: string; change: TenantChange }) =>
+    answered(api.PATCH("/api/tenants/{tenant}", { ...tenant(uuid), body: change })),
+  );
+
+export const useEraseTenant = () =>
+  useChanging(["tenants"], ({ uuid, confirm }: { uuid: string; confirm: string }) =>
+    answered(api.DELETE("/api/tenants/{tenant}", { ...tenant(uuid), body: { confirm, also_held: false } })),
   );
 
 export const useConfiguration = () =>

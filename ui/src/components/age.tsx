@@ -1,7 +1,7 @@
 import { useTranslation } from "react-i18next";
 import { ageOf } from "@/display/age";
 import { dateAndTime } from "@/display/times";
-import { useNow } from "@/hooks/use-now";
+import { useNow, useOfNow } from "@/hooks/use-now";
 
 export function useAgeText(): (thenMs: number) => string {
   const { t } = useTranslation();
@@ -12,13 +12,16 @@ export function useAgeText(): (thenMs: number) => string {
   };
 }
 
-/** How long ago something was; it ticks by itself. */
+/** How long ago something was; it ticks by itself, and is drawn anew only when its words change. */
 export function Age({ at, className }: { at: number; className?: string }) {
-  const { i18n } = useTranslation();
-  const text = useAgeText();
+  const { t, i18n } = useTranslation();
+  const text = useOfNow((now) => {
+    const { unit, count } = ageOf(at, now);
+    return unit === "seconds" && count < 1 ? t("age.now") : t(`age.${unit}`, { count });
+  });
   return (
     <time dateTime={new Date(at).toISOString()} title={dateAndTime(at, i18n.language)} className={className}>
-      {text(at)}
+      {text}
     </time>
   );
 }

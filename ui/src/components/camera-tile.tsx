@@ -1,11 +1,13 @@
 import { Bell, CirclePause, Hourglass, TriangleAlert, Unplug, VideoOff } from "lucide-react";
+import { memo } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useLocation } from "react-router";
 import { framePicture } from "@/api/addresses";
 import type { Camera } from "@/api/types";
 import { isSeen, type Standing, standingOf } from "@/display/camera-standing";
 import { shortMoment } from "@/display/times";
-import { useNow } from "@/hooks/use-now";
+import { useNear } from "@/hooks/use-near";
+import { useNowBy } from "@/hooks/use-now";
 import { usePhrases } from "@/hooks/use-phrases";
 import { liveTarget } from "@/live/addresses";
 import { Age } from "./age";
@@ -14,11 +16,24 @@ import { SeverityBadge, severityEdge } from "./severity-badge";
 import { Still } from "./still";
 import { cn } from "./ui/class-names";
 
-/** A camera on the wall: it opens live view; what goes on leads to its event, the bell to all of them. */
-export function CameraTile({ camera }: { camera: Camera }) {
+/** Whether a camera went silent is a matter of minutes; ages tick by themselves. */
+const STANDING_STEP_MS = 10_000;
+
+interface Props {
+  camera: Camera;
+  /** It is on the screen from the beginning; others are drawn when they come near it. */
+  first?: boolean;
+}
+
+/**
+ * A camera on the wall: it opens live view; what goes on leads to its event, the bell to all of them. Far from the
+ * screen only its name and its place are there, so that hundreds cost what is seen of them.
+ */
+export const CameraTile = memo(function CameraTile({ camera, first = true }: Props) {
   const { t } = useTranslation();
   const { search } = useLocation();
-  const standing = standingOf(camera, useNow());
+  const [ref, isNear] = useNear<HTMLElement>(first);
+  const standing = standingOf(camera, useNowBy(STANDING_STEP_MS));
   const picture = camera.latest_picture;
   const { open_event } = camera;
   const eventUuid = open_event?.event_uuid ?? camera.health.issues[0]?.event_uuid;
@@ -26,26 +41,32 @@ export function CameraTile({ camera }: { camera: Camera }) {
   const isWatchable = camera.enabled && !camera.do_not_process;
   return (
     <article
+      ref={ref}
       aria-label={camera.name}
       className={cn(
-        "group relative h-full overflow-hidden rounded-xl border border-l-4 bg-surface shadow-xs transition-shadow hover:shadow-md",
+        "group @container relative h-full overflow-hidden rounded-xl border border-l-4 bg-surface shadow-xs transition-shadow [contain:layout_paint_style] hover:shadow-md",
         open_event ? severityEdge(open_event.severity_max) : "border-l-line",
       )}
     >
-      <div className="relative">
-        <Still
-          src={picture ? framePicture(picture.frame_uuid, "infer") : null}
-          alt={t("camera.picture", { name: camera.name })}
-          none={standing.kind === "waiting" ? t("camera.waiting") : t("camera.noPicture")}
-          troubled={!isSeen(standing)}
-        />
-        {!isSeen(standing) && <Trouble standing={standing} />}
-        {standing.kind === "issue" && <Issues issues={standing.issues} />}
-      </div>
-      <div className="flex min-h-16 items-center gap-3 px-3 py-2">
+      {isNear ? (
+        <div className="relative">
+          <Still
+            src={picture ? framePicture(picture.frame_uuid, "infer") : null}
+            alt={t("camera.picture", { name: camera.name })}
+            none={standing.kind === "waiting" ? t("camera.waiting") : t("camera.noPicture")}
+            troubled={!isSeen(standing)}
+          />
+          {!isSeen(standing) && <Trouble standing={standing} />}
+          {standing.kind === "issue" && <Issues issues={standing.issues} />}
+        </div>
+      ) : (
+        <div aria-hidden="true" className="aspect-video bg-raised" />
+      )}
+      <div className="flex h-16 items-center gap-2 px-3 py-2 @max-3xs:h-12 @max-3xs:px-2">
         <div className="min-w-0 flex-1">
           <h2 className="truncate font-medium text-sm">
             <Link
+              data-tile
               to={isWatchable ? liveTarget(search, camera.camera_id) : events}
               aria-label={isWatchable ? t("live.open", { name: camera.name }) : undefined}
               className="after:absolute after:inset-0 focus-visible:outline-none"
@@ -54,12 +75,13 @@ export function CameraTile({ camera }: { camera: Camera }) {
             </Link>
           </h2>
           <p className="truncate text-quiet text-xs tabular-nums">
-            {picture ? <Age at={picture.captured_at} /> : t("camera.noPicture")}
+            {picture && isNear && <Age at={picture.captured_at} />}
+            {!picture && t("camera.noPicture")}
           </p>
         </div>
         {/* Above the link that covers the tile. */}
         <Link to={events} className="relative rounded-md p-1 text-quiet hover:text-text">
-          {open_event ? (
+          {open_event && isNear ? (
             <Ongoing event={open_event} />
           ) : (
             <Bell aria-label={t("live.events")} role="img" className="size-4" />
@@ -72,17 +94,17 @@ export function CameraTile({ camera }: { camera: Camera }) {
       />
     </article>
   );
-}
+});
 
 function Ongoing({ event }: { event: NonNullable<Camera["open_event"]> }) {
   const { eventPhrase } = usePhrases();
   return (
     <div className="flex flex-col items-end gap-1">
       <div className="flex gap-1">
-        <SeverityBadge severity={event.severity_max} />
+        <SeverityBadge severity={event.severity_max} className="@max-xs:hidden" />
         <OngoingBadge />
       </div>
-      <p className="text-quiet text-xs">{eventPhrase(event.primary_event)}</p>
+      <p className="max-w-40 truncate text-quiet text-xs @max-3xs:hidden">{eventPhrase(event.primary_event)}</p>
     </div>
   );
 }
@@ -114,14 +136,14 @@ const ICONS = {
 function Trouble({ standing }: { standing: Standing }) {
   const { t, i18n } = useTranslation();
   const { tagLabel } = usePhrases();
-  const now = useNow();
+  const now = useNowBy(STANDING_STEP_MS);
   const Icon = ICONS[standing.kind];
   const lines = troubleLines(standing);
   return (
-    <div className="absolute inset-0 grid place-content-center justify-items-center gap-1 bg-black/70 p-3 text-center text-white">
-      <Icon aria-hidden="true" className="size-7" />
+    <div className="absolute inset-0 grid place-content-center justify-items-center gap-1 overflow-hidden bg-black/70 p-3 text-center text-white @max-3xs:gap-0 @max-3xs:p-1">
+      <Icon aria-hidden="true" className="size-7 @max-3xs:size-5" />
       {lines.map((line) => (
-        <p key={line} className="text-balance text-sm first-of-type:font-semibold">
+        <p key={line} className="text-balance text-sm first-of-type:font-semibold @max-3xs:text-xs">
           {line}
         </p>
       ))}
@@ -152,7 +174,7 @@ export function CameraTileSkeleton() {
   return (
     <div aria-hidden="true" className="overflow-hidden rounded-xl border border-l-4 bg-surface">
       <div className="aspect-video animate-pulse bg-raised" />
-      <div className="grid min-h-16 content-center gap-2 px-3 py-2">
+      <div className="grid h-16 content-center gap-2 px-3 py-2">
         <div className="h-3.5 w-1/2 animate-pulse rounded bg-raised" />
         <div className="h-3 w-1/4 animate-pulse rounded bg-raised" />
       </div>

@@ -1,9 +1,10 @@
+import { memo, useEffect, useRef } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { framePicture } from "@/api/addresses";
 import type { Event } from "@/api/types";
 import { dateAndTime, shortMoment } from "@/display/times";
-import { useNow } from "@/hooks/use-now";
+import { useNowBy } from "@/hooks/use-now";
 import { usePhrases } from "@/hooks/use-phrases";
 import { Age } from "./age";
 import { OngoingBadge } from "./ongoing-badge";
@@ -13,20 +14,40 @@ import { cn } from "./ui/class-names";
 
 const TAGS_SHOWN = 3;
 
-/** One event in a grid: picture, what, where, when. `small` is a line below another heading, for a narrow column. */
-export function EventCard({ event, small = false }: { event: Event; small?: boolean }) {
+/** Whether a moment was today is a matter of minutes; ages tick by themselves. */
+const DAY_STEP_MS = 60_000;
+
+interface Props {
+  event: Event;
+  /** A line below another heading, for a narrow column. */
+  small?: boolean;
+  /** Where somebody is in the list, by keys. */
+  chosen?: boolean;
+}
+
+/** One event in a grid: picture, what, where, when. */
+export const EventCard = memo(function EventCard({ event, small = false, chosen = false }: Props) {
   const { t, i18n } = useTranslation();
   const { eventTitle, tagLabel } = usePhrases();
-  const now = useNow();
+  const now = useNowBy(DAY_STEP_MS);
+  const ref = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (!chosen) return;
+    ref.current?.scrollIntoView?.({ block: "nearest" });
+    ref.current?.querySelector<HTMLElement>("a")?.focus({ preventScroll: true });
+  }, [chosen]);
   const phrase = eventTitle(event);
   const Heading = small ? "h3" : "h2";
   const began = dateAndTime(event.start_at, i18n.language);
   return (
     <article
+      ref={ref}
+      aria-current={chosen ? "true" : undefined}
       className={cn(
         "group relative h-full overflow-hidden rounded-xl border border-l-4 bg-surface shadow-xs transition-shadow hover:shadow-md",
         small && "flex",
         severityEdge(event.severity_max),
+        chosen && "ring-2 ring-accent",
       )}
     >
       <Still
@@ -71,7 +92,7 @@ export function EventCard({ event, small = false }: { event: Event; small?: bool
       />
     </article>
   );
-}
+});
 
 export function EventCardSkeleton({ small = false }: { small?: boolean }) {
   return (
@@ -80,7 +101,7 @@ export function EventCardSkeleton({ small = false }: { small?: boolean }) {
       className={cn("overflow-hidden rounded-xl border border-l-4 bg-surface", small && "flex")}
     >
       <div className={cn("aspect-video animate-pulse bg-raised", small && "w-28 shrink-0")} />
-      <div className="grid flex-1 content-center gap-2 p-3">
+      <div className={cn("grid flex-1 gap-2 p-3", small ? "content-center" : "h-[6.375rem] content-start")}>
         <div className="h-3.5 w-1/3 animate-pulse rounded bg-raised" />
         <div className="h-3.5 w-1/2 animate-pulse rounded bg-raised" />
         {!small && <div className="h-3 w-2/3 animate-pulse rounded bg-raised" />}

@@ -5,6 +5,7 @@ import { useAddReceiver, useChangeReceiver, useReceivers, useRemoveReceiver, use
 import type { Receiver, ReceiverKind } from "@/api/types";
 import { RECEIVER_FIELDS, RECEIVER_KINDS, type ReceiverField, receiverValues } from "@/display/receiver-kinds";
 import { useTellFailure } from "@/hooks/use-tell";
+import { useTellTrial } from "@/hooks/use-tell-trial";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/deliveries";
 import { tell } from "@/shell/notices";
@@ -73,6 +74,7 @@ function ReceiverRow({ receiver, onEdit }: { receiver: Receiver; onEdit: () => v
   const { t } = useWords();
   const { t: shared } = useTranslation();
   const failed = useTellFailure();
+  const tellTrial = useTellTrial();
   const [trial, change, remove] = [useTryReceiver(), useChangeReceiver(), useRemoveReceiver()];
   const [removing, setRemoving] = useState(false);
   const { name, receiver_uuid: uuid, enabled } = receiver;
@@ -122,14 +124,7 @@ function ReceiverRow({ receiver, onEdit }: { receiver: Receiver; onEdit: () => v
             aria-label={`${t("test")}: ${name}`}
             onClick={() =>
               trial.mutate(uuid, {
-                onSuccess: ({ status, last_error, reason }) =>
-                  tell(
-                    status === "done"
-                      ? { text: t("testOk", { name }) }
-                      : status === "queued" || status === "running"
-                        ? { text: t("testWaits", { name }) }
-                        : { text: t("testFailed", { name, cause: last_error || reason }), failed: true },
-                  ),
+                onSuccess: (delivery) => tellTrial(name, delivery),
                 onError: failed,
               })
             }

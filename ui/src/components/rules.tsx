@@ -1,11 +1,20 @@
-import { ArrowDown, ArrowUp, ListFilter, Pencil, Plus, Trash2 } from "lucide-react";
+import { ArrowDown, ArrowUp, ListFilter, Pencil, Plus, Send, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useAddRule, useChangeRule, useOrderRules, useReceivers, useRemoveRule, useRules } from "@/api/deliveries";
+import {
+  useAddRule,
+  useChangeRule,
+  useOrderRules,
+  useReceivers,
+  useRemoveRule,
+  useRules,
+  useTryReceiver,
+} from "@/api/deliveries";
 import { useCameras } from "@/api/queries";
 import type { NotifyRule, NotifyRuleAsked } from "@/api/types";
 import { severityOf } from "@/display/severity";
 import { useTellFailure } from "@/hooks/use-tell";
+import { useTellTrial } from "@/hooks/use-tell-trial";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/deliveries";
 import { tell } from "@/shell/notices";
@@ -117,6 +126,17 @@ function RuleRow({ rule, onEdit, onMove, first, last }: RowProps) {
   const receiverNames = rule.receivers?.map(
     (one) => receivers.find((known) => known.receiver_uuid === one)?.name ?? one,
   );
+  const [trial, failed, tellTrial] = [useTryReceiver(), useTellFailure(), useTellTrial()];
+
+  /** One after the other: a receiver that hangs must not hide what became of the others. */
+  async function tryAll(): Promise<void> {
+    const named = receivers.filter((one) => one.enabled && (rule.receivers?.includes(one.receiver_uuid) ?? true));
+    if (named.length === 0) tell({ text: t("testNobody", { name }), failed: true });
+    for (const one of named) {
+      await trial.mutateAsync(one.receiver_uuid).then((delivery) => tellTrial(one.name, delivery), failed);
+    }
+  }
+
   const severity = shared(`severity.s${severityOf(rule.min_severity)}`);
   const small = { variant: "ghost", size: "icon", className: "size-8" } as const;
   return (
@@ -136,6 +156,15 @@ function RuleRow({ rule, onEdit, onMove, first, last }: RowProps) {
       <Cell column={4}>{rule.quiet ? t("quietText", { from: rule.quiet.from, to: rule.quiet.to }) : "–"}</Cell>
       <Cell column={5}>
         <div className="flex flex-wrap gap-1 sm:justify-end">
+          <Button
+            {...small}
+            disabled={trial.isPending}
+            title={t("testRule")}
+            aria-label={`${t("testRule")}: ${name}`}
+            onClick={() => void tryAll()}
+          >
+            <Send aria-hidden="true" />
+          </Button>
           <Button {...small} disabled={first} aria-label={`${t("moveUp")}: ${name}`} onClick={() => onMove(-1)}>
             <ArrowUp aria-hidden="true" />
           </Button>

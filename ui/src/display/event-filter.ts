@@ -5,7 +5,8 @@ import { startOfDay, startOfNextDay } from "./times";
 
 /** Tags of the things that may be wrong with a camera itself. */
 export const ISSUE_TAGS = ["camera.offline", "camera.unattended", "camera.occluded", "camera.moved", "camera.frozen"];
-export const FILTER_NAMES = ["camera", "kind", "severity", "state", "from", "to"] as const;
+/** `at` is a moment chosen in the timeline. */
+export const FILTER_NAMES = ["camera", "kind", "severity", "state", "from", "to", "at"] as const;
 export type FilterName = (typeof FILTER_NAMES)[number];
 export type ChosenFilter = Partial<Record<FilterName, string>>;
 
@@ -38,7 +39,10 @@ export function askedFilter(chosen: ChosenFilter): EventFilter {
   if (chosen.state === "open" || chosen.state === "closed") asked.state = chosen.state;
   const from = chosen.from ? startOfDay(chosen.from) : undefined;
   if (from !== undefined) asked.from = from;
-  const to = chosen.to ? startOfNextDay(chosen.to) : undefined;
+  // What began before the chosen moment, newest first.
+  const at = Number(chosen.at);
+  const to = Number.isSafeInteger(at) && at > 0 ? at : chosen.to ? startOfNextDay(chosen.to) : undefined;
   if (to !== undefined) asked.to = to;
+  if (from !== undefined && to !== undefined && from >= to) delete asked.from;
   return asked;
 }

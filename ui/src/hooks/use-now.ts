@@ -32,3 +32,11 @@ function read(): number {
 
 /** The server's time in milliseconds, new every second. */
 export const useNow = () => useSyncExternalStore(subscribe, read);
+
+/** The same for what need not be drawn every second: new at every whole step only. */
+export const useNowBy = (stepMs: number) =>
+  useSyncExternalStore(subscribe, () => Math.floor(read() / stepMs) * stepMs);
+
+/** What the time means to somebody, drawn anew only when that is something else: a number or a text. */
+export const useOfNow = <T extends string | number>(meaning: (nowMs: number) => T): T =>
+  useSyncExternalStore(subscribe, () => meaning(read()));

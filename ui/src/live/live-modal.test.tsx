@@ -78,7 +78,8 @@ describe("live view", () => {
     expect(within(modal).getByRole("heading", { name: "Entrance live" })).toBeVisible();
     expect(await within(modal).findByAltText("Latest still picture of Entrance")).toBeVisible();
     await plays();
-    expect(within(modal).getByText("5:00 left")).toBeVisible();
+    // Five minutes, less what a busy machine took to get here.
+    expect(within(modal).getByText(/^(5:00|4:\d\d) left$/)).toBeVisible();
     expect(await asked(requests, "POST", "/api/modal/lease")[0]?.json()).toEqual({
       camera_id: "entrance",
       quality: "sub",

@@ -18,21 +18,24 @@ import { useCamera, useClearSuggestion, usePinSuggestion, useSuggestion } from "
 
 const SuggestPlayer = lazy(() => import("./suggest-player"));
 
+/** The height of the heading and what is below it, with a suggestion or without: what is under the pane stays there. */
+const WHOLE = "xl:h-[21.75rem]";
+
 const PIN_MINUTES = [5, 15, 30, 60];
 
 /** The camera to watch now, and why; the server decides, or somebody who pins one. */
 export function SuggestPane() {
   const { t } = useTranslation();
-  const { data } = useSuggestion();
+  const { data, isPending } = useSuggestion();
   const session = useSession().data;
   const [isPinning, setPinning] = useState(false);
-  // Without an answer there is nothing to say: the pane is no part of anything else.
-  if (!data) return null;
+  // Without an answer there is nothing to say: the pane is no part of anything else. Its place is kept until then.
+  if (!data) return isPending ? <div aria-hidden="true" className={`max-xl:hidden ${WHOLE}`} /> : null;
   const { suggestion } = data;
   const mayPin = session?.permissions.includes("manage_cameras") ?? false;
   return (
     <section aria-labelledby="suggest-title">
-      <div className="mb-4 flex h-7 items-center justify-between gap-2">
+      <div className="mb-2 flex h-7 items-center justify-between gap-2">
         <h2 id="suggest-title" className="font-semibold">
           {t("suggest.title")}
         </h2>
@@ -47,7 +50,7 @@ export function SuggestPane() {
       {suggestion ? (
         <Suggested key={suggestion.camera_id} suggestion={suggestion} mayClear={mayPin} />
       ) : (
-        <p className="rounded-xl border border-dashed px-4 py-6 text-center text-quiet text-sm">
+        <p className="rounded-xl border border-dashed px-4 py-3 text-center text-quiet text-sm xl:grid xl:min-h-[19.5rem] xl:place-content-center">
           {t("suggest.none")}
         </p>
       )}
@@ -65,9 +68,11 @@ function Suggested({ suggestion, mayClear }: { suggestion: Suggestion; mayClear:
   const clear = useClearSuggestion();
   const problem = useProblemText();
   return (
-    <Card className="overflow-hidden">
-      <Pictures camera={camera} suggestion={suggestion} onRefused={setRefused} />
-      <div className="grid gap-2 p-3">
+    <Card className="overflow-hidden max-xl:flex xl:min-h-[19.5rem]">
+      <div className="max-xl:w-36 max-xl:shrink-0 max-xl:sm:w-80">
+        <Pictures camera={camera} suggestion={suggestion} onRefused={setRefused} />
+      </div>
+      <div className="grid min-w-0 flex-1 content-start gap-2 p-3">
         <div className="flex flex-wrap items-center gap-2">
           <h3 className="min-w-0 truncate font-medium text-sm">{camera_name}</h3>
           {manual && <Badge className="text-quiet">{t("suggest.manual")}</Badge>}

@@ -1,4 +1,4 @@
-import { CirclePause, CirclePlay, Eye, SearchX, Trash2 } from "lucide-react";
+import { BellOff, CirclePause, CirclePlay, Eye, SearchX, Trash2 } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useNavigate, useParams } from "react-router";
@@ -10,6 +10,7 @@ import { useSession } from "@/api/queries";
 import type { Camera, CameraLooks } from "@/api/types";
 import { Age } from "@/components/age";
 import { CameraGate } from "@/components/camera-gate";
+import { CameraPlacing } from "@/components/camera-placing";
 import { CameraRegions } from "@/components/camera-regions";
 import { CameraSettings } from "@/components/camera-settings";
 import { ConfirmDialog } from "@/components/confirm-dialog";
@@ -18,6 +19,7 @@ import { HourBars } from "@/components/hour-bars";
 import { Loaded } from "@/components/loaded";
 import { PageHead } from "@/components/page-head";
 import { useProblemText } from "@/components/problem-notice";
+import { SnoozeDialog } from "@/components/snoozes";
 import { StandingBadge } from "@/components/standing-badge";
 import { Still } from "@/components/still";
 import { Button } from "@/components/ui/button";
@@ -101,6 +103,7 @@ function Actions({ camera, mayManage }: { camera: Camera; mayManage: boolean }) 
   const change = useChangeCamera(camera.camera_id);
   const remove = useRemoveCamera();
   const [removing, setRemoving] = useState(false);
+  const [silencing, setSilencing] = useState(false);
   const { name } = camera;
   const failed = (error: unknown) =>
     tell({ text: t("failed", { cause: problemText(error), code: asProblem(error).code }), failed: true });
@@ -145,6 +148,11 @@ function Actions({ camera, mayManage }: { camera: Camera; mayManage: boolean }) 
             {camera.enabled ? <CirclePause aria-hidden="true" /> : <CirclePlay aria-hidden="true" />}
             {t(camera.enabled ? "turnOff" : "turnOn")}
           </Button>
+          <Button variant="outline" size="small" onClick={() => setSilencing(true)}>
+            <BellOff aria-hidden="true" />
+            {t("silence")}
+          </Button>
+          <SnoozeDialog open={silencing} onClose={() => setSilencing(false)} cameraId={camera.camera_id} />
           <Button variant="danger" size="small" onClick={() => setRemoving(true)}>
             <Trash2 aria-hidden="true" />
             {t("remove")}
@@ -171,6 +179,8 @@ function Actions({ camera, mayManage }: { camera: Camera; mayManage: boolean }) 
 function Overview({ camera, mayManage }: { camera: Camera; mayManage: boolean }) {
   const { t } = useWords();
   const { t: shared } = useTranslation();
+  const { data: session } = useSession();
+  const mayPlace = session?.permissions.includes("manage_workers") ?? false;
   const picture = camera.latest_picture;
   const standing = standingOf(camera, useNow());
   return (
@@ -190,6 +200,7 @@ function Overview({ camera, mayManage }: { camera: Camera; mayManage: boolean })
       <aside className="grid content-start gap-4">
         <Facts camera={camera} />
         {mayManage && <Why camera={camera} />}
+        {mayPlace && <CameraPlacing camera={camera} />}
         <Button asChild variant="outline">
           <Link to={`/events?camera=${encodeURIComponent(camera.camera_id)}`}>{t("events")}</Link>
         </Button>

@@ -1,4 +1,4 @@
-import { Cctv, Plus, SearchX } from "lucide-react";
+import { Cctv, FileUp, Plus, SearchX } from "lucide-react";
 import { Link } from "react-router";
 import { framePicture } from "@/api/addresses";
 import { useCameras, useSession } from "@/api/queries";
@@ -44,7 +44,17 @@ export function CamerasPage() {
   const headings = [t("lastPicture"), t("name"), t("state"), t("site"), t("worker"), t("stream")];
   return (
     <>
-      <PageHead title={t("title")} actions={mayManage && <AddLink />} />
+      <PageHead
+        title={t("title")}
+        actions={
+          mayManage && (
+            <>
+              <ImportLink />
+              <AddLink />
+            </>
+          )
+        }
+      />
       <div className="mb-4 flex flex-wrap items-center gap-3">
         <ChoiceTabs
           label={t("state")}
@@ -73,7 +83,12 @@ export function CamerasPage() {
           if (found.length === 0) {
             return (
               <EmptyState Icon={Cctv} title={t("emptyTitle")} lead={t("emptyLead")}>
-                {mayManage && <AddLink />}
+                {mayManage && (
+                  <div className="flex flex-wrap justify-center gap-2">
+                    <AddLink />
+                    <ImportLink />
+                  </div>
+                )}
               </EmptyState>
             );
           }
@@ -107,6 +122,18 @@ function AddLink() {
       <Link to="/cameras/add">
         <Plus aria-hidden="true" />
         {t("add")}
+      </Link>
+    </Button>
+  );
+}
+
+function ImportLink() {
+  const { t } = useWords();
+  return (
+    <Button asChild variant="outline">
+      <Link to="/cameras/import">
+        <FileUp aria-hidden="true" />
+        {t("importLink")}
       </Link>
     </Button>
   );

@@ -8,9 +8,11 @@ import { ConfirmDialog } from "@/components/confirm-dialog";
 import { EmptyState } from "@/components/empty-state";
 import { Loaded } from "@/components/loaded";
 import { More } from "@/components/more";
+import { NotifyPreview } from "@/components/notify-preview";
 import { PageHead } from "@/components/page-head";
 import { Receivers } from "@/components/receivers";
 import { Rules } from "@/components/rules";
+import { Snoozes } from "@/components/snoozes";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
@@ -39,12 +41,25 @@ export function DeliveriesPage() {
             { to: "/deliveries", text: t("log") },
             { to: "/deliveries/receivers", text: t("receivers") },
             { to: "/deliveries/rules", text: t("rules") },
+            { to: "/deliveries/snoozes", text: t("snoozes") },
           ]}
         />
       </div>
-      {part === "receivers" ? <Receivers /> : part === "rules" ? <Rules /> : <Log />}
+      {shown()}
     </>
   );
+
+  function shown() {
+    if (part === "receivers") return <Receivers />;
+    if (part === "snoozes") return <Snoozes />;
+    if (part !== "rules") return <Log />;
+    return (
+      <>
+        <Rules />
+        <NotifyPreview />
+      </>
+    );
+  }
 }
 
 function Log() {

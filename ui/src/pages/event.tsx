@@ -1,5 +1,5 @@
-import { ArrowLeft, ChevronLeft, ChevronRight, Play, SearchX } from "lucide-react";
-import { type ReactNode, useCallback, useState } from "react";
+import { ArrowLeft, CheckCheck, ChevronLeft, ChevronRight, Play, SearchX } from "lucide-react";
+import { lazy, type ReactNode, Suspense, useCallback, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useParams, useSearchParams } from "react-router";
 import { asProblem } from "@/api/problem";
@@ -24,9 +24,16 @@ import { Skeleton } from "@/components/ui/skeleton";
 import { Switch } from "@/components/ui/switch";
 import { keep, readKept } from "@/display/kept";
 import { clockTime, dateAndTime, durationText } from "@/display/times";
+import { useEventReview } from "@/hooks/use-event-review";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { usePhrases } from "@/hooks/use-phrases";
+import { addWords } from "@/i18n/page-words";
+import * as words from "@/i18n/pages/eventlist";
 import { liveTarget } from "@/live/addresses";
+import { useShortcuts } from "@/shell/keyboard";
+
+const useWords = addWords("eventlist", words);
+const EventDeliveries = lazy(() => import("@/components/event-deliveries"));
 
 export function EventPage() {
   const { uuid = "" } = useParams();
@@ -75,6 +82,7 @@ function EventView({ event }: { event: EventDetail }) {
               {t("live.watch")}
             </Link>
           </Button>
+          <ReviewButton event={event} />
           {session?.permissions.includes("investigate") && (
             <AddToCase item={{ kind: "event", uuid: event.event_uuid }} />
           )}
@@ -101,9 +109,29 @@ function EventView({ event }: { event: EventDetail }) {
           <Tags tags={event.tags} />
           <EventOpinion event={event} />
           <EventScores event={event} />
+          {session?.permissions.includes("manage_deliveries") && (
+            <Suspense fallback={<Skeleton className="h-28 w-full rounded-xl" />}>
+              <EventDeliveries eventUuid={event.event_uuid} />
+            </Suspense>
+          )}
         </aside>
       </div>
     </>
+  );
+}
+
+/** What an event belongs to is reviewed as a whole; R does the same. */
+function ReviewButton({ event }: { event: EventDetail }) {
+  const { t } = useWords();
+  const review = useEventReview();
+  const mayReview = review !== null && event.incident_uuid !== null;
+  useShortcuts(mayReview ? [{ key: "r", name: t("mark"), run: () => review(event) }] : []);
+  if (!mayReview) return null;
+  return (
+    <Button variant="outline" size="small" onClick={() => review(event)}>
+      <CheckCheck aria-hidden="true" />
+      {t("mark")}
+    </Button>
   );
 }
 

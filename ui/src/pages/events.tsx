@@ -1,13 +1,16 @@
-import { BellOff, FilterX, SearchX } from "lucide-react";
-import { useCallback, useMemo } from "react";
+import { BellOff, Clock, FilterX, SearchX, X } from "lucide-react";
+import { lazy, Suspense, useCallback, useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useSearchParams } from "react-router";
+import { useNavigate, useSearchParams } from "react-router";
 import { useCameras, useEvents } from "@/api/queries";
+import type { Event } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
 import { EventCard, EventCardSkeleton } from "@/components/event-card";
+import { Fold } from "@/components/fold";
 import { ProblemNotice, StaleNotice } from "@/components/problem-notice";
 import { Button } from "@/components/ui/button";
 import { DateField, SelectField } from "@/components/ui/field";
+import { Skeleton } from "@/components/ui/skeleton";
 import {
   askedFilter,
   type ChosenFilter,
@@ -16,9 +19,20 @@ import {
   readFilter,
   writeFilter,
 } from "@/display/event-filter";
+import { chosenMoment, shownDay, shownZoom } from "@/display/search-filter";
+import { dateAndTime } from "@/display/times";
+import { useAddress } from "@/hooks/use-address";
+import { useEventReview } from "@/hooks/use-event-review";
+import { useNowBy } from "@/hooks/use-now";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { usePhrases } from "@/hooks/use-phrases";
 import { useSeen } from "@/hooks/use-seen";
+import { addWords } from "@/i18n/page-words";
+import * as words from "@/i18n/pages/eventlist";
+import { useShortcuts } from "@/shell/keyboard";
+
+const useWords = addWords("eventlist", words);
+const DayTimeline = lazy(async () => ({ default: (await import("@/components/day-timeline")).DayTimeline }));
 
 const SKELETONS = ["a", "b", "c", "d", "e", "f", "g", "h"];
 const GRID = "grid grid-cols-[repeat(auto-fill,minmax(min(100%,17rem),1fr))] gap-4";
@@ -40,19 +54,113 @@ export function EventsPage() {
     <>
       <h1 className="mb-3 font-semibold text-xl">{t("events.title")}</h1>
       <Filters chosen={chosen} onChoose={choose} onClear={filtered ? clear : null} />
-      {query.error && events && <StaleNotice error={query.error} onRetry={retry} at={query.dataUpdatedAt} />}
-      {query.error && !events && <ProblemNotice error={query.error} onRetry={retry} />}
-      {events?.length === 0 && (filtered ? <NothingMatches onClear={clear} /> : <NoEvents />)}
-      <ul className={GRID} aria-label={t("events.list")} aria-busy={query.isPending}>
-        {query.isPending && !query.error && SKELETONS.map((name) => <Item key={name} />)}
-        {events?.map((event) => (
-          <li key={event.event_uuid} className={query.isPlaceholderData ? "opacity-60" : undefined}>
-            <EventCard event={event} />
-          </li>
-        ))}
-      </ul>
-      {events && events.length > 0 && <Older query={query} />}
+      <div className="grid gap-5 xl:grid-cols-[minmax(0,1fr)_13rem]">
+        <section aria-label={t("events.list")} className="min-w-0 max-xl:order-last">
+          <Moment />
+          {query.error && events && <StaleNotice error={query.error} onRetry={retry} at={query.dataUpdatedAt} />}
+          {query.error && !events && <ProblemNotice error={query.error} onRetry={retry} />}
+          {events?.length === 0 && (filtered ? <NothingMatches onClear={clear} /> : <NoEvents />)}
+          {query.isPending && !query.error && <Waiting />}
+          {events && events.length > 0 && <Grid events={events} isOld={query.isPlaceholderData} />}
+          {events && events.length > 0 && <Older query={query} />}
+        </section>
+        <Day cameraId={chosen.camera ?? null} />
+      </div>
     </>
+  );
+}
+
+/** The moment that was gone to, and the way back to now. */
+function Moment() {
+  const { t, i18n } = useWords();
+  const { address, patch } = useAddress();
+  const at = chosenMoment(address);
+  if (at === null) return null;
+  return (
+    <p className="mb-3 flex flex-wrap items-center gap-2 text-sm">
+      {t("until", { time: dateAndTime(at, i18n.language) })}
+      <Button variant="outline" size="small" onClick={() => patch({ at: null, day: null })}>
+        <X aria-hidden="true" />
+        {t("toNow")}
+      </Button>
+    </p>
+  );
+}
+
+/** A day beside the list: the day and the time are two clicks. */
+function Day({ cameraId }: { cameraId: string | null }) {
+  const { t } = useWords();
+  const { address, patch } = useAddress();
+  const now = useNowBy(60_000);
+  const cameraIds = useMemo(() => (cameraId ? [cameraId] : []), [cameraId]);
+  return (
+    <div className="xl:sticky xl:top-[4.75rem] xl:self-start">
+      <Fold title={t("timeline")} Icon={Clock} at="xl">
+        <Suspense fallback={<Skeleton className="h-[36rem] w-full" />}>
+          <DayTimeline
+            day={shownDay(address, now)}
+            onDay={(day) => patch({ day })}
+            zoom={shownZoom(address)}
+            onZoom={(zoom) => patch({ zoom: zoom === "1h" ? null : zoom })}
+            at={chosenMoment(address)}
+            onAt={(at) => patch({ at: String(at), to: null })}
+            cameraIds={cameraIds}
+          />
+        </Suspense>
+      </Fold>
+    </div>
+  );
+}
+
+/** J and K go through the list, O opens, R marks as reviewed. */
+function Grid({ events, isOld }: { events: readonly Event[]; isOld: boolean }) {
+  const { t } = useTranslation();
+  const { t: own } = useWords();
+  const navigate = useNavigate();
+  const review = useEventReview();
+  const [chosen, setChosen] = useState<string | null>(null);
+  const place = events.findIndex((one) => one.event_uuid === chosen);
+  const current = events[place];
+  const step = (by: number) => {
+    const next = events[Math.min(events.length - 1, Math.max(0, place < 0 ? 0 : place + by))];
+    if (next) setChosen(next.event_uuid);
+  };
+  useShortcuts([
+    { key: "j", name: own("next"), run: () => step(1) },
+    { key: "k", name: own("previous"), run: () => step(-1) },
+    { key: "o", name: own("open"), run: () => current && void navigate(`/events/${current.event_uuid}`) },
+    ...(review
+      ? [
+          {
+            key: "r",
+            name: own("mark"),
+            run: () => {
+              if (!current) return;
+              review(current);
+              step(1);
+            },
+          },
+        ]
+      : []),
+  ]);
+  return (
+    <ul className={GRID} aria-label={t("events.list")}>
+      {events.map((event) => (
+        <li key={event.event_uuid} className={isOld ? "opacity-60" : undefined}>
+          <EventCard event={event} chosen={event.event_uuid === chosen} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Waiting() {
+  return (
+    <ul className={GRID} aria-busy="true">
+      {SKELETONS.map((name) => (
+        <Item key={name} />
+      ))}
+    </ul>
   );
 }
 

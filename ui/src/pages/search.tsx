@@ -1,5 +1,5 @@
 import { FilterX, Search as SearchIcon, SearchX, SlidersHorizontal, X } from "lucide-react";
-import { type ReactNode, useMemo, useState } from "react";
+import { useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useSession } from "@/api/queries";
 import { type SearchFilter, useFacets, useSearch } from "@/api/search";
@@ -8,6 +8,7 @@ import { DayTimeline } from "@/components/day-timeline";
 import { EmptyState } from "@/components/empty-state";
 import { sentValues } from "@/components/entry-page";
 import { EventCard, EventCardSkeleton } from "@/components/event-card";
+import { Fold } from "@/components/fold";
 import { Loaded } from "@/components/loaded";
 import { More } from "@/components/more";
 import { PageHead } from "@/components/page-head";
@@ -118,37 +119,6 @@ export function SearchPage() {
         </div>
       </div>
     </>
-  );
-}
-
-/** Open where there is room beside the list; a line to open it elsewhere. */
-function Fold({
-  title,
-  Icon,
-  at,
-  children,
-}: {
-  title: string;
-  Icon: typeof X;
-  at: "lg" | "xl";
-  children: ReactNode;
-}) {
-  const [open, setOpen] = useState(false);
-  return (
-    <div>
-      <Button
-        variant="outline"
-        className={cn("w-full justify-start", at === "lg" ? "lg:hidden" : "xl:hidden")}
-        aria-expanded={open}
-        onClick={() => setOpen(!open)}
-      >
-        <Icon aria-hidden="true" />
-        {title}
-      </Button>
-      <div className={cn(open ? "mt-3 block" : "hidden", at === "lg" ? "lg:mt-0 lg:block" : "xl:mt-0 xl:block")}>
-        {children}
-      </div>
-    </div>
   );
 }
 

@@ -30,6 +30,8 @@ const PARTS: readonly { name: PartName; needs: string | null; Part: ComponentTyp
     needs: "manage_system",
     Part: later(() => import("@/settings/vocabulary"), "VocabularyPart"),
   },
+  { name: "features", needs: "manage_system", Part: later(() => import("@/settings/features"), "Features") },
+  { name: "tenants", needs: "manage_system", Part: later(() => import("@/settings/tenants"), "Tenants") },
   {
     name: "configuration",
     needs: "manage_system",
@@ -44,6 +46,8 @@ type PartName =
   | "notifications"
   | "retention"
   | "vocabulary"
+  | "features"
+  | "tenants"
   | "configuration";
 
 export function SettingsPage() {

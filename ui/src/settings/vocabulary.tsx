@@ -1,6 +1,9 @@
+import { useId, useState } from "react";
 import { useVocabulary } from "@/api/queries";
-import { useChooseVocabulary, useVocabularies } from "@/api/settings";
+import { useAddVocabulary, useChooseVocabulary, useVocabularies } from "@/api/settings";
 import { Age } from "@/components/age";
+import { FormProblem } from "@/components/entry-page";
+import { SentProblem } from "@/components/form-problem";
 import { Loaded } from "@/components/loaded";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
@@ -23,6 +26,7 @@ export function VocabularyPart() {
   const active = query.data?.versions.find((one) => one.is_active)?.schema_version;
   return (
     <div className="grid gap-5">
+      <AddVocabulary />
       <Loaded
         query={query}
         waiting={
@@ -91,4 +95,59 @@ export function VocabularyPart() {
       )}
     </div>
   );
+}
+
+/** Takes a vocabulary from a file; the server checks it, and says what is wrong. */
+function AddVocabulary() {
+  const { t } = useWords();
+  const id = useId();
+  const add = useAddVocabulary();
+  const [isUnread, setUnread] = useState(false);
+
+  async function send(file: File): Promise<void> {
+    const document = asObject(await file.text());
+    setUnread(document === null);
+    if (document === null) return;
+    add.mutate(document, {
+      onSuccess: () => tell({ text: t("vocabularyAdded", { name: String(document.schema_version ?? file.name) }) }),
+    });
+  }
+
+  return (
+    <div className="grid max-w-xl gap-1.5">
+      <label htmlFor={id} className="font-medium text-sm">
+        {t("vocabularyFile")}
+      </label>
+      <input
+        id={id}
+        type="file"
+        accept="application/json,.json"
+        disabled={add.isPending}
+        aria-describedby={`${id}-hint`}
+        onChange={(event) => {
+          const [file] = event.target.files ?? [];
+          // The same file may be chosen again after it was mended.
+          event.target.value = "";
+          if (file) void send(file);
+        }}
+        className="text-sm file:mr-3 file:h-9 file:rounded-md file:border file:border-line file:bg-surface file:px-3 file:text-text"
+      />
+      <p id={`${id}-hint`} className="text-quiet text-xs">
+        {t("vocabularyHint")}
+      </p>
+      {isUnread && <FormProblem text={t("vocabularyNotJson")} />}
+      <SentProblem error={add.error} />
+    </div>
+  );
+}
+
+function asObject(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null;
+  } catch {
+    return null;
+  }
 }

@@ -18,7 +18,9 @@ export const commandKeys = () => (isApple() ? "⌘K" : "Ctrl K");
 export function Help({ open, onClose }: { open: boolean; onClose: () => void }) {
   const { t } = useTranslation();
   const shortcuts = useActiveShortcuts();
-  const lines = [...shortcuts.map(({ key, name }) => [NAMES[key] ?? key.toUpperCase(), name] as const)];
+  const lines = shortcuts
+    .filter(({ shown }) => shown !== "")
+    .map(({ key, name, shown }) => [shown ?? NAMES[key] ?? key.toUpperCase(), name] as const);
   return (
     <Dialog open={open} onClose={onClose} title={t("help.title")}>
       <dl className="grid grid-cols-[auto_1fr] items-center gap-x-4 gap-y-2 text-sm">

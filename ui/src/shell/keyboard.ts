@@ -8,6 +8,10 @@ export interface Shortcut {
   /** What it does, in the reader's language. */
   name: string;
   run: () => void;
+  /** Whether it does anything at this moment; where it does not, the key stays the browser's. */
+  when?: () => boolean;
+  /** How the help shows the key where one line stands for several; empty: the line of another one does. */
+  shown?: string;
 }
 
 const active = new Set<{ current: readonly Shortcut[] }>();
@@ -40,7 +44,7 @@ export function press(event: KeyboardEvent): void {
   const found = [...active]
     .reverse()
     .flatMap((one) => one.current)
-    .find((one) => one.key === event.key || one.key === event.key.toLowerCase());
+    .find((one) => (one.key === event.key || one.key === event.key.toLowerCase()) && (one.when?.() ?? true));
   if (!found) return;
   event.preventDefault();
   found.run();

@@ -89,6 +89,7 @@ export const ROUTES: readonly { path: string; Page: ComponentType }[] = [
   { path: "/scoring/runs/:uuid", Page: later(() => import("@/pages/scoring-run"), "ScoringRunPage") },
   { path: "/cameras", Page: later(() => import("@/pages/cameras"), "CamerasPage") },
   { path: "/cameras/add", Page: later(() => import("@/pages/camera-add"), "CameraAddPage") },
+  { path: "/cameras/import", Page: later(() => import("@/pages/camera-import"), "CameraImportPage") },
   { path: "/cameras/:id", Page: later(() => import("@/pages/camera"), "CameraPage") },
   { path: "/workers", Page: later(() => import("@/pages/workers"), "WorkersPage") },
   { path: "/queue", Page: later(() => import("@/pages/queue"), "QueuePage") },

@@ -15,6 +15,7 @@ class QuietSocket {
 
 class NeverSeen {
   observe(): void {}
+  unobserve(): void {}
   disconnect(): void {}
 }
 

@@ -1,5 +1,5 @@
-import type { ReactNode } from "react";
-import { NavLink, useSearchParams } from "react-router";
+import { type ReactNode, useEffect, useRef } from "react";
+import { NavLink, useLocation, useSearchParams } from "react-router";
 import { cn } from "./class-names";
 
 const tab = (on: boolean) =>
@@ -8,7 +8,8 @@ const tab = (on: boolean) =>
     on ? "bg-accent-soft text-text" : "text-quiet hover:bg-raised hover:text-text",
   );
 
-const row = "-mx-1 flex max-w-full gap-1 overflow-x-auto p-1";
+/** Room for the outline of what has the focus, which scrolling would cut off. */
+const row = "-mx-1 flex max-w-[calc(100%+0.5rem)] gap-1 overflow-x-auto p-1";
 
 interface ChoicesProps {
   label: string;
@@ -22,7 +23,31 @@ interface ChoicesProps {
 /** A choice that is kept in the address. */
 export function ChoiceTabs({ label, name, choices, forget = [] }: ChoicesProps) {
   const [address, setAddress] = useSearchParams();
-  const chosen = address.get(name) ?? choices[0]?.value;
+  const choose = (value: string) =>
+    setAddress(
+      (now) => {
+        const next = new URLSearchParams(now);
+        for (const one of forget) next.delete(one);
+        if (value === choices[0]?.value) next.delete(name);
+        else next.set(name, value);
+        return next;
+      },
+      { replace: true },
+    );
+  return (
+    <ChoiceRow label={label} choices={choices} chosen={address.get(name) ?? choices[0]?.value} onChoose={choose} />
+  );
+}
+
+interface RowProps {
+  label: string;
+  choices: readonly { value: string; text: ReactNode }[];
+  chosen: string | undefined;
+  onChoose: (value: string) => void;
+}
+
+/** A choice among a few, all of them in sight. */
+export function ChoiceRow({ label, choices, chosen, onChoose }: RowProps) {
   return (
     <fieldset className="min-w-0">
       <legend className="sr-only">{label}</legend>
@@ -33,18 +58,7 @@ export function ChoiceTabs({ label, name, choices, forget = [] }: ChoicesProps) 
             type="button"
             aria-pressed={value === chosen}
             className={tab(value === chosen)}
-            onClick={() =>
-              setAddress(
-                (now) => {
-                  const next = new URLSearchParams(now);
-                  for (const one of forget) next.delete(one);
-                  if (value === choices[0]?.value) next.delete(name);
-                  else next.set(name, value);
-                  return next;
-                },
-                { replace: true },
-              )
-            }
+            onClick={() => onChoose(value)}
           >
             {text}
           </button>
@@ -56,9 +70,17 @@ export function ChoiceTabs({ label, name, choices, forget = [] }: ChoicesProps) 
 
 /** Parts of a page that have addresses of their own. */
 export function LinkTabs({ label, links }: { label: string; links: readonly { to: string; text: ReactNode }[] }) {
+  const ref = useRef<HTMLUListElement>(null);
+  const { pathname } = useLocation();
+  // On a telephone the one that is open may be beyond the edge.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the address is what opens one
+  useEffect(() => {
+    const open = ref.current?.querySelector('[aria-current="page"]');
+    open?.scrollIntoView?.({ block: "nearest", inline: "nearest" });
+  }, [pathname]);
   return (
     <nav aria-label={label}>
-      <ul className={row}>
+      <ul ref={ref} className={row}>
         {links.map(({ to, text }) => (
           <li key={to}>
             <NavLink to={to} end className={({ isActive }) => tab(isActive)}>

@@ -1,0 +1,78 @@
+import { useState } from "react";
+import { Link } from "react-router";
+import { useEventDeliveries } from "@/api/deliveries";
+import type { Delivery } from "@/api/types";
+import { addWords } from "@/i18n/page-words";
+import * as words from "@/i18n/pages/deliveries";
+import * as listWords from "@/i18n/pages/eventlist";
+import { Age } from "./age";
+import { Loaded } from "./loaded";
+import { PreviewOf } from "./notify-preview";
+import { Badge } from "./ui/badge";
+import { Button } from "./ui/button";
+import { Card } from "./ui/card";
+import { Dialog } from "./ui/dialog";
+import { Skeleton } from "./ui/skeleton";
+
+const useWords = addWords("deliveries", words);
+const useListWords = addWords("eventlist", listWords);
+
+/** What was sent about an event, to whom, and what became of it. For people who may manage deliveries. */
+export default function EventDeliveries({ eventUuid }: { eventUuid: string }) {
+  const { t } = useWords();
+  const { t: own } = useListWords();
+  const query = useEventDeliveries(eventUuid);
+  const [previewing, setPreviewing] = useState(false);
+  return (
+    <Card className="grid gap-3 p-4">
+      <div className="flex items-center justify-between gap-2">
+        <h2 className="font-semibold text-sm">{own("told")}</h2>
+        <Button variant="ghost" size="small" onClick={() => setPreviewing(true)}>
+          {t("preview")}
+        </Button>
+      </div>
+      <Loaded query={query} waiting={<Skeleton className="h-10 w-full" />}>
+        {({ deliveries, next_before }) =>
+          deliveries.length === 0 ? (
+            <p className="text-quiet text-sm">{own("toldNobody")}</p>
+          ) : (
+            <>
+              <ul aria-label={own("told")} className="grid gap-2">
+                {deliveries.map((one) => (
+                  <Told key={one.delivery_uuid} delivery={one} />
+                ))}
+              </ul>
+              {next_before && (
+                <Link to="/deliveries?state=all" className="text-accent text-sm underline-offset-4 hover:underline">
+                  {own("toldMore")}
+                </Link>
+              )}
+            </>
+          )
+        }
+      </Loaded>
+      <Dialog open={previewing} onClose={() => setPreviewing(false)} title={t("preview")}>
+        {previewing && <PreviewOf eventUuid={eventUuid} />}
+      </Dialog>
+    </Card>
+  );
+}
+
+function Told({ delivery }: { delivery: Delivery }) {
+  const { t } = useWords();
+  const isDead = delivery.status === "dead";
+  return (
+    <li className="text-sm">
+      <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
+        <span className="min-w-0 truncate">{delivery.receiver_name ?? t(`kinds.${delivery.kind}`)}</span>
+        <Badge className={isDead ? "border-severity-3/50 text-severity-3" : "text-quiet"}>
+          {t(`status.${delivery.status}`)}
+        </Badge>
+        <Age at={delivery.finished_at ?? delivery.created_at} className="ml-auto text-quiet text-xs" />
+      </div>
+      {(delivery.last_error || isDead) && (
+        <p className="text-quiet text-xs [overflow-wrap:anywhere]">{delivery.last_error || delivery.reason}</p>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,73 @@
+import type { Texts } from "../words";
+
+export const ja = {
+  groups: "表示するカメラ",
+  all: "すべて",
+  ongoing: "進行中",
+  troubled: "異常",
+  layout: "表示の大きさ",
+  layouts: { auto: "自動", "2": "2列", "3": "3列", "4": "4列", "6": "6列" },
+  ownGroups: "グループを編集",
+  ownLead: "よく見るカメラをまとめられます。このブラウザだけに保存されます。",
+  newGroup: "新しいグループ",
+  group: "グループ",
+  groupName: "グループの名前",
+  groupCameras: "カメラ",
+  removed: "グループ {{name}} を削除しました",
+  saved: "グループ {{name}} を保存しました",
+  chooseSome: "カメラを1台以上選んでください",
+  emptyTitle: "このグループに表示するカメラはありません",
+  emptyLead: "ほかのグループを選ぶか、すべてを表示してください。",
+  showAll: "すべて表示",
+  day: "直近24時間",
+  dayHours: "時間ごとのイベント",
+  dayCameras: "カメラごとのイベント",
+  dayQuiet: "{{time}} までの集計にイベントはありません",
+  dayUncounted: "まだ集計されていません",
+  dayFailed: "読み込めませんでした",
+  hour_other: "{{time}}: イベント {{count}} 件",
+  row_other: "{{name}}: イベント {{count}} 件",
+  move: "カメラを選ぶ",
+  openNth: "1〜9番目のカメラのライブ映像",
+  camerasList: "カメラの一覧",
+};
+
+export const en: Texts<typeof ja> = {
+  groups: "Cameras shown",
+  all: "All",
+  ongoing: "Going on",
+  troubled: "In trouble",
+  layout: "Size of pictures",
+  layouts: { auto: "Auto", "2": "2 columns", "3": "3 columns", "4": "4 columns", "6": "6 columns" },
+  ownGroups: "Edit groups",
+  ownLead: "Put cameras that you watch together into a group. Kept in this browser only.",
+  newGroup: "New group",
+  group: "Group",
+  groupName: "Name of the group",
+  groupCameras: "Cameras",
+  removed: "The group {{name}} was removed",
+  saved: "The group {{name}} was saved",
+  chooseSome: "Choose at least one camera",
+  emptyTitle: "No camera to show in this group",
+  emptyLead: "Choose another group, or show all of them.",
+  showAll: "Show all",
+  day: "Last 24 hours",
+  dayHours: "Events by the hour",
+  dayCameras: "Events by camera",
+  dayQuiet: "No events counted until {{time}}",
+  dayUncounted: "Not counted yet",
+  dayFailed: "This could not be loaded",
+  hour_one: "{{time}}: {{count}} event",
+  hour_other: "{{time}}: {{count}} events",
+  row_one: "{{name}}: {{count}} event",
+  row_other: "{{name}}: {{count}} events",
+  move: "Go from camera to camera",
+  openNth: "Live view of the 1st to 9th camera",
+  camerasList: "List of cameras",
+};
+
+declare module "../page-word-names" {
+  interface PageWords {
+    wall: typeof ja;
+  }
+}

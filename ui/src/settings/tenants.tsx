@@ -1,0 +1,306 @@
+import { Plus } from "lucide-react";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { useAddTenant, useChangeTenant, useEraseTenant, useTenants } from "@/api/settings";
+import type { Tenant, TenantAsked } from "@/api/types";
+import { ConfirmDialog } from "@/components/confirm-dialog";
+import { CopiedText } from "@/components/copied-text";
+import { sentValues } from "@/components/entry-page";
+import { SentProblem } from "@/components/form-problem";
+import { Loaded } from "@/components/loaded";
+import { Badge } from "@/components/ui/badge";
+import { Button } from "@/components/ui/button";
+import { Dialog, DialogButtons } from "@/components/ui/dialog";
+import { Field } from "@/components/ui/field";
+import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
+import { bytesText, numberText } from "@/display/sizes";
+import { dateAndTime } from "@/display/times";
+import { useTellFailure } from "@/hooks/use-tell";
+import { addWords } from "@/i18n/page-words";
+import * as words from "@/i18n/pages/settings";
+import { tell } from "@/shell/notices";
+
+const useWords = addWords("settings", words);
+
+const QUOTAS = ["cameras_running_max", "cameras_max", "people_max", "sites_max", "kept_bytes_max"] as const;
+type QuotaName = (typeof QUOTAS)[number];
+type Quotas = Partial<Record<QuotaName, number | null>>;
+
+/** Several organizations on one server: added, bounded, switched off, erased. */
+export function Tenants() {
+  const { t } = useWords();
+  const query = useTenants();
+  const [editing, setEditing] = useState<Tenant | "new" | null>(null);
+  const headings = [t("tenantName"), t("usage"), ""];
+  return (
+    <>
+      <div className="mb-3 flex flex-wrap items-center justify-between gap-3">
+        <p className="max-w-3xl text-quiet text-sm">{t("tenantsLead")}</p>
+        <Button onClick={() => setEditing("new")}>
+          <Plus aria-hidden="true" />
+          {t("addTenant")}
+        </Button>
+      </div>
+      <Loaded
+        query={query}
+        waiting={
+          <Table label={t("tenantList")} headings={headings} busy>
+            <SkeletonRows columns={headings.length} rows={2} />
+          </Table>
+        }
+      >
+        {({ tenants }) => (
+          <Table label={t("tenantList")} headings={headings}>
+            {tenants.map((one) => (
+              <TenantRow key={one.tenant_uuid} tenant={one} onEdit={() => setEditing(one)} />
+            ))}
+          </Table>
+        )}
+      </Loaded>
+      <Dialog
+        open={editing !== null}
+        onClose={() => setEditing(null)}
+        title={t(editing === "new" ? "addTenant" : "changeTenant")}
+      >
+        {editing === "new" && <NewTenant onClose={() => setEditing(null)} />}
+        {editing !== null && editing !== "new" && <ChangeTenant tenant={editing} onClose={() => setEditing(null)} />}
+      </Dialog>
+    </>
+  );
+}
+
+function TenantRow({ tenant, onEdit }: { tenant: Tenant; onEdit: () => void }) {
+  const { t } = useWords();
+  const { t: shared } = useTranslation();
+  const failed = useTellFailure();
+  const [change, erase] = [useChangeTenant(), useEraseTenant()];
+  const [erasing, setErasing] = useState(false);
+  const { name, tenant_uuid: uuid, disabled } = tenant;
+  const isGoing = tenant.erasing_at !== null;
+  const turn = () =>
+    change.mutate(
+      { uuid, change: { disabled: !disabled, quotas: {} } },
+      {
+        onSuccess: () =>
+          tell({
+            text: t(disabled ? "enabledOne" : "disabledOne", { name }),
+            undo: () => change.mutate({ uuid, change: { disabled, quotas: {} } }),
+          }),
+        onError: failed,
+      },
+    );
+  return (
+    <Row>
+      <Cell column={0} className="font-medium">
+        {name}
+        {tenant.is_home && <Badge className="ml-2 text-quiet">{t("home")}</Badge>}
+        {disabled && <Badge className="ml-2 border-severity-2/40 text-severity-2">{t("disabled")}</Badge>}
+        {isGoing && (
+          <span className="block text-severity-2 text-xs">
+            {t("erasing", { rows: tenant.erased_rows, objects: tenant.erased_objects })}
+          </span>
+        )}
+      </Cell>
+      <Cell column={1}>
+        <Usage tenant={tenant} />
+      </Cell>
+      <Cell column={2}>
+        <div className="flex flex-wrap gap-1 sm:justify-end">
+          <Button
+            variant="outline"
+            size="small"
+            disabled={isGoing}
+            aria-label={`${shared("action.change")}: ${name}`}
+            onClick={onEdit}
+          >
+            {shared("action.change")}
+          </Button>
+          {!tenant.is_home && (
+            <>
+              <Button
+                variant="ghost"
+                size="small"
+                disabled={isGoing || change.isPending}
+                aria-label={`${t(disabled ? "enable" : "disable")}: ${name}`}
+                onClick={turn}
+              >
+                {t(disabled ? "enable" : "disable")}
+              </Button>
+              <Button
+                variant="ghost"
+                size="small"
+                disabled={isGoing}
+                aria-label={`${t("erase")}: ${name}`}
+                onClick={() => setErasing(true)}
+              >
+                {t("erase")}
+              </Button>
+            </>
+          )}
+        </div>
+        <ConfirmDialog
+          open={erasing}
+          onClose={() => setErasing(false)}
+          title={t("eraseTitle")}
+          lead={t("eraseLead", { name })}
+          action={t("erase")}
+          typed={name}
+          onConfirm={async () => {
+            await erase.mutateAsync({ uuid, confirm: name });
+            tell({ text: t("erased", { name }) });
+          }}
+        />
+      </Cell>
+    </Row>
+  );
+}
+
+function Usage({ tenant }: { tenant: Tenant }) {
+  const { t, i18n } = useWords();
+  const text = (quota: string, value: number) =>
+    quota === "kept_bytes_max" ? bytesText(value, i18n.language) : numberText(value, i18n.language);
+  return (
+    <ul className="flex flex-wrap gap-x-4 gap-y-1 text-sm">
+      {tenant.quotas.map(({ quota, used, most, is_short }) => {
+        const known = QUOTAS.find((one) => one === quota);
+        return (
+          <li key={quota} className={is_short ? "text-severity-2" : undefined}>
+            <span className="text-quiet">{known ? t(`quotaNames.${known}`) : quota}: </span>
+            <span className="tabular-nums">
+              {text(quota, used)} / {most === null ? t("unlimited") : text(quota, most)}
+            </span>
+            {is_short && ` (${t("short")})`}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+/** Empty fields are no limit. */
+function sentQuotas(sent: Record<string, string>): Quotas {
+  const quotas: Quotas = {};
+  for (const name of QUOTAS) quotas[name] = sent[name] ? Number(sent[name]) : null;
+  return quotas;
+}
+
+function QuotaFields({ tenant }: { tenant: Tenant | null }) {
+  const { t } = useWords();
+  return (
+    <fieldset className="grid gap-3">
+      <legend className="mb-1 font-medium text-sm">{t("quotas")}</legend>
+      <p className="text-quiet text-xs">{t("quotaHint")}</p>
+      <div className="grid gap-3 sm:grid-cols-2">
+        {QUOTAS.map((name) => (
+          <Field
+            key={name}
+            label={t(`quotaNames.${name}`)}
+            name={name}
+            type="number"
+            min={0}
+            defaultValue={tenant?.quotas.find((one) => one.quota === name)?.most ?? ""}
+          />
+        ))}
+      </div>
+    </fieldset>
+  );
+}
+
+function ChangeTenant({ tenant, onClose }: { tenant: Tenant; onClose: () => void }) {
+  const { t } = useWords();
+  const { t: shared } = useTranslation();
+  const change = useChangeTenant();
+  return (
+    <form
+      className="grid gap-4"
+      onSubmit={(event) => {
+        const sent = sentValues(event);
+        const name = sent.name?.trim() ?? "";
+        const changed = { ...(name === tenant.name ? {} : { name }), quotas: sentQuotas(sent) };
+        change.mutate(
+          { uuid: tenant.tenant_uuid, change: changed },
+          {
+            onSuccess: () => {
+              tell({ text: t("saved") });
+              onClose();
+            },
+          },
+        );
+      }}
+    >
+      <Field label={t("tenantName")} name="name" required maxLength={128} defaultValue={tenant.name} />
+      <QuotaFields tenant={tenant} />
+      <SentProblem error={change.error} />
+      <DialogButtons>
+        <Button variant="outline" onClick={onClose}>
+          {shared("action.cancel")}
+        </Button>
+        <Button type="submit" disabled={change.isPending}>
+          {shared("action.save")}
+        </Button>
+      </DialogButtons>
+    </form>
+  );
+}
+
+function NewTenant({ onClose }: { onClose: () => void }) {
+  const { t, i18n } = useWords();
+  const { t: shared } = useTranslation();
+  const add = useAddTenant();
+  const made = add.data?.password_link;
+  if (made) {
+    return (
+      <div className="grid gap-3">
+        <p className="text-sm">{t("linkOnce", { time: dateAndTime(made.expires_at, i18n.language) })}</p>
+        <CopiedText text={made.url} label={t("passwordLink")} />
+        <DialogButtons>
+          <Button onClick={onClose}>{shared("action.close")}</Button>
+        </DialogButtons>
+      </div>
+    );
+  }
+  return (
+    <form
+      className="grid gap-4"
+      onSubmit={(event) => {
+        const sent = sentValues(event);
+        const asked = {
+          name: sent.name?.trim() ?? "",
+          admin: sent.admin?.trim() ?? "",
+          admin_name: sent.admin_name?.trim() ?? "",
+          ...(sent.site?.trim() ? { site: sent.site.trim() } : {}),
+          timezone: sent.timezone?.trim() || Intl.DateTimeFormat().resolvedOptions().timeZone,
+          quotas: sentQuotas(sent),
+        };
+        // What is left out the server fills in; the generated types want everything said.
+        add.mutate(asked as TenantAsked, {
+          onSuccess: ({ tenant }) => tell({ text: t("tenantAdded", { name: tenant.name }) }),
+        });
+      }}
+    >
+      <Field label={t("tenantName")} name="name" required maxLength={128} autoComplete="off" />
+      <div className="grid gap-4 sm:grid-cols-2">
+        <Field label={t("admin")} name="admin" required maxLength={128} autoCapitalize="none" autoComplete="off" />
+        <Field label={t("adminName")} name="admin_name" maxLength={128} autoComplete="off" />
+        <Field label={t("firstSite")} name="site" maxLength={128} defaultValue="main" autoComplete="off" />
+        <Field
+          label={t("timezone")}
+          name="timezone"
+          maxLength={64}
+          defaultValue={Intl.DateTimeFormat().resolvedOptions().timeZone}
+          autoCapitalize="none"
+        />
+      </div>
+      <QuotaFields tenant={null} />
+      <SentProblem error={add.error} />
+      <DialogButtons>
+        <Button variant="outline" onClick={onClose}>
+          {shared("action.cancel")}
+        </Button>
+        <Button type="submit" disabled={add.isPending}>
+          {shared("action.add")}
+        </Button>
+      </DialogButtons>
+    </form>
+  );
+}
