@@ -52,11 +52,11 @@ PAUSE_MAX_SEC: Final = 0.05
 # Questions go at least this far apart, of what would be even; and where more are sent than ever before, or everybody
 # waited. Late timers may be made up for, and usually a few may go at once.
 SPREAD: Final = 0.4
-SPREAD_LATE: Final = 0.1
-SPREAD_LATE_BOLD: Final = 0.05
+SPREAD_LATE: Final = 0.03
+SPREAD_LATE_BOLD: Final = 0.03
 SPREAD_BOLD: Final = 0.7
 SPREAD_LATE_SEC: Final = 0.003
-FULL_CLIMBING: Final = 0.75
+FULL_CLIMBING: Final = 0.9
 # Refusals that may be risked: of all answers, at first, at most, and what is owed at most.
 SHARE: Final = 0.0025
 PACE_TRIAL: Final = 1.0  # what a trial of a higher pace costs
