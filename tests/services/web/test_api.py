@@ -327,9 +327,12 @@ async def test_messages_are_in_the_readers_language(web: RunningWeb) -> None:
     assert japanese.body["message"] == "サインインしてください。"
 
     owner = await web.owner()
-    # Signed in, the person's own language counts, which is English here.
+    # What is asked for counts, else the person's own language, which is English here.
+    for asked in ({}, {"Accept-Language": "de"}):
+        missing = await owner.get("/api/cameras/none", asked)
+        assert "no camera 'none'" in missing.body["message"]
     missing = await owner.get("/api/cameras/none", {"Accept-Language": "ja"})
-    assert "no camera 'none'" in missing.body["message"]
+    assert missing.body["message"] == "カメラ「none」はありません。"
     missing = await stranger.get("/api/cameras/none", {**web.local_admin, "Accept-Language": "ja"})
     assert missing.body["message"] == "カメラ「none」はありません。"
 

@@ -97,9 +97,9 @@ class Call:
 
     @property
     def language(self) -> Language:
-        if self.signed_in is not None:
-            return "ja" if self.signed_in.language == "ja" else "en"
-        return choose_language(self.request.headers.get("accept-language", ""))
+        """What the request asks for, as pages do for the one they are shown in; else the account's."""
+        otherwise: Language = "ja" if self.signed_in is not None and self.signed_in.language == "ja" else "en"
+        return choose_language(self.request.headers.get("accept-language", ""), otherwise)
 
 
 def address_of(request: HTTPConnection) -> str:

@@ -301,9 +301,9 @@ def errand_message(message: str, result: object, language: Language) -> str:
     return _JA_OF_ERRANDS.get(message, message) if language == "ja" else message
 
 
-def choose_language(accept_language: str) -> Language:
+def choose_language(accept_language: str, otherwise: Language = "en") -> Language:
     """The reader's language from the browser's header: the one of ours that is named with the highest weight."""
-    best: tuple[float, Language] = (0.0, "en")
+    best: tuple[float, Language] = (0.0, otherwise)
     for part in accept_language[:200].split(","):
         name, _, weight = part.strip().partition(";q=")
         language: Language | None = "ja" if name[:2].lower() == "ja" else "en" if name[:2].lower() == "en" else None
