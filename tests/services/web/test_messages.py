@@ -26,6 +26,8 @@ ELSEWHERE = {
     "objects/local.py": "objects behind rows; who shows them says what is gone",
     "objects/s3.py": "as above",
     "store/audit_seals.py": "sealing, which tries again by itself",
+    "store/copying.py": "a command that copies a database",
+    "store/opening.py": "as above",
     "store/scoring_runs.py": "a command's own run",
     "store/server_store.py": "what a database says, which is for the log",
     "store/sqlite_writer.py": "as above",

@@ -251,6 +251,7 @@ _JA_BY_REASON: Mapping[str, str] = {
     "no_table": "このテナントに、その表はありません。",
     "no_object": "このテナントに、その画像または動画はありません。",
     "no_object_key": "画像または動画のキーの形が正しくありません。",
+    "metrics": "計測値を読めるのは、サーバー自身の上のプログラムか、metrics.token を持つプログラムだけです。",
     "no_route": "このページはありません。",
     "wrong_method": "この操作はできません。",
     "internal": "内部エラーが発生しました。問い合わせ番号: {request_id}",
