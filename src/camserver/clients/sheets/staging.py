@@ -2,6 +2,7 @@
 
 import tempfile
 import threading
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,7 +29,9 @@ class Staging:
             ]
         )
         self._block_size = block_size
-        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by close()
+        # Closed by `close`, or with the object where a run was given up before.
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
         self._lock = threading.Lock()
         self.count = 0
 
