@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 
 from camserver.base.errors import Fatal, StoreTooNew, StoreTooOld, StoreUnavailable, UpgradeFailed
 from camserver.base.secrets import Secret
-from camserver.store import Dialect, Store, migrate, open_store, sqlite_schema, upgrade_database
+from camserver.store import Dialect, Store, dumps, migrate, open_store, sqlite_schema, upgrade_database
 from camserver.store.address import dialect_of, sqlite_path
 from camserver.store.check import check_database
 from camserver.store.migrate import on_database, status, upgrade
@@ -383,19 +383,18 @@ async def test_a_newer_database_is_refused_and_left_alone(
 # Upgrading
 
 
-def restored(url: str, backup: Path, empty_url: str, request: pytest.FixtureRequest, db_kind: str) -> str:
+def restored(backup: Path, empty_url: str, db_kind: str) -> str:
     """Does with a backup what an operator would do."""
     if db_kind == "sqlite":
         sqlite_path(empty_url).parent.mkdir(exist_ok=True)
         shutil.copy(backup, sqlite_path(empty_url))
     else:
-        server: DatabaseServer = request.getfixturevalue(db_kind)
-        server.admin(backup.read_text(), empty_url.rpartition("/")[2])
+        dumps.load(empty_url, backup)
     return empty_url
 
 
 def test_an_upgrade_makes_a_backup_that_restores(
-    db_url: str, empty_url: str, db_kind: str, newer_program: Path, tmp_path: Path, request: pytest.FixtureRequest
+    db_url: str, empty_url: str, db_kind: str, newer_program: Path, tmp_path: Path
 ) -> None:
     fill(db_url)
     assert upgrade(db_url, tmp_path / "backups").current == NEXT_REVISION
@@ -403,7 +402,7 @@ def test_an_upgrade_makes_a_backup_that_restores(
     (backup,) = (tmp_path / "backups").iterdir()
     assert NOW_REVISION in backup.name
     assert (tmp_path / "backups").stat().st_mode & 0o077 == 0
-    again = restored(db_url, backup, empty_url, request, db_kind)
+    again = restored(backup, empty_url, db_kind)
     assert status(again).current == NOW_REVISION
     assert tenants(again) == OLD_ROWS
 

@@ -49,6 +49,8 @@ UNITS: Final = {
         Unit("dispatcher", "dispatcher", "has pictures analyzed, sends messages, keeps house"),
         Unit("web", "web", "API and web pages", ("web.port",)),
         Unit("streamer", "streamer", "shows live video to browsers"),
+        # On SQLite the server does this itself.
+        Unit("scoring", "scoring run", "scores sheets and events by a language model"),
         # Named as the seeds name what takes pictures.
         Unit("collector", "worker", "looks at cameras", families=("AF_NETLINK",), devices=True),
         Unit("analyzer", "analyzer", "says what a picture shows"),
@@ -57,7 +59,7 @@ UNITS: Final = {
 # What runs together: on one machine (any database), on a machine of a fleet without cameras, at a site.
 SETS: Final[Mapping[str, Sequence[str]]] = {
     "one": ("server", "streamer", "collector", "analyzer"),
-    "fleet": ("control", "dispatcher", "web", "streamer", "analyzer"),
+    "fleet": ("control", "dispatcher", "web", "streamer", "scoring", "analyzer"),
     "site": ("collector",),
 }
 
