@@ -14,6 +14,7 @@ from camserver.clients import archive_folder
 from camserver.clients.archive_folder import MARK, FolderArchive, check_allowed
 from camserver.domain.deliveries import DeliveryError, Receiver, ReceiverKind, Trouble
 from tests.clients.archiving import DELIVERY, PATH, archive_receiver, copy_of, forget
+from tests.rig.polling import until
 from tests.rig.small_disk import small_disk
 
 PICTURE = b"\xff\xd8" + bytes(range(256)) * 20
@@ -203,15 +204,20 @@ async def test_a_share_that_hangs_does_not_hold_up_another(
 ) -> None:
     """The hanging one's threads are its own; it is given up after a while."""
     released = threading.Event()
+    held: list[str] = []
     write = archive_folder._write
 
     def hang(folder: Path, copy: archive_folder.Copy) -> None:
         if folder == shelf.folder:
+            held.append(copy.path)
             released.wait(60)
         write(folder, copy)
 
     monkeypatch.setattr(archive_folder, "_write", hang)
-    hanging = [asyncio.ensure_future(shelf.store(path=PATH.replace("cam_1", f"cam_{n}"))) for n in range(4)]
+    hanging = [
+        asyncio.ensure_future(shelf.store(path=PATH.replace("cam_1", f"cam_{n}")))
+        for n in range(archive_folder.THREADS_PER_ARCHIVE)
+    ]
     other = Shelf(tmp_path_factory.mktemp("other"))
     other.archive = shelf.archive
     shelf.archive._roots = (*shelf.archive._roots, str(other.root))
@@ -220,6 +226,8 @@ async def test_a_share_that_hangs_does_not_hold_up_another(
     await asyncio.wait_for(other.store(), 60)
     assert other.files() == sorted([MARK, PATH])
     assert not any(task.done() for task in hanging)
+    # All its threads are held, and whoever comes next waits behind them.
+    await until(lambda: len(held) == len(hanging), "the share hangs")
     # For this one alone: the others end once they are let go, however long a busy machine takes for it.
     with monkeypatch.context() as patched:
         patched.setattr(archive_folder, "TIMEOUT_SEC", 0.05)

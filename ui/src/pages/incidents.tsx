@@ -219,6 +219,7 @@ function IncidentCard({ incident, chosen, onReview }: CardProps) {
   return (
     <article
       ref={ref}
+      id={`incident-${incident.incident_uuid}`}
       aria-current={chosen ? "true" : undefined}
       className={cn(
         "group relative flex h-full overflow-hidden rounded-xl border border-l-4 bg-surface shadow-xs hover:shadow-md",
