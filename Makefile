@@ -14,7 +14,7 @@ TESTS_ALL := $(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py)
 TESTS := $(TESTS_FIRST) $(filter-out $(TESTS_FIRST) $(TESTS_LAST) %/__pycache__,$(TESTS_ALL)) $(TESTS_LAST)
 
 # Test files that run at the same time; 0 runs one after the other, with output as it comes.
-TEST_PROCESSES ?= 3
+TEST_PROCESSES ?= 4
 
 # Files stay whole and begin in the order of tests/rig/longest_first.py, not by their number of tests.
 PYTEST := $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
