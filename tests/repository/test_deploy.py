@@ -141,7 +141,7 @@ def test_docker_compose_understands_them() -> None:
 def test_the_fleet_is_one() -> None:
     services = _merged(DEPLOY / "compose" / "fleet.yaml")["services"]
     commands = {name: one["command"][0] for name, one in services.items() if one["image"] == "camserver"}
-    assert set(commands.values()) == {"control", "dispatcher", "web", "streamer", "analyzer", "worker"}
+    assert set(commands.values()) == {"control", "dispatcher", "web", "streamer", "scoring", "analyzer", "worker"}
     assert list(commands.values()).count("worker") == 3
     for name in ("control", "dispatcher", "web", "analyzer"):
         assert services[name]["deploy"]["replicas"] == 2
