@@ -3,8 +3,9 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 from tests.rig.processes import REPOSITORY
@@ -13,13 +14,17 @@ END_SEC = 20
 
 
 class Child:
-    """A program of this bench that is told by lines, first what is asked of it, and answers by lines."""
+    """A program that is told by lines, first what is asked of it, and answers by lines."""
 
-    def __init__(self, module: str, asked: dict[str, Any]) -> None:
-        argv = [sys.executable, "-m", f"bench.{module}"]
-        self._name = module
+    def __init__(self, name: str, asked: dict[str, Any], argv: Sequence[str] = (), folder: Path = REPOSITORY) -> None:
+        """One of this bench by its module's name, unless `argv` says otherwise."""
+        self._name = name
         self._process = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY
+            argv or [sys.executable, "-m", f"bench.{name}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=folder,
         )
         self.tell(json.dumps(asked))
 
@@ -50,8 +55,5 @@ class Child:
 
 @contextmanager
 def child(module: str, **asked: Any) -> Iterator[Child]:
-    started = Child(module, asked)
-    try:
+    with closing(Child(module, asked)) as started:
         yield started
-    finally:
-        started.close()

@@ -8,10 +8,9 @@ import gzip
 import json
 import re
 import statistics
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,7 +30,6 @@ MINUTES = 10 if QUICK else 60
 MINUTE_MS = 1500
 WARM_MINUTES = 5
 PARTS = ("bundle", "wall")
-END_SEC = 30
 
 
 def first_loaded(index: Path) -> list[Path]:
@@ -48,46 +46,29 @@ def measure_bundle() -> list[Row]:
 class Browser:
     """Chromium with the wall in it, told and answering by lines (ui/e2e/wall-figures.mjs)."""
 
-    def __init__(self, url: str, token: str) -> None:
-        node = Path(node_folder()) / "node"
-        self._process = subprocess.Popen(
-            [str(node), "e2e/wall-figures.mjs"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=UI
-        )
-        self.ask(json.dumps({"url": url, "token": token, "chromium": chromium(), "cameras": CAMERAS}))
-
-    def tell(self, line: str) -> None:
-        assert self._process.stdin is not None
-        print(line, file=self._process.stdin, flush=True)
-
-    def hear(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"the browser ended with {self._process.wait()}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+    def __init__(self, line: Child) -> None:
+        self._line = line
 
     def ask(self, line: str) -> dict[str, Any]:
-        self.tell(line)
+        self._line.tell(line)
         return self.hear()
 
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(END_SEC)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+    def tell(self, line: str) -> None:
+        self._line.tell(line)
+
+    def hear(self) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self._line.hear())
+        return answer
 
 
 @contextmanager
 def opened(url: str, token: str) -> Iterator[Browser]:
-    browser = Browser(url, token)
-    try:
+    node = Path(node_folder()) / "node"
+    asked = {"url": url, "token": token, "chromium": chromium(), "cameras": CAMERAS}
+    with closing(Child("the browser", asked, [str(node), "e2e/wall-figures.mjs"], UI)) as line:
+        browser = Browser(line)
+        browser.hear()
         yield browser
-    finally:
-        browser.close()
 
 
 def measure_opening(browser: Browser) -> list[Row]:

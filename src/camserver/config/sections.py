@@ -287,7 +287,7 @@ class WorkerSettings:
     transcodes_max: int = setting(
         4,
         "Most cameras that are transcoded at once for live view: those with a privacy mask, and those whose video "
-        "browsers don't play. Each takes up to half a core.",
+        "browsers don't play. Each takes up to half a core at 1920x1080.",
         min=0,
         max=64,
     )
