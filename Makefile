@@ -6,6 +6,8 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .SUFFIXES:
 MAKEFLAGS += --no-builtin-rules
+# Compiled once, whatever the caller's environment says: tests start hundreds of interpreters.
+export PYTHONDONTWRITEBYTECODE :=
 
 # Quick tests first, whole-product tests last; whatever is not named here runs in between, so no folder is left out.
 TESTS_FIRST := $(wildcard tests/base tests/domain tests/wire tests/repository)
@@ -27,7 +29,8 @@ TYPED := src/camserver $(wildcard tools) $(wildcard tests/rig) $(wildcard tests/
 
 BENCHES := $(subst _,-,$(patsubst bench/%.py,%,$(filter-out bench/__init__.py,$(wildcard bench/[a-z]*.py))))
 
-.PHONY: help run test check types format setup setup-dev packages ui ui-test e2e screenshots lock wheel fresh soak clean FORCE
+.PHONY: help run test check lint types format setup setup-dev packages ui ui-test e2e screenshots lock wheel fresh soak \
+  chaos docs clean FORCE
 
 # `make run WITHOUT_ASSETS=1` does without the model and the footage of assets.toml.
 ASSETS := $(if $(WITHOUT_ASSETS),--without-assets)
@@ -39,13 +42,16 @@ help: ## List every task
 run: setup ui ## Set up and start camserver with the demo cameras on this machine
 	@exec $(BIN)/camserver up --demo
 
-test: setup-dev packages check ui-test ## Set up, check, and run every test
-	@$(PYTEST) $(TESTS) $(PYTEST_ARGS)
+# `make types` and `make ui-test` run beside the tests (tests/repository/test_checks_beside.py).
+test: setup-dev packages lint ## Set up, check, and run every test
+	@$(BIN)/python tools/ui_build.py --dev
+	@CHECKS_BESIDE=1 $(PYTEST) $(TESTS) $(PYTEST_ARGS)
 
-check: setup-dev ## Check format, lint, types and import contracts
+check: lint types ## Check format, lint, import contracts and types
+
+lint: setup-dev ## Check format, lint and import contracts only
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy $(TYPED)
 	$(BIN)/lint-imports
 
 types: setup-dev ## Check types only
@@ -98,6 +104,12 @@ fresh: ## Clone HEAD into an empty folder and run `make test` and `make run` the
 
 soak: bench-soak packages ## Run the whole product under faults for a long time, then tests of chance many times over
 	@TEST_THOROUGH=1 $(PYTEST) $(TESTS_OF_CHANCE) $(PYTEST_ARGS)
+
+chaos: setup-dev packages ## Run a whole fleet under faults for 30 minutes (QUICK=1: two); as root
+	@$(BIN)/python -m bench.chaos $(BENCH_ARGS)
+
+docs: setup-dev ## Build the documentation as a static site into build/docs, and check its links
+	@$(BIN)/python tools/docs_site.py build/docs
 
 bench-%: setup-dev FORCE ## Measure one thing and print its figures
 	@test -f bench/$(subst -,_,$*).py || { \

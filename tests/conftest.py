@@ -21,7 +21,8 @@ from tests.fakes.analyzer import FakeAnalyzer
 from tests.rig.buckets import BucketServer, bucket_server
 from tests.rig.clock import ManualClock
 from tests.rig.databases import MariadbServer, MissingServer, PostgresServer, mariadb_server, postgres_server
-from tests.rig.effort import times
+from tests.rig.dealt import dealt
+from tests.rig.effort import THOROUGH, times
 from tests.rig.longest_first import longest_first
 from tests.rig.memory import quick_folder
 from tests.rig.processes import REPOSITORY, Launcher
@@ -59,7 +60,7 @@ hypothesis.settings.load_profile("camserver")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # Alone, tests run as they were asked for: quick ones first in `make test`.
     if hasattr(config, "workerinput"):
-        items[:] = longest_first(items)
+        items[:] = longest_first(items if THOROUGH else dealt(items))
 
 
 @pytest.fixture(autouse=True)
@@ -218,6 +219,18 @@ async def store(db_url: str) -> AsyncIterator["Store"]:
     opened = await open_store(db_url)
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+async def sqlite_store(sqlite_template: SqliteTemplate) -> AsyncIterator["Store"]:
+    """For tests to which the database does not matter."""
+    from camserver.store import open_store
+
+    url = sqlite_template.fresh()
+    opened = await open_store(url)
+    yield opened
+    await opened.close()
+    sqlite_template.discard(url)
 
 
 @pytest.fixture

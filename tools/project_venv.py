@@ -200,8 +200,12 @@ def make_venv(project: Project, lock_fd: int) -> None:
 
 
 def install_lock(project: Project, lock: Path, lock_fd: int) -> None:
-    """Installs exactly what the lock lists. Wheels only: a build from source would fetch unhashed tools."""
-    command = [str(project.python), "-I", "-m", "pip", "install", "--require-hashes"]
+    """Installs exactly what the lock lists. Wheels only: a build from source would fetch unhashed tools.
+
+    The lock is complete, so pip resolves nothing: where a package asks for another one with an extra, pip would
+    consider versions that the lock does not have, and gives up once a newer one is published.
+    """
+    command = [str(project.python), "-I", "-m", "pip", "install", "--require-hashes", "--no-deps"]
     command += [
         "--only-binary",
         ":all:",

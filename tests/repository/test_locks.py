@@ -79,7 +79,12 @@ def test_the_pattern_finds_registries():
 
 def test_no_file_names_a_package_registry():
     found = []
+    plain = [host.encode() for host in REGISTRIES]
     for path in repository_files():
-        text = path.read_bytes().decode("utf-8", errors="ignore")
+        content = path.read_bytes()
+        lower = content.lower()
+        if not any(host in lower for host in plain):
+            continue  # the pattern takes seconds over everything
+        text = content.decode("utf-8", errors="ignore")
         found += [f"{path.relative_to(ROOT)}: {match.group()}" for match in PATTERN.finditer(text)]
     assert not found

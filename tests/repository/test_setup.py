@@ -22,13 +22,14 @@ from .tree import ROOT
 TIMEOUT_SEC = 300
 
 
-def write_wheel(folder: Path, name: str) -> str:
+def write_wheel(folder: Path, name: str, version: str = "1.0", requires: str = "") -> str:
     """Makes a wheel with one module and returns the lock's entry for it."""
     folder.mkdir(exist_ok=True)
-    info = f"{name}-1.0.dist-info"
+    info = f"{name}-{version}.dist-info"
+    needs = f"Requires-Dist: {requires}\n" if requires else ""
     files = {
         f"{name}.py": f"NAME = {name!r}\n",
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     rows = []
@@ -36,11 +37,11 @@ def write_wheel(folder: Path, name: str) -> str:
         digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
         rows.append(f"{path},sha256={digest},{len(text.encode())}\n")
     files[f"{info}/RECORD"] = "".join(rows) + f"{info}/RECORD,,\n"
-    wheel = folder / f"{name}-1.0-py3-none-any.whl"
+    wheel = folder / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         for path, text in files.items():
             archive.writestr(path, text)
-    return f"{name}==1.0 \\\n    --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
+    return f"{name}=={version} \\\n    --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
 
 
 @dataclass
@@ -124,6 +125,23 @@ def test_life_of_a_venv(sample):
     assert changed.returncode == 0, changed.stderr
     assert not sample.keepsake.exists()
     assert not sample.has("sample_dev")
+
+
+def test_newer_release_of_a_locked_package_changes_nothing(sample):
+    """pip considers a package with an extra apart from its pin, and would stumble over the newer one."""
+    asks = write_wheel(sample.wheels, "sample_asks", requires="sample_runtime[more]")
+    write_wheel(sample.wheels, "sample_runtime", version="2.0")
+    with open(sample.root / "requirements.lock", "a") as lock:
+        lock.write(asks)
+    done = sample.set_up()
+    assert done.returncode == 0, done.stderr
+    assert sample.has("sample_asks")
+
+
+def test_lock_lists_all_that_its_packages_need():
+    """Nothing is resolved at set-up, so what the lock lacks would be missing."""
+    done = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_moved_checkout_gets_a_new_venv_even_from_within_the_old_one(sample):
