@@ -24,6 +24,11 @@ class Database:
         self.server.create(database)
         return self.server.url(database)
 
+    def asked(self, sql: str, database: str) -> str:
+        """What the server says to its administrator."""
+        assert self.server is not None
+        return self.server.admin(sql, database)
+
     def cpu(self) -> CpuUsed:
         """So far, of this process and its children, which a database server is one of."""
         server = 0.0 if self.server is None else cpu_seconds(self.server.process.pid)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from camserver.domain.texts import comparable, tokens_of
 from camserver.store import Sql, Store, Tx
-from camserver.store.sql import Dialect
 from tests.store.scenery import NOW_MS, Scene, furnish
 
 CAMERAS = 200
@@ -70,8 +69,8 @@ async def _more_sites(tx: Tx, scene: Scene) -> tuple[int, ...]:
 
 
 async def fill(store: Store, house: House, first: int, last: int, memo_random: random.Random) -> None:
-    """Looks `first` to before `last`, each older than the one before, and all that comes with them."""
-    for begin in range(first, last, CHUNK):
+    """Looks `first` to before `last`, and all that comes with them. The oldest come first, as they do in earnest."""
+    for begin in reversed(range(first, last, CHUNK)):
         end = min(begin + CHUNK, last)
         await store.write(_fill_looks, house, begin, end)
         await store.write(_fill_events, house, begin // FRAMES_PER_EVENT, end // FRAMES_PER_EVENT)
@@ -91,16 +90,6 @@ async def _open_newest(tx: Tx) -> None:
         "UPDATE events SET open_key = camera_key, state = 'open', end_at = NULL "
         f"WHERE event_id > {TOP - CAMERAS // 4}"
     )
-
-
-async def settle(store: Store) -> None:
-    """What the servers do by themselves within minutes: statistics of their tables. SQLite is run without."""
-    if store.dialect is not Dialect.SQLITE:
-        await store.write(_analyze)
-
-
-async def _analyze(tx: Tx) -> None:
-    await tx.run(Sql("ANALYZE", mariadb=f"ANALYZE TABLE {', '.join(FILLED)}"))
 
 
 FILLED = (

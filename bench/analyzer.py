@@ -1,14 +1,17 @@
 """Pictures a second through the analyzer's HTTP, beside the bare model in a loop; memory over many; an overload.
 
-The analyzer is the product's own process with the real model. Asked are two pictures of a street, the newer one to be
-analyzed and the one before, as the dispatcher sends them. The bare model runs in a process of its own on a picture
-that is decoded and scaled already. Both get the machine in turns, a few seconds each, because other programs use it
-too; and CPU time is compared beside wall time for the same reason. `--only speed` runs one part, PICTURES=3000 says
-over how many pictures memory is watched.
+The analyzer is the product's own process with the real model. Each caller is a camera over a street: it sends one
+picture after the other, each with the one it sent before, as the dispatcher does. No two pictures that are sent are
+the same, so none was analyzed before. Beside it run two bare loops, each in a process of its own: the model alone on
+a picture that was decoded and scaled once, and the model with the decoding and scaling of each picture in the same
+thread. All get the machine in turns, a few seconds each, because other programs use it too; and CPU time is compared
+beside wall time for the same reason. `--only speed` runs one part, PICTURES=3000 says over how many pictures memory
+is watched.
 """
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import statistics
@@ -17,6 +20,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,20 +33,24 @@ from bench._report import QUICK, Row, figure, less_is_better, more_is_better, re
 from camserver.base import assets
 from camserver.clients.analyzer import AnalyzerClient, Question, form_parts
 from camserver.domain.vocabulary import SHIPPED_VERSION
-from tests.rig.footage import asset, frame
+from tests.rig.footage import asset, frames
 from tests.rig.ports import LOOPBACK, free_port
 from tests.rig.processes import Launcher
 from tests.services.analyzer.rig import CAPTURED_AT_MS, DOCUMENT
 
-NEWER_FRAME, OLDER_FRAME = 125, 120
+# Of the footage; a fifth of a second apart.
+FRAMES = range(0, 250, 5)
+# Callers begin at different ones.
+APART = 7
 ROUNDS = 6 if QUICK else 12
 ROUND_SEC = 2.0
 WORKERS = (1, 2)
 AIM = 0.9
 # How the bare model's work can be cut: (interpreters, threads of each).
 CUTS = ((1, 1), (1, 2), (2, 1))
-WARM_PICTURES = 50 if QUICK else 500
-MANY_PICTURES = int(os.environ.get("PICTURES", "300" if QUICK else "10000"))
+# By then everything that is remembered of pictures is full.
+WARM_PICTURES = 500
+MANY_PICTURES = int(os.environ.get("PICTURES", "500" if QUICK else "10000"))
 FLAT = 0.9
 OVERLOAD_SEC = 5.0 if QUICK else 30.0
 OVERLOAD_CLIENTS = 64
@@ -53,12 +61,34 @@ REQUEST_TIMEOUT_SEC = 120
 BOUNDARY = "b" * 32
 
 
-def request_body() -> bytes:
-    """A request as the dispatcher makes it."""
-    footage = asset(assets.FOOTAGE)
-    newer, older = frame(footage, NEWER_FRAME), frame(footage, OLDER_FRAME)
-    question = Question("cam_1", CAPTURED_AT_MS, "r-1", newer, older, {"time_band": "day"})
-    return b"".join(form_parts(question, SHIPPED_VERSION, BOUNDARY))
+@cache
+def pictures() -> list[bytes]:
+    return frames(asset(assets.FOOTAGE), FRAMES)
+
+
+_sent = itertools.count()
+
+
+def never_sent(picture: bytes) -> bytes:
+    """The same picture in other bytes: with a comment in its JPEG, right after the mark of its beginning."""
+    comment = b"%016d" % next(_sent)
+    return picture[:2] + b"\xff\xfe" + (2 + len(comment)).to_bytes(2) + comment + picture[2:]
+
+
+class Camera:
+    """Asks as the dispatcher does: a new picture, and the one before it."""
+
+    def __init__(self) -> None:
+        self._name = f"cam_{next(_sent)}"
+        self._next = next(_sent) * APART
+        self._before: bytes | None = None
+
+    def request_body(self) -> bytes:
+        picture = never_sent(pictures()[self._next % len(FRAMES)])
+        self._next += 1
+        question = Question(self._name, CAPTURED_AT_MS, "r-1", picture, self._before, {"time_band": "day"})
+        self._before = picture
+        return b"".join(form_parts(question, SHIPPED_VERSION, BOUNDARY))
 
 
 @dataclass(slots=True)
@@ -84,22 +114,23 @@ class Round:
 class Caller:
     """One connection that is kept. Less than an HTTP library does: it shares the cores with what is measured."""
 
-    def __init__(self, port: int, body: bytes) -> None:
+    def __init__(self, port: int) -> None:
         self._port = port
-        head = f"POST /v1/analyze HTTP/1.1\r\nHost: {LOOPBACK}\r\nContent-Length: {len(body)}\r\n"
-        self._request = f"{head}Content-Type: multipart/form-data; boundary={BOUNDARY}\r\n\r\n".encode() + body
+        self._camera = Camera()
         self._opened: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self) -> int:
         if self._opened is None:
             self._opened = await asyncio.open_connection(LOOPBACK, self._port)
         reader, writer = self._opened
+        body = self._camera.request_body()
+        head = f"POST /v1/analyze HTTP/1.1\r\nHost: {LOOPBACK}\r\nContent-Length: {len(body)}\r\n"
         async with asyncio.timeout(REQUEST_TIMEOUT_SEC):
-            writer.write(self._request)
+            writer.write(f"{head}Content-Type: multipart/form-data; boundary={BOUNDARY}\r\n\r\n".encode() + body)
             await writer.drain()
-            head = (await reader.readuntil(b"\r\n\r\n")).lower()
-            await reader.readexactly(int(head.split(b"content-length:")[1].split(b"\r\n")[0]))
-        return int(head.split(b" ")[1])
+            answer = (await reader.readuntil(b"\r\n\r\n")).lower()
+            await reader.readexactly(int(answer.split(b"content-length:")[1].split(b"\r\n")[0]))
+        return int(answer.split(b" ")[1])
 
     def close(self) -> None:
         if self._opened is not None:
@@ -110,11 +141,10 @@ class Caller:
 class Analyzer:
     port: int
     pid: int
-    body: bytes
 
     @contextmanager
     def caller(self) -> Iterator[Caller]:
-        made = Caller(self.port, self.body)
+        made = Caller(self.port)
         try:
             yield made
         finally:
@@ -162,7 +192,7 @@ async def analyzer(workers: int) -> AsyncIterator[Analyzer]:
         try:
             await running.until_ready(f"{url}/healthz")
             await put_vocabulary(url)
-            yield Analyzer(port, running.pid, request_body())
+            yield Analyzer(port, running.pid)
         finally:
             await launcher.close()
 
@@ -176,11 +206,13 @@ async def put_vocabulary(url: str) -> None:
 
 
 @contextmanager
-def bare(detectors: int, threads: int) -> Iterator[Child]:
-    with tempfile.NamedTemporaryFile(suffix=".jpg") as picture:
-        Path(picture.name).write_bytes(frame(asset(assets.FOOTAGE), NEWER_FRAME))
-        asked = {"model": str(asset(assets.MODEL)), "picture": picture.name}
-        with child("_analyzer_bare", detectors=detectors, threads=threads, **asked) as started:
+def bare(detectors: int, threads: int, *, decodes: bool = False) -> Iterator[Child]:
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{number}.jpg" for number in FRAMES]
+        for path, picture in zip(paths, pictures(), strict=True):
+            path.write_bytes(picture)
+        asked = {"model": str(asset(assets.MODEL)), "pictures": [str(path) for path in paths]}
+        with child("_analyzer_bare", detectors=detectors, threads=threads, decodes=decodes, **asked) as started:
             started.hear()
             yield started
 
@@ -190,26 +222,43 @@ def bare_round(running: Child, seconds: float) -> Round:
     return Round(**json.loads(running.hear()))
 
 
+@dataclass(slots=True)
+class Beside:
+    """One of the bare loops, and how many pictures of theirs ours made in each round, as a share."""
+
+    loop: Child
+    total: Round
+    ratios: list[float]
+
+
 async def measure_speed(workers: int) -> list[Row]:
-    ours, model = Round(), Round()
-    ratios: list[float] = []
+    ours = Round()
     async with analyzer(workers) as service:
-        with bare(workers, 1) as loop:
+        with bare(workers, 1) as alone, bare(workers, 1, decodes=True) as whole:
+            peers = {
+                "the bare model on a ready tensor": Beside(alone, Round(), []),
+                "decode, scale, bare model": Beside(whole, Round(), []),
+            }
             await service.round(2 * workers + 1, 1.0)
             for _ in range(ROUNDS):
                 one = await service.round(2 * workers + 1, ROUND_SEC)
-                other = await asyncio.to_thread(bare_round, loop, ROUND_SEC)
-                ratios.append(one.per_sec / other.per_sec)
                 ours.add(one)
-                model.add(other)
-    shown = " ".join(f"{ratio:.2f}" for ratio in sorted(ratios))
-    say(f"  {workers} at once: {ours.per_sec:.1f}/s, bare {model.per_sec:.1f}/s; ratios of the rounds: {shown}")
-    name, peer = f"{workers} at once", "the bare model"
+                for peer in peers.values():
+                    other = await asyncio.to_thread(bare_round, peer.loop, ROUND_SEC)
+                    peer.total.add(other)
+                    peer.ratios.append(one.per_sec / other.per_sec)
+    return [row for name, peer in peers.items() for row in speed_rows(workers, ours, name, peer)]
+
+
+def speed_rows(workers: int, ours: Round, peer_name: str, peer: Beside) -> list[Row]:
+    shown = " ".join(f"{ratio:.2f}" for ratio in sorted(peer.ratios))
+    say(f"  {workers} at once: {ours.per_sec:.1f}/s, {peer_name} {peer.total.per_sec:.1f}/s; rounds: {shown}")
+    name = f"{workers} at once"
     # The middle one of the rounds: what else the machine did in one of them says nothing about either.
-    ratio = statistics.median(ratios)
+    ratio = statistics.median(peer.ratios)
     return [
-        Row(f"{name}, pictures a second", ours.per_sec, model.per_sec, peer, ratio, "/s", AIM),
-        less_is_better(f"{name}, CPU of a picture", ours.cpu_ms, model.cpu_ms, peer, "ms"),
+        Row(f"{name}, pictures a second", ours.per_sec, peer.total.per_sec, peer_name, ratio, "/s", AIM),
+        less_is_better(f"{name}, CPU of a picture", ours.cpu_ms, peer.total.cpu_ms, peer_name, "ms"),
     ]
 
 

@@ -12,6 +12,7 @@ them), never that of the clients, which are other processes. The aim is three ti
 
 import asyncio
 import base64
+import itertools
 import json
 import sys
 import time
@@ -40,7 +41,8 @@ LOOKS = 4_000 if QUICK else 20_000
 # Connections that a browser opens to one server.
 LANES = 6
 BROWSERS = 500
-PEOPLE = 50
+# So many that nobody of them comes near the number of links that one may have made in a minute.
+PEOPLE = 200
 BROWSER_PROCESSES = 2
 AIM_TIMES = 3.0
 AIM_CORES = 0.5
@@ -49,9 +51,11 @@ BARE = "a bare route"
 
 @dataclass(frozen=True, slots=True)
 class Request:
+    """What is asked, in the name of one after the other of those with these headers."""
+
     method: str
     path: str
-    headers: dict[str, str]
+    headers: Sequence[dict[str, str]] = ({},)
     body: bytes | None = None
 
 
@@ -67,12 +71,13 @@ class Route:
 async def drive(url: str, asked: Request, pid: int) -> float:
     """CPU milliseconds of the server a request, asked on a few connections at once, as a browser does."""
     async with aiohttp.ClientSession() as http:
+        callers = itertools.cycle(asked.headers)
 
         async def lane(until: float) -> int:
             count = 0
             while time.perf_counter() < until:
                 async with http.request(
-                    asked.method, url + asked.path, headers=asked.headers, data=asked.body
+                    asked.method, url + asked.path, headers=next(callers), data=asked.body
                 ) as got:
                     await got.read()
                     if got.status != 200:
@@ -93,15 +98,19 @@ async def drive(url: str, asked: Request, pid: int) -> float:
 async def fetch(url: str, asked: Request) -> bytes:
     async with (
         aiohttp.ClientSession() as http,
-        http.request(asked.method, url + asked.path, headers=asked.headers, data=asked.body) as got,
+        http.request(asked.method, url + asked.path, headers=asked.headers[0], data=asked.body) as got,
     ):
         return await got.read()
 
 
 async def asked_of(url: str, made: dict[str, Any]) -> list[Route]:
-    token = made["tokens"][0]
-    signed_in = {"Cookie": f"camserver_session={token}"}
-    writing = {**signed_in, "X-CSRF-Token": token, "Content-Type": "application/json"}
+    # Every second one holds one site of four and does not see all.
+    tokens = made["tokens"][0::2]
+    signed_in = [{"Cookie": f"camserver_session={token}"} for token in tokens]
+    writing = [
+        {**cookie, "X-CSRF-Token": token, "Content-Type": "application/json"}
+        for cookie, token in zip(signed_in, tokens, strict=True)
+    ]
     link = Request(
         "POST", "/api/media/link", writing, json.dumps({"frame_uuid": made["frame"], "kind": "infer"}).encode()
     )
@@ -110,7 +119,7 @@ async def asked_of(url: str, made: dict[str, Any]) -> list[Route]:
         Route("who is signed in, and 50 cameras", Request("GET", "/api/cameras?limit=50", signed_in), "cameras"),
         Route("one event", Request("GET", f"/api/events/{made['event']}", signed_in), "event"),
         Route("the first page of a search", Request("GET", "/api/search?limit=50", signed_in), "search"),
-        Route("a picture by its link", Request("GET", address[len(url) :], {}), "picture"),
+        Route("a picture by its link", Request("GET", address[len(url) :]), "picture"),
         Route("a link to the newest picture, noted in the audit log", link, "link"),
     ]
 
@@ -124,9 +133,8 @@ async def measure_routes(url: str, server: Child, made: dict[str, Any]) -> list[
     with child("_api_bare", port=port, **told) as bare:
         bare.hear()
         for route in routes:
-            beside = Request(route.ours.method, f"/{route.bare}", {}, route.ours.body)
-            if route.ours.body is not None:
-                beside = Request(beside.method, beside.path, {"Content-Type": "application/json"}, beside.body)
+            headers = {} if route.ours.body is None else {"Content-Type": "application/json"}
+            beside = Request(route.ours.method, f"/{route.bare}", [headers], route.ours.body)
             # Ours between two of the bare one: what else the machine does falls on both.
             first = await drive(f"http://127.0.0.1:{port}", beside, bare.pid)
             ours = await drive(url, route.ours, server.pid)

@@ -2,7 +2,8 @@
 
 5 million looks and 500,000 events of 200 cameras (`QUICK=1`: a tenth), the newest tenth first: what is asked of it is
 asked again of all. The aims are a p95 in milliseconds, and that ten times the rows take no longer. That is judged by
-CPU time, of this program and the database together: where other programs run, times of the clock tell of them.
+CPU time, of this program and the database together: where other programs run, times of the clock tell of them. In
+a quick run it is not judged: the fewer looks are of four hours, and questions about a day find more in more.
 
     BENCH_ARGS="SQLite" make bench-search    one of the databases, or several
 """
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 import uvloop
 
 from bench import _search_fill as filling
+from bench import _search_indexes
 from bench._databases import Database, database
 from bench._queue_scene import percentile
 from bench._report import QUICK, Row, figure, less_is_better, report, say
@@ -30,6 +32,7 @@ from camserver.store.timelines import Span, TimelineFilter
 from tests.store.scenery import NOW_MS
 
 FEW, MANY = (50_000, 500_000) if QUICK else (500_000, 5_000_000)
+DATABASE = "search"
 NAMES = ("SQLite", "PostgreSQL", "MariaDB")
 TIMES = 60 if QUICK else 200
 HOUR_MS = 3_600_000
@@ -122,16 +125,26 @@ async def measure(base: Database, store: Store, house: House, looks: int) -> dic
 
 
 async def prepare(base: Database) -> tuple[Store, House]:
-    store = await open_store(base.url("search"), pool_size=4)
+    store = await open_store(base.url(DATABASE), pool_size=4)
     house = await filling.build(store)
     return store, house
 
 
-async def fill(name: str, store: Store, house: House, first: int, last: int) -> None:
+async def fill(base: Database, store: Store, house: House, first: int, last: int) -> None:
     started = time.perf_counter()
+    await _search_indexes.drop(store, filling.FILLED)
     await filling.fill(store, house, first, last, random.Random(first))
-    await filling.settle(store)
-    say(f"  {name}: {last:,} looks are there ({time.perf_counter() - started:.0f} s)")
+    await _search_indexes.create(store, filling.FILLED)
+    await asyncio.to_thread(settle, base)
+    say(f"  {base.name}: {last:,} looks are there ({time.perf_counter() - started:.0f} s)")
+
+
+def settle(base: Database) -> None:
+    """What the servers do by themselves within minutes. SQLite is run without statistics."""
+    if base.name == "PostgreSQL":
+        base.asked("VACUUM (ANALYZE); CHECKPOINT", DATABASE)
+    elif base.name == "MariaDB":
+        base.asked(f"ANALYZE TABLE {', '.join(filling.FILLED)}", DATABASE)
 
 
 async def main(names: tuple[str, ...]) -> None:
@@ -142,7 +155,7 @@ async def main(names: tuple[str, ...]) -> None:
         took: dict[tuple[str, int], dict[str, Took]] = {}
         for first, last in ((0, FEW), (FEW, MANY)):
             # Filling is the databases' work, side by side; measuring is done one after the other.
-            await asyncio.gather(*(fill(name, *house, first, last) for name, house in houses.items()))
+            await asyncio.gather(*(fill(bases[name], *house, first, last) for name, house in houses.items()))
             for name, (store, house) in houses.items():
                 took[name, last] = await measure(bases[name], store, house, last)
         for store, _ in houses.values():
@@ -154,7 +167,8 @@ async def main(names: tuple[str, ...]) -> None:
             label = f"{name}, {what}"
             rows.append(less_is_better(f"{label}, p95", one.p95_ms, aim_ms, "ms are the aim", "ms", 1.0))
             rows.append(figure(f"{label}, median", one.median_ms, "ms"))
-            flat = less_is_better(f"{label}, CPU", one.cpu_ms, few[what].cpu_ms, f"of {FEW:,}", "ms", FLAT_AIM)
+            flat_aim = None if QUICK else FLAT_AIM
+            flat = less_is_better(f"{label}, CPU", one.cpu_ms, few[what].cpu_ms, f"of {FEW:,}", "ms", flat_aim)
             rows.append(flat)
     rows.append(figure("looks in each database", MANY, "rows"))
     report("search", rows)
