@@ -9,7 +9,7 @@ from aiohttp import web
 from camserver.base.exits import Exit
 from camserver.services.simulator.cameras import CameraAsked
 from camserver.services.simulator.service import Simulator
-from tests.e2e.installation import Installation, installation
+from tests.e2e.installation import ROOM_FOR_ONE, Installation, installation
 from tests.e2e.ui.browser import play, require_browser
 from tests.fakes.gstreamer import clock
 from tests.fakes.gstreamer.camera import gstreamer_pipelines
@@ -17,19 +17,6 @@ from tests.rig.ports import LOOPBACK, free_port
 from tests.rig.processes import Launcher
 from tests.rig.simulated import simulated
 from tests.rig.video_files import sounding_file, video_file
-
-# Room for one live view, and a machine that is never too busy for it.
-ADMISSION: dict[str, object] = {
-    "total_stream_units": 3,
-    "reserved_baseline_units": 0,
-    "max_ui_users": 2,
-    # One camera has but a main stream.
-    "main_stream_cost": 1,
-    "transcode_cost": 1,
-    "cpu_reject_percent": 100,
-    "memory_reject_percent": 100,
-    "swap_reject_mb": 1_000_000,
-}
 
 
 @asynccontextmanager
@@ -63,7 +50,7 @@ async def test_a_camera_is_watched_live_in_the_browser(launcher: Launcher, tmp_p
     house = installation(
         launcher,
         tmp_path / "data",
-        admission=ADMISSION,
+        admission=ROOM_FOR_ONE,
         # Nothing here is about what is seen.
         analyzer={"url": "http://127.0.0.1:9"},
         streamer={"port": free_port()},

@@ -1,6 +1,7 @@
 import { QueryClient } from "@tanstack/react-query";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Gatherer, keysOf } from "./live";
+import { keys } from "./queries";
 import type { Change } from "./types";
 
 const change = (kind: string, object: string | null = null): Change => ({
@@ -57,5 +58,21 @@ describe("what a change makes old", () => {
       if (part === 4) expect(invalidate).toHaveBeenCalledTimes(1);
     }
     expect(invalidate).toHaveBeenCalledTimes(5);
+  });
+
+  it("waits longer among many cameras where only stills are new, and no longer where something happened", () => {
+    const client = new QueryClient();
+    client.setQueryData(keys.cameras, { pages: [{ cameras: Array(200).fill({}) }], pageParams: [""] });
+    const invalidate = vi.spyOn(client, "invalidateQueries").mockResolvedValue();
+    const gatherer = new Gatherer(client);
+    gatherer.add([change("frame")]);
+    vi.advanceTimersByTime(500);
+    expect(invalidate).toHaveBeenCalledTimes(1);
+    gatherer.add([change("frame")]);
+    vi.advanceTimersByTime(4000);
+    expect(invalidate).toHaveBeenCalledTimes(1);
+    gatherer.add([change("incident")]);
+    vi.advanceTimersByTime(500);
+    expect(invalidate.mock.calls.slice(1).map(([filter]) => filter?.queryKey)).toEqual([["cameras"], ["incidents"]]);
   });
 });

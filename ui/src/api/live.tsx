@@ -1,16 +1,23 @@
 // Keeps what pages show up to date: the feed says which nouns changed, those are asked for again.
 
-import { type QueryClient, useQueryClient } from "@tanstack/react-query";
+import { type InfiniteData, type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
 import { feedAddress } from "./addresses";
 import { Feed, type FeedState } from "./feed";
 import { keys } from "./queries";
-import type { Change } from "./types";
+import type { Camera, Change } from "./types";
 
 /** News within this time are one question: a busy house must not make every browser ask for every frame. */
 const GATHER_MS = 400;
-/** Where news never stop, asking is this far apart: a list of hundreds of cameras costs both sides something. */
+/** Where news never stop, asking is this far apart. */
 const APART_MS = 2000;
+/**
+ * A new still is no news that anybody waits for, and a list of hundreds of cameras costs both sides something: the more
+ * there are, the rarer they are asked for when nothing but stills is new.
+ */
+const STILLS_APART_MS_A_CAMERA = 25;
+const STILLS_APART_MAX_MS = 6000;
+const STILLS: ReadonlySet<string> = new Set(["look", "frame"]);
 
 /** Without a feed (a proxy may refuse sockets) pages ask by themselves, so they are late but never stuck. */
 const ASK_MS = 15_000;
@@ -45,14 +52,27 @@ export class Gatherer {
   private readonly old = new Map<string, readonly string[]>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private askedAt = Number.NEGATIVE_INFINITY;
+  /** When the timer goes off. */
+  private due = Number.POSITIVE_INFINITY;
 
   constructor(private readonly client: QueryClient) {}
 
   add(changes: readonly Change[]): void {
     for (const key of changes.flatMap(keysOf)) this.old.set(key.join("/"), key);
     if (this.old.size === 0) return;
-    const wait = Math.max(GATHER_MS, this.askedAt + APART_MS - performance.now());
-    this.timer ??= setTimeout(() => this.flush(), wait);
+    const now = performance.now();
+    const due = Math.max(now + GATHER_MS, this.askedAt + this.apartMs(changes));
+    if (due >= this.due) return;
+    this.due = due;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.flush(), due - now);
+  }
+
+  private apartMs(changes: readonly Change[]): number {
+    if (!changes.every(({ kind }) => STILLS.has(kind))) return APART_MS;
+    const known = this.client.getQueryData<InfiniteData<{ cameras: readonly Camera[] }>>(keys.cameras)?.pages ?? [];
+    const cameras = known.reduce((sum, page) => sum + page.cameras.length, 0);
+    return Math.min(STILLS_APART_MAX_MS, Math.max(APART_MS, cameras * STILLS_APART_MS_A_CAMERA));
   }
 
   stop(): void {
@@ -61,6 +81,7 @@ export class Gatherer {
 
   private flush(): void {
     this.timer = undefined;
+    this.due = Number.POSITIVE_INFINITY;
     this.askedAt = performance.now();
     const old = [...this.old.values()];
     this.old.clear();

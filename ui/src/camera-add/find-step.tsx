@@ -39,13 +39,12 @@ export function FindStep({ draft, onChange, onStep }: StepProps) {
         <div className="mb-4 max-w-xs">
           <SelectField
             label={t("site")}
-            value={draft.site}
+            // Where none is named, the server takes the oldest.
+            value={draft.site || oldestOf(sites)}
             onChange={(event) => onChange({ site: event.target.value })}
           >
-            {sites.map((site, place) => (
-              <option key={site.name} value={place === 0 ? "" : site.name}>
-                {site.name}
-              </option>
+            {sites.map((site) => (
+              <option key={site.name}>{site.name}</option>
             ))}
           </SelectField>
         </div>
@@ -60,6 +59,7 @@ export function FindStep({ draft, onChange, onStep }: StepProps) {
             <Radar aria-hidden="true" />
             {t(discovery.isPending ? "discovering" : "discover")}
           </Button>
+          {!discovery.data && !discovery.isPending && <p className="text-quiet text-xs">{t("discoverHint")}</p>}
           <SentProblem error={discovery.error} />
           {discovery.isPending && <Skeleton className="h-24 w-full" />}
           {failed && <p className="text-severity-2 text-sm">{saidBy(failed, i18n.language)}</p>}
@@ -96,6 +96,9 @@ export function FindStep({ draft, onChange, onStep }: StepProps) {
     </form>
   );
 }
+
+const oldestOf = (sites: readonly { name: string; created_at: number }[]) =>
+  sites.reduce((oldest, site) => (site.created_at < oldest.created_at ? site : oldest)).name;
 
 interface DevicesProps {
   devices: readonly FoundDevice[];

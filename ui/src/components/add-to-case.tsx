@@ -28,10 +28,18 @@ export function AddToCase({ item }: { item: CaseItemAsked }) {
         <BriefcaseBusiness aria-hidden="true" />
         {t("add")}
       </Button>
-      <Dialog open={open} onClose={() => setOpen(false)} title={t("addTitle")}>
-        {open && <Choice item={item} onClose={() => setOpen(false)} />}
-      </Dialog>
+      <CaseDialog item={open ? item : null} onClose={() => setOpen(false)} />
     </>
+  );
+}
+
+/** Asks for the case; open while there is something to put into one. */
+export function CaseDialog({ item, onClose }: { item: CaseItemAsked | null; onClose: () => void }) {
+  const { t } = useWords();
+  return (
+    <Dialog open={item !== null} onClose={onClose} title={t("addTitle")}>
+      {item && <Choice item={item} onClose={onClose} />}
+    </Dialog>
   );
 }
 

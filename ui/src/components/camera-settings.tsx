@@ -45,6 +45,7 @@ export function CameraSettings({ camera }: { camera: Camera }) {
       rotation: numberOf(sent.rotation) as 0 | 90 | 180 | 270 | null,
       clip_sec: numberOf(sent.clip),
       do_not_process: sent.do_not_process === "on",
+      live_sound: sent.live_sound === "on" ? null : false,
       ...(preset || own?.hints ? { hints } : {}),
       ...(sent.site && sent.site !== camera.site ? { site: sent.site } : {}),
     };
@@ -91,6 +92,12 @@ export function CameraSettings({ camera }: { camera: Camera }) {
             step="any"
             defaultValue={own?.clip_sec ?? ""}
             hint={t("clipHint")}
+          />
+          <CheckField
+            label={t("liveSound")}
+            name="live_sound"
+            defaultChecked={own?.live_sound !== false}
+            hint={t("liveSoundHint")}
           />
           <CheckField
             label={t("doNotProcess")}

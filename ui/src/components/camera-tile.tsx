@@ -4,7 +4,7 @@ import { useTranslation } from "react-i18next";
 import { Link, useLocation } from "react-router";
 import { framePicture } from "@/api/addresses";
 import type { Camera } from "@/api/types";
-import { isSeen, type Standing, standingOf } from "@/display/camera-standing";
+import { isSeen, STANDING_STEP_MS, type Standing, standingOf } from "@/display/camera-standing";
 import { shortMoment } from "@/display/times";
 import { useNear } from "@/hooks/use-near";
 import { useNowBy } from "@/hooks/use-now";
@@ -15,9 +15,6 @@ import { OngoingBadge } from "./ongoing-badge";
 import { SeverityBadge, severityEdge } from "./severity-badge";
 import { Still } from "./still";
 import { cn } from "./ui/class-names";
-
-/** Whether a camera went silent is a matter of minutes; ages tick by themselves. */
-const STANDING_STEP_MS = 10_000;
 
 interface Props {
   camera: Camera;
@@ -101,8 +98,9 @@ function Ongoing({ event }: { event: NonNullable<Camera["open_event"]> }) {
   return (
     <div className="flex flex-col items-end gap-1">
       <div className="flex gap-1">
-        <SeverityBadge severity={event.severity_max} className="@max-xs:hidden" />
-        <OngoingBadge />
+        {/* What is only recorded is said by the edge; its name is worth more here. */}
+        {event.severity_max > 0 && <SeverityBadge severity={event.severity_max} className="@max-xs:hidden" />}
+        <OngoingBadge textClassName="@max-3xs:sr-only" />
       </div>
       <p className="max-w-40 truncate text-quiet text-xs @max-3xs:hidden">{eventPhrase(event.primary_event)}</p>
     </div>

@@ -4,7 +4,7 @@ import { useTimeline } from "@/api/search";
 import { severityOf } from "@/display/severity";
 import { bucketMs, spanOf, stepsOf, type TimeStep, ZOOMS, type Zoom } from "@/display/timeline";
 import { dayBeside, dayOf, hourAndMinute, startOfDay, startOfNextDay } from "@/display/times";
-import { useNow } from "@/hooks/use-now";
+import { useNowBy } from "@/hooks/use-now";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/timeline";
 import { Loaded } from "./loaded";
@@ -33,20 +33,19 @@ interface Props {
 /** A day from its end to its beginning. A click on a step goes to that time: the day and the step are two clicks. */
 export function DayTimeline({ day, onDay, zoom, onZoom, at, onAt, cameraIds = [], sites = [] }: Props) {
   const { t, i18n } = useWords();
-  const now = useNow();
+  const now = useNowBy(60_000);
   const today = dayOf(now);
   const place = ZOOMS.indexOf(zoom);
-  const minute = Math.floor(now / 60_000) * 60_000;
   const asked = useMemo(() => {
     const whole = { from: startOfDay(day) ?? 0, to: startOfNextDay(day) ?? 0 };
-    const span = spanOf(whole, zoom, at ?? Math.min(minute, whole.to));
+    const span = spanOf(whole, zoom, at ?? Math.min(now, whole.to));
     return {
       ...span,
       bucket: zoom,
       ...(cameraIds.length > 0 ? { camera_id: [...cameraIds] } : {}),
       ...(sites.length > 0 ? { site: [...sites] } : {}),
     };
-  }, [day, zoom, at, minute, cameraIds, sites]);
+  }, [day, zoom, at, now, cameraIds, sites]);
   const query = useTimeline(asked);
   return (
     <section aria-label={t("title")} className="grid content-start gap-2">

@@ -6,15 +6,18 @@ interface Props {
   title: string;
   lead: string;
   children?: ReactNode; // the next step
+  /** It stands for the whole page, so that its title is the page's. */
+  page?: boolean;
 }
 
-export function EmptyState({ Icon, title, lead, children }: Props) {
+export function EmptyState({ Icon, title, lead, children, page = false }: Props) {
+  const Heading = page ? "h1" : "h2";
   return (
     <div className="mx-auto grid max-w-xl justify-items-center gap-3 rounded-xl border border-dashed px-6 py-14 text-center">
       <span className="grid size-14 place-items-center rounded-full bg-accent-soft text-accent">
         <Icon aria-hidden="true" className="size-7" />
       </span>
-      <h2 className="font-semibold text-lg">{title}</h2>
+      <Heading className="font-semibold text-lg">{title}</Heading>
       <p className="text-balance text-quiet text-sm">{lead}</p>
       {children}
     </div>

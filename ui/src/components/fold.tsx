@@ -8,12 +8,14 @@ interface Props {
   Icon: LucideIcon;
   /** From this width on there is room for it. */
   at: "lg" | "xl";
+  /** It is in use: open from the beginning. */
+  used?: boolean;
   children: ReactNode;
 }
 
 /** Open where there is room beside the list; a line to open it elsewhere. */
-export function Fold({ title, Icon, at, children }: Props) {
-  const [open, setOpen] = useState(false);
+export function Fold({ title, Icon, at, used = false, children }: Props) {
+  const [open, setOpen] = useState(used);
   return (
     <div>
       <Button

@@ -3,13 +3,13 @@ import { useOfNow } from "@/hooks/use-now";
 import { Badge } from "./ui/badge";
 import { cn } from "./ui/class-names";
 
-const BEAT_MS = 1000;
+const BEAT_MS = 2000;
 
 /**
  * Pulses and never spins: a spinner reads as loading. It beats with the page's clock: an animation without end draws
  * sixty times a second, and a wall has many of these.
  */
-export function OngoingBadge() {
+export function OngoingBadge({ textClassName }: { textClassName?: string }) {
   const { t } = useTranslation();
   const isWide = useOfNow((now) => Math.floor(now / BEAT_MS) % 2) === 1;
   return (
@@ -23,7 +23,7 @@ export function OngoingBadge() {
         />
         <span className="relative inline-flex size-2 rounded-full bg-live" />
       </span>
-      {t("event.ongoing")}
+      <span className={textClassName}>{t("event.ongoing")}</span>
     </Badge>
   );
 }

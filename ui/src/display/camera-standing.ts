@@ -2,6 +2,9 @@
 
 import type { Camera, CameraIssue, Label } from "@/api/types";
 
+/** Whether a camera went silent is a matter of minutes, so it is judged anew this often; ages tick by themselves. */
+export const STANDING_STEP_MS = 10_000;
+
 export type Standing =
   | { kind: "good" }
   | { kind: "waiting" } // nothing was seen yet

@@ -10,7 +10,9 @@ import { durationText, shortMoment, startOfDay, startOfNextDay } from "./times";
 describe("ages", () => {
   it.each([
     [-5000, "seconds", 0],
-    [59_999, "seconds", 59],
+    [9_999, "seconds", 9],
+    [14_999, "seconds", 10],
+    [59_999, "seconds", 55],
     [60_000, "minutes", 1],
     [3_599_999, "minutes", 59],
     [3_600_000, "hours", 1],

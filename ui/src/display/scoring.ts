@@ -9,6 +9,28 @@ export const moneyText = (dollars: number | null, language: string) =>
         dollars,
       );
 
+/** What is wrong with a sheet, by the names that have words of their own. */
+const PROBLEMS = [
+  "no_categories",
+  "name_missing",
+  "name_twice",
+  "too_long",
+  "too_many",
+  "no_texts",
+  "text_missing",
+  "same_text",
+  "already_filled",
+  "protected",
+  "merged",
+  "locked",
+  "formula",
+  "read_only",
+] as const;
+const REASONS = ["asked", "quota", "budget", "bad_key", "bad_request", "sheet"] as const;
+
+export const knownProblem = (name: string) => PROBLEMS.find((one) => one === name);
+export const knownReason = (name: string | null) => REASONS.find((one) => one === name);
+
 /** One a line: a name, and behind a colon what it means. */
 export function readCategories(text: string): ScoringEventsAsked["categories"] {
   return text

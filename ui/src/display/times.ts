@@ -1,30 +1,42 @@
 // Moments and durations in the reader's language and time zone.
 
-export function clockTime(ms: number, language: string): string {
-  return new Intl.DateTimeFormat(language, {
+const SHAPES = {
+  clock: { hour: "2-digit", minute: "2-digit", second: "2-digit" },
+  minute: { hour: "2-digit", minute: "2-digit" },
+  short: { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" },
+  // With its zone: whoever looks after places elsewhere must know whose time it is.
+  whole: {
+    year: "numeric",
+    month: "short",
+    day: "numeric",
     hour: "2-digit",
     minute: "2-digit",
     second: "2-digit",
-    hourCycle: "h23",
-  }).format(ms);
+    timeZoneName: "short",
+  },
+} as const satisfies Record<string, Intl.DateTimeFormatOptions>;
+
+/** Making one takes far longer than using it, and a wall tells times all the while. */
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+function formatted(ms: number, language: string, shape: keyof typeof SHAPES): string {
+  const key = `${language} ${shape}`;
+  let format = formats.get(key);
+  if (!format) {
+    format = new Intl.DateTimeFormat(language, { ...SHAPES[shape], hourCycle: "h23" });
+    formats.set(key, format);
+  }
+  return format.format(ms);
 }
 
-export function dateAndTime(ms: number, language: string): string {
-  return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" }).format(ms);
-}
+export const clockTime = (ms: number, language: string) => formatted(ms, language, "clock");
+export const hourAndMinute = (ms: number, language: string) => formatted(ms, language, "minute");
+export const dateAndTime = (ms: number, language: string) => formatted(ms, language, "whole");
 
 /** The time alone for today, with its date otherwise: lists are mostly about today. */
 export function shortMoment(ms: number, nowMs: number, language: string): string {
   const sameDay = new Date(ms).toDateString() === new Date(nowMs).toDateString();
-  return sameDay
-    ? clockTime(ms, language)
-    : new Intl.DateTimeFormat(language, {
-        month: "short",
-        day: "numeric",
-        hour: "2-digit",
-        minute: "2-digit",
-        hourCycle: "h23",
-      }).format(ms);
+  return formatted(ms, language, sameDay ? "clock" : "short");
 }
 
 export function durationText(ms: number): string {
@@ -65,8 +77,4 @@ export function dayBeside(day: string, by: number): string {
   const moment = new Date(start);
   moment.setDate(moment.getDate() + by);
   return dayOf(moment.getTime());
-}
-
-export function hourAndMinute(ms: number, language: string): string {
-  return new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(ms);
 }

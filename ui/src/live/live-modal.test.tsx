@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import i18next from "@/i18n";
 import { FakeSocket, type MediaBrowser, MIME, mediaBrowser, seconds } from "@/test/media";
 import { renderAt } from "@/test/render";
-import { camera, event, frame, SESSION, VOCABULARY } from "@/test/samples";
+import { camera, event, frame, NOW, SESSION, VOCABULARY } from "@/test/samples";
 import { failing, serve } from "@/test/server";
 import { liveTarget, withoutLive } from "./addresses";
 import { fileName } from "./pictures";
@@ -31,6 +31,7 @@ const HOUSE = {
   "GET /api/vocabulary": VOCABULARY,
   "GET /api/cameras": { cameras: [camera()], next_after: null },
   "GET /api/cameras/entrance": camera(),
+  "GET /api/cameras/entrance/frames": { frames: [], next_before: null },
   "GET /api/events": { events: [], next_before: null },
   "GET /api/suggest": { suggestion: null },
   "POST /api/modal/lease": LEASE,
@@ -194,6 +195,51 @@ describe("live view", () => {
 
   it("names its files by camera and time", () => {
     expect(fileName("entrance", "jpg", new Date(2026, 1, 3, 4, 5, 6))).toBe("entrance-20260203-040506.jpg");
+  });
+});
+
+describe("what was recorded", () => {
+  const LOOKS = [
+    frame({ frame_uuid: "f3", captured_at: NOW - 20_000, event_uuid: null, pictures: ["infer"] }),
+    frame({ frame_uuid: "f2", captured_at: NOW - 120_000 }),
+    frame({ frame_uuid: "f1", captured_at: NOW - 300_000, event_uuid: null, pictures: ["infer"] }),
+  ];
+  const answers = {
+    ...HOUSE,
+    "GET /api/session": { ...SESSION, permissions: [...SESSION.permissions, "investigate"] },
+    "GET /api/cameras/entrance/frames": { frames: LOOKS, next_before: null },
+    "GET /api/cases": { cases: [], next_before: null },
+    "POST /api/cases": { case_uuid: "c1", title: "Bicycle" },
+    "POST /api/cases/c1/items": { added: true },
+  };
+
+  it("is gone back to by keys, leads to its event, and live is one key away", async () => {
+    serve(answers);
+    await renderAt("/events?live=entrance", FakeSocket);
+    const strip = await within(await dialog()).findByRole("slider", { name: "Looks of the last 10 minutes" });
+    expect(strip).toHaveAttribute("aria-valuetext", "Live");
+    strip.focus();
+    await waitFor(async () => {
+      fireEvent.keyDown(strip, { key: "Home" });
+      expect(screen.getByAltText(/^Picture of Entrance at/)).toHaveAttribute("src", expect.stringContaining("/f1/"));
+    });
+    await userEvent.keyboard("{ArrowRight}");
+    expect(screen.getByAltText(/^Picture of Entrance at/)).toHaveAttribute("src", expect.stringContaining("/f2/"));
+    expect(screen.getByRole("link", { name: "Person detected" })).toHaveAttribute("href", "/events/e1");
+    await userEvent.keyboard("{End}");
+    expect(screen.queryByAltText(/^Picture of Entrance at/)).toBeNull();
+  });
+
+  it("goes into a case: the look that is shown, or the newest", async () => {
+    const requests = serve(answers);
+    await renderAt("/events?live=entrance", FakeSocket);
+    await userEvent.click(await within(await dialog()).findByRole("button", { name: "Add to a case" }));
+    const form = await screen.findByRole("dialog", { name: "Add to a case" });
+    await userEvent.type(await within(form).findByLabelText("Title"), "Bicycle");
+    await userEvent.click(within(form).getByRole("button", { name: "Add" }));
+    await waitFor(() => expect(asked(requests, "POST", "/api/cases/c1/items")).toHaveLength(1));
+    const [sent] = asked(requests, "POST", "/api/cases/c1/items");
+    expect(await sent?.json()).toEqual({ kind: "frame", uuid: "f3" });
   });
 });
 

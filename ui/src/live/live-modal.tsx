@@ -1,12 +1,28 @@
-import { Activity, Camera as CameraIcon, History, Info, Maximize, Minimize, Volume2, VolumeX, X } from "lucide-react";
+import {
+  Activity,
+  BriefcaseBusiness,
+  Camera as CameraIcon,
+  History,
+  Info,
+  Maximize,
+  Minimize,
+  Volume2,
+  VolumeX,
+  X,
+} from "lucide-react";
 import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
+import { useSession } from "@/api/queries";
+import type { CaseItemAsked, Frame } from "@/api/types";
+import { CaseDialog } from "@/components/add-to-case";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { cn } from "@/components/ui/class-names";
 import { durationText } from "@/display/times";
 import { FiguresPanel, useFigures } from "./figures";
+import { LookStrip, RecordedLook } from "./look-strip";
+import { useRecentLooks } from "./looks";
 import { EndedPanel, PlayButton, StandingBar, useStandingText } from "./notices";
 import { fileName, save, takeSnapshot } from "./pictures";
 import type { Player, PlayerView } from "./player";
@@ -15,6 +31,8 @@ import { RecentClip } from "./recent-clip";
 import { keepLastPicture, Stage } from "./stage";
 import { usePlayer } from "./use-player";
 import { isLive, type Quality } from "./viewing";
+
+const NO_LOOKS: readonly Frame[] = [];
 
 interface Props {
   cameraId: string;
@@ -33,6 +51,10 @@ export default function LiveModal({ cameraId, onClose }: Props) {
   const [hasFigures, setFigures] = useState(false);
   const [isRecent, setRecent] = useState(false);
   const [said, setSaid] = useState("");
+  const [look, setLook] = useState<Frame | null>(null);
+  const [item, setItem] = useState<CaseItemAsked | null>(null);
+  const looks = useRecentLooks(cameraId).data ?? NO_LOOKS;
+  const mayInvestigate = useSession().data?.permissions.includes("investigate") ?? false;
   const onEnding = useCallback(() => {
     if (keepLastPicture(video.current, last.current)) setHasLast(true);
   }, []);
@@ -58,7 +80,12 @@ export default function LiveModal({ cameraId, onClose }: Props) {
     setMuted(!isMuted);
   };
 
+  // What is live has no name to keep it by: its newest look has.
+  const kept = look ?? looks.at(-1);
+  const keep = kept && mayInvestigate ? () => setItem({ kind: "frame", uuid: kept.frame_uuid }) : null;
+
   const actions: Record<string, () => void> = {
+    ...(keep ? { c: keep } : {}),
     f: full.toggle,
     i: () => setFigures((shown) => !shown),
     l: () => setRecent((shown) => !shown),
@@ -67,79 +94,89 @@ export default function LiveModal({ cameraId, onClose }: Props) {
   };
 
   return (
-    <dialog
-      ref={dialog}
-      aria-labelledby="live-title"
-      onCancel={(event) => {
-        event.preventDefault();
-        onClose();
-      }}
-      onKeyDown={(event) => pressed(event, actions)}
-      className="m-auto h-dvh max-h-dvh w-full max-w-full overflow-auto bg-surface text-text backdrop:bg-black/70 sm:h-fit sm:w-[min(72rem,94vw)] sm:rounded-xl sm:border"
-    >
-      <header className="flex flex-wrap items-center gap-x-3 gap-y-1 border-b py-2 pr-2 pl-4">
-        <h2 id="live-title" className="min-w-0 truncate font-semibold">
-          {t("live.title", { name })}
-        </h2>
-        {player && view && <Way player={player} view={view} />}
-        <div className="ml-auto flex items-center gap-3">
-          {view && <TimeLeft view={view} />}
-          <Button variant="ghost" size="icon" aria-label={t("live.close")} onClick={onClose}>
-            <X aria-hidden="true" />
-          </Button>
+    <>
+      <dialog
+        ref={dialog}
+        aria-labelledby="live-title"
+        onCancel={(event) => {
+          event.preventDefault();
+          onClose();
+        }}
+        onKeyDown={(event) => pressed(event, actions)}
+        className="m-auto h-dvh max-h-dvh w-full max-w-full overflow-auto bg-surface text-text backdrop:bg-black/70 sm:h-fit sm:w-[min(72rem,94vw)] sm:rounded-xl sm:border"
+      >
+        <header className="flex flex-wrap items-center gap-x-3 gap-y-1 border-b py-2 pr-2 pl-4">
+          <h2 id="live-title" className="min-w-0 truncate font-semibold">
+            {t("live.title", { name })}
+          </h2>
+          {player && view && <Way player={player} view={view} />}
+          <div className="ml-auto flex items-center gap-3">
+            {view && <TimeLeft view={view} />}
+            <Button variant="ghost" size="icon" aria-label={t("live.close")} onClick={onClose}>
+              <X aria-hidden="true" />
+            </Button>
+          </div>
+        </header>
+        <div ref={stage} className="grid place-items-center bg-black">
+          <Stage
+            camera={camera}
+            name={name}
+            view={view}
+            video={video}
+            last={last}
+            hasLast={hasLast}
+            isMuted={isMuted}
+            className={cn(
+              full.isFull ? "h-dvh w-dvw" : "max-h-[68dvh] w-full",
+              // What is said then needs more room than a telephone gives to a picture.
+              hasEnded && "max-sm:min-h-80",
+            )}
+          >
+            {hasFigures && player && view && <FiguresPanel player={player} view={view} />}
+            {view && <StandingBar view={view} />}
+            {view?.facts.needsPlay && <PlayButton onPlay={() => void video.current?.play()} />}
+            {look && <RecordedLook look={look} name={name} onBack={() => setLook(null)} />}
+            {isRecent && <RecentClip cameraId={cameraId} onBack={() => setRecent(false)} />}
+            {player && view && !isRecent && !look && <EndedPanel view={view} player={player} onClose={onClose} />}
+          </Stage>
         </div>
-      </header>
-      <div ref={stage} className="grid place-items-center bg-black">
-        <Stage
-          camera={camera}
-          name={name}
-          view={view}
-          video={video}
-          last={last}
-          hasLast={hasLast}
-          isMuted={isMuted}
-          className={cn(
-            full.isFull ? "h-dvh w-dvw" : "max-h-[68dvh] w-full",
-            // What is said then needs more room than a telephone gives to a picture.
-            hasEnded && "max-sm:min-h-80",
-          )}
-        >
-          {hasFigures && player && view && <FiguresPanel player={player} view={view} />}
-          {view && <StandingBar view={view} />}
-          {view?.facts.needsPlay && <PlayButton onPlay={() => void video.current?.play()} />}
-          {isRecent && <RecentClip cameraId={cameraId} onBack={() => setRecent(false)} />}
-          {player && view && !isRecent && <EndedPanel view={view} player={player} onClose={onClose} />}
-        </Stage>
-      </div>
-      <Notes view={view} said={said} />
-      <footer className="flex flex-wrap items-center gap-2 px-4 py-3">
-        {player && view && <QualityChoice player={player} view={view} />}
-        <Tool label={t("live.snapshot")} onClick={() => void snapshot()} disabled={!isPlaying}>
-          <CameraIcon aria-hidden="true" />
-        </Tool>
-        <Tool label={t("live.recent")} onClick={() => setRecent(!isRecent)} isPressed={isRecent}>
-          <History aria-hidden="true" />
-        </Tool>
-        {view?.facts.hasAudio && (
-          <Tool label={t(isMuted ? "live.unmute" : "live.mute")} onClick={toggleSound}>
-            {isMuted ? <VolumeX aria-hidden="true" /> : <Volume2 aria-hidden="true" />}
+        <LookStrip looks={looks} chosen={look} onChoose={setLook} />
+        <Notes view={view} said={said} />
+        <footer className="flex flex-wrap items-center gap-2 px-4 py-3">
+          {player && view && <QualityChoice player={player} view={view} />}
+          <Tool label={t("live.snapshot")} onClick={() => void snapshot()} disabled={!isPlaying}>
+            <CameraIcon aria-hidden="true" />
           </Tool>
-        )}
-        <Tool label={t("live.stats")} onClick={() => setFigures(!hasFigures)} isPressed={hasFigures}>
-          <Activity aria-hidden="true" />
-        </Tool>
-        <Tool label={t(full.isFull ? "live.exitFull" : "live.full")} onClick={full.toggle}>
-          {full.isFull ? <Minimize aria-hidden="true" /> : <Maximize aria-hidden="true" />}
-        </Tool>
-        <Link
-          to={`/events?camera=${encodeURIComponent(cameraId)}`}
-          className="ml-auto rounded text-accent text-sm underline-offset-4 hover:underline"
-        >
-          {t("live.events")}
-        </Link>
-        <p className="hidden w-full text-quiet text-xs sm:block">{t("live.keys")}</p>
-      </footer>
-    </dialog>
+          <Tool label={t("live.recent")} onClick={() => setRecent(!isRecent)} isPressed={isRecent}>
+            <History aria-hidden="true" />
+          </Tool>
+          {keep && (
+            <Tool label={t("live.keep")} onClick={keep}>
+              <BriefcaseBusiness aria-hidden="true" />
+            </Tool>
+          )}
+          {view?.facts.hasAudio && (
+            <Tool label={t(isMuted ? "live.unmute" : "live.mute")} onClick={toggleSound}>
+              {isMuted ? <VolumeX aria-hidden="true" /> : <Volume2 aria-hidden="true" />}
+            </Tool>
+          )}
+          <Tool label={t("live.stats")} onClick={() => setFigures(!hasFigures)} isPressed={hasFigures}>
+            <Activity aria-hidden="true" />
+          </Tool>
+          <Tool label={t(full.isFull ? "live.exitFull" : "live.full")} onClick={full.toggle}>
+            {full.isFull ? <Minimize aria-hidden="true" /> : <Maximize aria-hidden="true" />}
+          </Tool>
+          <Link
+            to={`/events?camera=${encodeURIComponent(cameraId)}`}
+            className="ml-auto rounded text-accent text-sm underline-offset-4 hover:underline"
+          >
+            {t("live.events")}
+          </Link>
+          <p className="hidden w-full text-quiet text-xs sm:block">{t("live.keys")}</p>
+        </footer>
+      </dialog>
+      <CaseDialog item={item} onClose={() => setItem(null)} />
+    </>
   );
 }
 

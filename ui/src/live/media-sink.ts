@@ -116,11 +116,7 @@ export class MediaSink {
     }
   }
 
-  private readonly opened = () => {
-    // There is no end: without this some browsers wait for more than they need before they play.
-    this.source.duration = Number.POSITIVE_INFINITY;
-    this.pump();
-  };
+  private readonly opened = () => this.pump();
 
   private readonly failed = () => this.breakOff("media");
 
@@ -161,6 +157,9 @@ export class MediaSink {
     } else if (this.buffer) {
       this.buffer.changeType(mime);
     } else {
+      // There is no end: without this some browsers wait for more than they need before they play. Not when it is told to
+      // be open: it is so a moment earlier, and by then a buffer may be at work, which forbids it.
+      this.source.duration = Number.POSITIVE_INFINITY;
       this.buffer = this.source.addSourceBuffer(mime);
       this.buffer.addEventListener("updateend", this.updated);
     }

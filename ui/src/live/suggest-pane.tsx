@@ -12,7 +12,7 @@ import { Button } from "@/components/ui/button";
 import { Card } from "@/components/ui/card";
 import { SelectField } from "@/components/ui/field";
 import { shortMoment } from "@/display/times";
-import { useNow } from "@/hooks/use-now";
+import { useNowBy } from "@/hooks/use-now";
 import { liveCameraOf, liveTarget } from "./addresses";
 import { useCamera, useClearSuggestion, usePinSuggestion, useSuggestion } from "./queries";
 
@@ -39,6 +39,10 @@ export function SuggestPane() {
         <h2 id="suggest-title" className="font-semibold">
           {t("suggest.title")}
         </h2>
+        {/* Where it stands above the wall, nothing to watch takes no room. */}
+        {!suggestion && (
+          <span className="mr-auto truncate text-quiet text-sm xl:hidden">{t("suggest.noneShort")}</span>
+        )}
         {mayPin && !isPinning && (
           <Button variant="ghost" size="small" onClick={() => setPinning(true)}>
             <Pin aria-hidden="true" />
@@ -50,7 +54,7 @@ export function SuggestPane() {
       {suggestion ? (
         <Suggested key={suggestion.camera_id} suggestion={suggestion} mayClear={mayPin} />
       ) : (
-        <p className="rounded-xl border border-dashed px-4 py-3 text-center text-quiet text-sm xl:grid xl:min-h-[19.5rem] xl:place-content-center">
+        <p className="rounded-xl border border-dashed px-4 py-3 text-center text-quiet text-sm max-xl:hidden xl:grid xl:min-h-[19.5rem] xl:place-content-center">
           {t("suggest.none")}
         </p>
       )}
@@ -60,7 +64,7 @@ export function SuggestPane() {
 
 function Suggested({ suggestion, mayClear }: { suggestion: Suggestion; mayClear: boolean }) {
   const { t, i18n } = useTranslation();
-  const now = useNow();
+  const now = useNowBy(60_000);
   const { search } = useLocation();
   const { camera_id, camera_name, manual } = suggestion;
   const [isRefused, setRefused] = useState(false);

@@ -109,6 +109,7 @@ export function AuditPage() {
 
 function EntryRow({ entry }: { entry: AuditEntry }) {
   const { i18n } = useWords();
+  const said = useAction()(entry.action);
   const details = Object.entries(entry.details ?? {});
   return (
     <Row>
@@ -119,18 +120,34 @@ function EntryRow({ entry }: { entry: AuditEntry }) {
         {entry.who}
         {entry.address && <span className="block font-mono text-quiet text-xs">{entry.address}</span>}
       </Cell>
-      <Cell column={2} className="font-mono text-xs">
-        {entry.action}
+      <Cell column={2}>
+        {said ?? entry.action}
+        {said && <span className="block font-mono text-quiet text-xs">{entry.action}</span>}
       </Cell>
       <Cell column={3} className="[overflow-wrap:anywhere]">
         {entry.object_kind} <span className="text-quiet text-xs">{entry.object_id}</span>
       </Cell>
       <Cell column={4} className="text-quiet text-xs [overflow-wrap:anywhere]">
-        {details.length === 0 ? "–" : details.map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(", ")}
+        {details.length === 0 ? "–" : details.map(([name, value]) => `${name}: ${plain(value)}`).join(" · ")}
       </Cell>
     </Row>
   );
 }
+
+/** What was done, in the reader's words; null: there are none. */
+function useAction(): (action: string) => string | null {
+  const { t, i18n } = useWords();
+  const has = (key: string) => i18n.exists(key, { ns: "audit" });
+  return (action) => {
+    if (has(`acts.${action}`)) return t(`acts.${action as "sign_in"}`);
+    const cut = action.lastIndexOf("_");
+    const [noun, verb] = [action.slice(0, cut), action.slice(cut + 1)];
+    if (!has(`nouns.${noun}`) || !has(`verbs.${verb}`)) return null;
+    return t("said", { noun: t(`nouns.${noun as "camera"}`), verb: t(`verbs.${verb as "added"}`) });
+  };
+}
+
+const plain = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
 
 function Verify() {
   const { t } = useWords();

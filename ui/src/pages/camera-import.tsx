@@ -183,7 +183,7 @@ function Problems({ answer }: { answer: ImportAnswer }) {
       <Table label={title} headings={headings}>
         {found.map((one) => (
           <Row key={`${one.where} ${one.column} ${one.message}`}>
-            <Cell column={0} className="tabular-nums">
+            <Cell column={0} lead={false} className="tabular-nums">
               {one.line ?? one.where}
             </Cell>
             <Cell column={1} className="font-mono">
@@ -214,7 +214,7 @@ function Found({ answer }: { answer: ImportAnswer }) {
       <Table label={t("importPreview")} headings={[t("importWhere"), t("id"), t("state"), t("importMessage")]}>
         {answer.cameras.map((one) => (
           <Row key={`${one.where} ${one.camera_id}`}>
-            <Cell column={0} className="tabular-nums">
+            <Cell column={0} lead={false} className="tabular-nums">
               {one.where}
             </Cell>
             <Cell column={1} className="font-mono">

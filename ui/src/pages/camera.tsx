@@ -3,7 +3,7 @@ import { type ReactNode, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useNavigate, useParams } from "react-router";
 import { framePicture } from "@/api/addresses";
-import { askLook, useCamera, useCameraHours, useChangeCamera, useRemoveCamera, useWhy } from "@/api/camera";
+import { askLook, useCamera, useCameraHours, useChangeCamera, useRemoveCamera } from "@/api/camera";
 import { useErrand } from "@/api/errands";
 import { asProblem } from "@/api/problem";
 import { useSession } from "@/api/queries";
@@ -26,11 +26,12 @@ import { Button } from "@/components/ui/button";
 import { Card } from "@/components/ui/card";
 import { Skeleton } from "@/components/ui/skeleton";
 import { LinkTabs } from "@/components/ui/tabs";
-import { isSeen, standingOf } from "@/display/camera-standing";
+import { WhyLines } from "@/components/why-lines";
+import { isSeen, STANDING_STEP_MS, standingOf } from "@/display/camera-standing";
 import { knownStream, saidBy, streamText } from "@/display/errands";
 import { numberText } from "@/display/sizes";
 import { dateAndTime, hourAndMinute } from "@/display/times";
-import { useNow } from "@/hooks/use-now";
+import { useNowBy } from "@/hooks/use-now";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { usePhrases } from "@/hooks/use-phrases";
 import { addWords } from "@/i18n/page-words";
@@ -47,10 +48,10 @@ export function CameraPage() {
   const query = useCamera(id);
   const camera = query.data;
   usePageTitle(camera?.name ?? t("title"));
-  const now = useNow();
+  const now = useNowBy(STANDING_STEP_MS);
   if (query.error && asProblem(query.error).status === 404) {
     return (
-      <EmptyState Icon={SearchX} title={t("notFoundTitle")} lead={t("notFoundLead")}>
+      <EmptyState page Icon={SearchX} title={t("notFoundTitle")} lead={t("notFoundLead")}>
         <Button asChild variant="outline">
           <Link to="/cameras">{t("toList")}</Link>
         </Button>
@@ -182,7 +183,7 @@ function Overview({ camera, mayManage }: { camera: Camera; mayManage: boolean })
   const { data: session } = useSession();
   const mayPlace = session?.permissions.includes("manage_workers") ?? false;
   const picture = camera.latest_picture;
-  const standing = standingOf(camera, useNow());
+  const standing = standingOf(camera, useNowBy(STANDING_STEP_MS));
   return (
     <div className="grid gap-5 lg:grid-cols-[minmax(0,1fr)_22rem]">
       <div className="grid min-w-0 content-start gap-4">
@@ -250,22 +251,11 @@ function Facts({ camera }: { camera: Camera }) {
 }
 
 function Why({ camera }: { camera: Camera }) {
-  const { t, i18n } = useWords();
-  const query = useWhy(camera.camera_id);
+  const { t } = useWords();
   return (
     <Card className="p-4">
       <h2 className="mb-2 font-semibold text-sm">{t("why")}</h2>
-      <Loaded query={query} waiting={<Skeleton className="h-12 w-full" />}>
-        {({ lines }) => (
-          <ul className="grid gap-1 text-sm">
-            {lines.map((line, place) => (
-              <li key={line.code} className={place === 0 ? "" : "text-quiet"}>
-                {i18n.language === "en" ? line.text_en : line.text_ja}
-              </li>
-            ))}
-          </ul>
-        )}
-      </Loaded>
+      <WhyLines cameraId={camera.camera_id} />
     </Card>
   );
 }

@@ -37,6 +37,7 @@ const OWN = {
   ...{ force_infer_every_n: null, hints: null, ignore_masks: null, infer_width: null, job_priority: null },
   ...{ mask_clock: null, network_zone: "local" as const, polling_interval_sec: null, privacy_masks: null },
   ...{ rotation: null, streams_max: null, suggest_weight: null, tls_pin: null, transport: null, zones: null },
+  live_sound: null,
 };
 const answers = (one = camera({ own: OWN })) => ({
   ...AROUND,
@@ -228,7 +229,13 @@ describe("a camera", () => {
     await userEvent.click(screen.getByRole("button", { name: "Save" }));
     expect(await screen.findByText(/name too long \(Code: bad_input\)/)).toBeVisible();
     const sent = await asked.find((one) => one.method === "PATCH")?.json();
-    expect([sent.hints, sent.polling_interval_sec]).toEqual([{ preset: "parking" }, null]);
+    expect([sent.hints, sent.polling_interval_sec, sent.live_sound]).toEqual([{ preset: "parking" }, null, null]);
+    // Nobody is to hear it: the camera's own no, whatever is configured.
+    await userEvent.click(screen.getByLabelText("Its sound may be heard live"));
+    await userEvent.click(screen.getByRole("button", { name: "Save" }));
+    await waitFor(() => expect(asked.filter((one) => one.method === "PATCH")).toHaveLength(2));
+    const silenced = await asked.filter((one) => one.method === "PATCH")[1]?.json();
+    expect(silenced?.live_sound).toBe(false);
     shown.unmount();
     serve({ ...answers(camera()), "GET /api/session": SESSION });
     await renderAt("/cameras/entrance/settings");
@@ -238,6 +245,29 @@ describe("a camera", () => {
 });
 
 describe("the wizard", () => {
+  it("looks in the site that is chosen; at first that is the oldest, which the server would take", async () => {
+    const site = { cameras: 1, workers: 1, timezone: "UTC" };
+    const asked = serve({
+      ...answers(),
+      "GET /api/session": ADMIN,
+      "GET /api/sites": {
+        sites: [
+          { ...site, name: "annex", site_uuid: "a", created_at: 9 },
+          { ...site, name: "main", site_uuid: "m", created_at: 1 },
+        ],
+      },
+      "POST /api/discovery": errand({ kind: "discover", result: { devices: [] } }),
+    });
+    await renderAt("/cameras/add");
+    const choice = await screen.findByLabelText("Site");
+    expect(choice).toHaveValue("main");
+    await userEvent.selectOptions(choice, "annex");
+    await userEvent.click(screen.getByRole("button", { name: "Look for cameras in the network" }));
+    await waitFor(() => expect(asked.some((one) => one.url.endsWith("/api/discovery"))).toBe(true));
+    const [sent] = asked.filter((one) => one.url.endsWith("/api/discovery"));
+    expect(await sent?.json()).toMatchObject({ site: "annex" });
+  });
+
   it("goes from discovery to a test look", async () => {
     const profiles = [
       {

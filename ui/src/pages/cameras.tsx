@@ -13,10 +13,10 @@ import { Still } from "@/components/still";
 import { Button } from "@/components/ui/button";
 import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
 import { ChoiceTabs } from "@/components/ui/tabs";
-import { isWell, type Standing, standingOf } from "@/display/camera-standing";
+import { isWell, STANDING_STEP_MS, type Standing, standingOf } from "@/display/camera-standing";
 import { knownStream, streamText } from "@/display/errands";
 import { useAddress } from "@/hooks/use-address";
-import { useNow } from "@/hooks/use-now";
+import { useNowBy } from "@/hooks/use-now";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { usePhrases } from "@/hooks/use-phrases";
 import { addWords } from "@/i18n/page-words";
@@ -33,7 +33,7 @@ export function CamerasPage() {
   const query = useCameras();
   const cameras = query.data?.pages.flatMap((page) => page.cameras);
   const { address, patch, clear } = useAddress();
-  const now = useNow();
+  const now = useNowBy(STANDING_STEP_MS);
   const fits = (camera: Camera) => {
     const standing = standingOf(camera, now);
     const view = address.get("view");
@@ -141,7 +141,7 @@ function ImportLink() {
 
 function CameraRow({ camera }: { camera: Camera }) {
   const { t } = useWords();
-  const standing = standingOf(camera, useNow());
+  const standing = standingOf(camera, useNowBy(STANDING_STEP_MS));
   const stream = knownStream(camera.caps);
   const picture = camera.latest_picture;
   return (
@@ -153,7 +153,7 @@ function CameraRow({ camera }: { camera: Camera }) {
           className="w-32 rounded-md max-sm:w-full"
         />
       </Cell>
-      <Cell column={1}>
+      <Cell column={1} lead>
         <Link
           to={`/cameras/${encodeURIComponent(camera.camera_id)}`}
           className="font-medium underline-offset-4 hover:underline"

@@ -43,7 +43,7 @@ export function CasePage() {
   usePageTitle(query.data?.title ?? t("title"));
   if (query.error && asProblem(query.error).status === 404) {
     return (
-      <EmptyState Icon={SearchX} title={t("notFoundTitle")} lead={t("notFoundLead")}>
+      <EmptyState page Icon={SearchX} title={t("notFoundTitle")} lead={t("notFoundLead")}>
         <Button asChild variant="outline">
           <Link to="/cases">{t("toList")}</Link>
         </Button>

@@ -132,7 +132,11 @@ function Log() {
 }
 
 function DeliveryRow({ delivery }: { delivery: Delivery }) {
-  const { t } = useWords();
+  const { t, i18n } = useWords();
+  // Why it was made, held back or given up; what has no words here is said in the server's.
+  const told = delivery.last_error || delivery.reason;
+  const said =
+    told && i18n.exists(`reasons.${told}`, { ns: "deliveries" }) ? t(`reasons.${told as "snoozed"}`) : told;
   const failed = useTellFailure();
   const requeue = useRequeueDelivery();
   const isOver = delivery.status === "dead" || delivery.status === "skipped";
@@ -148,7 +152,7 @@ function DeliveryRow({ delivery }: { delivery: Delivery }) {
         </Badge>
       </Cell>
       <Cell column={3} className="text-sm">
-        {delivery.last_error || delivery.reason || "–"}
+        {said || "–"}
       </Cell>
       <Cell column={4}>
         {delivery.event_uuid ? (

@@ -269,7 +269,7 @@ function Tags({ tags }: { tags: readonly Tag[] }) {
 function NoEvent() {
   const { t } = useTranslation();
   return (
-    <EmptyState Icon={SearchX} title={t("event.notFoundTitle")} lead={t("event.notFoundLead")}>
+    <EmptyState page Icon={SearchX} title={t("event.notFoundTitle")} lead={t("event.notFoundLead")}>
       <Button asChild variant="outline">
         <Link to="/events">{t("event.toList")}</Link>
       </Button>

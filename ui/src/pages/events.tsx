@@ -1,4 +1,4 @@
-import { BellOff, Clock, FilterX, SearchX, X } from "lucide-react";
+import { BellOff, Clock, FilterX, SearchX, SlidersHorizontal, X } from "lucide-react";
 import { lazy, Suspense, useCallback, useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useNavigate, useSearchParams } from "react-router";
@@ -53,9 +53,11 @@ export function EventsPage() {
   return (
     <>
       <h1 className="mb-3 font-semibold text-xl">{t("events.title")}</h1>
-      <Filters chosen={chosen} onChoose={choose} onClear={filtered ? clear : null} />
-      <div className="grid gap-5 xl:grid-cols-[minmax(0,1fr)_13rem]">
-        <section aria-label={t("events.list")} className="min-w-0 max-xl:order-last">
+      <Fold title={t("events.filter")} Icon={SlidersHorizontal} at="lg" used={filtered}>
+        <Filters chosen={chosen} onChoose={choose} onClear={filtered ? clear : null} />
+      </Fold>
+      <div className="mt-3 grid gap-5 lg:mt-0 lg:grid-cols-[minmax(0,1fr)_12rem] xl:grid-cols-[minmax(0,1fr)_13rem]">
+        <section aria-label={t("events.list")} className="min-w-0 max-lg:order-last">
           <Moment />
           {query.error && events && <StaleNotice error={query.error} onRetry={retry} at={query.dataUpdatedAt} />}
           {query.error && !events && <ProblemNotice error={query.error} onRetry={retry} />}
@@ -94,8 +96,8 @@ function Day({ cameraId }: { cameraId: string | null }) {
   const now = useNowBy(60_000);
   const cameraIds = useMemo(() => (cameraId ? [cameraId] : []), [cameraId]);
   return (
-    <div className="xl:sticky xl:top-[4.75rem] xl:self-start">
-      <Fold title={t("timeline")} Icon={Clock} at="xl">
+    <div className="lg:sticky lg:top-[4.75rem] lg:self-start">
+      <Fold title={t("timeline")} Icon={Clock} at="lg">
         <Suspense fallback={<Skeleton className="h-[36rem] w-full" />}>
           <DayTimeline
             day={shownDay(address, now)}

@@ -24,7 +24,7 @@ import { ChoiceTabs } from "@/components/ui/tabs";
 import { askedIncidents, atLeast, REVIEW_VIEWS } from "@/display/incident-filter";
 import { dayOf, durationText, shortMoment } from "@/display/times";
 import { useAddress } from "@/hooks/use-address";
-import { useNow } from "@/hooks/use-now";
+import { useNowBy } from "@/hooks/use-now";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { usePhrases } from "@/hooks/use-phrases";
 import { addWords } from "@/i18n/page-words";
@@ -63,7 +63,7 @@ function Filters() {
   const { t } = useWords();
   const { t: shared } = useTranslation();
   const { address, patch, clear } = useAddress();
-  const now = useNow();
+  const now = useNowBy(60_000);
   const counted = useMemo(() => {
     const { severity_min: _, ...rest } = askedIncidents(address);
     return rest;
@@ -206,7 +206,7 @@ function IncidentCard({ incident, chosen, onReview }: CardProps) {
   const { t, i18n } = useWords();
   const { t: shared } = useTranslation();
   const { eventTitle } = usePhrases();
-  const now = useNow();
+  const now = useNowBy(60_000);
   const ref = useRef<HTMLElement>(null);
   const title = eventTitle({ primary_event: incident.primary_event ?? "none", issue: incident.issue });
   const reviewed = incident.reviewed_at !== null;

@@ -137,6 +137,17 @@ describe("the audit log", () => {
     });
   });
 
+  it("says what was done in words where it has them", async () => {
+    const other = { ...entry, entry_id: 2, action: "something_else", details: { rows: 3, why: "later" } };
+    const out = { ...entry, entry_id: 3, action: "sign_out", details: null };
+    serve({ ...answers, "GET /api/audit": { entries: [entry, other, out], next_before: null } });
+    await renderAt("/audit");
+    expect(await screen.findByText("Camera added")).toBeVisible();
+    expect(screen.getByText("Signed out")).toBeVisible();
+    expect(screen.getByText("something_else")).toBeVisible();
+    expect(screen.getByText("rows: 3 · why: later")).toBeVisible();
+  });
+
   it("is verified part by part", async () => {
     serve({
       ...answers,

@@ -9,7 +9,7 @@ export function NotFoundPage() {
   const { t } = useTranslation();
   usePageTitle(t("notFound.title"));
   return (
-    <EmptyState Icon={MapPinOff} title={t("notFound.title")} lead={t("notFound.lead")}>
+    <EmptyState page Icon={MapPinOff} title={t("notFound.title")} lead={t("notFound.lead")}>
       <Button asChild>
         <Link to="/">{t("notFound.home")}</Link>
       </Button>

@@ -40,7 +40,8 @@ const STATUS: SystemStatus = {
   ...{ now: NOW, version: "1.2", store: "sqlite", cameras: 3, health: { up: 2, down: 1 }, sessions: {} },
   ...{ unfinished_jobs: { queued: 4 }, recent_jobs: {}, open_events: 1, ready: false, checks: { database: "away" } },
   ...{ healthy: true, cpu_percent: 12, memory_percent: 34, load_warnings: [], active_modals: 0 },
-  ...{ modal_budget_remaining: 35, suggest_active: false },
+  ...{ modal_budget: 35, modal_budget_remaining: 12, modal_requests_24h: 40, modal_rejections_24h: 7 },
+  suggest_active: false,
   analyzer: { standing: "stalled", last_done_at: null, oldest_waiting_at: NOW, last_error_kind: "timeout" },
 };
 
@@ -64,6 +65,20 @@ describe("workers", () => {
     expect(within(leases).getByText("worker is away")).toBeVisible();
     expect(within(leases).getByText("2 failures")).toBeVisible();
     expect(screen.getByRole("meter", { name: "Cameras that may run at once" })).toHaveAttribute("aria-valuenow", "3");
+  });
+
+  it("tell why a camera is held as it is", async () => {
+    serve({
+      ...answers,
+      "GET /api/cameras/entrance/why": {
+        camera_id: "entrance",
+        lines: [{ code: "held", text_ja: "shop-1 が持っています", text_en: "shop-1 holds it", values: {} }],
+      },
+    });
+    await renderAt("/workers");
+    expect(await screen.findByText("running")).toHaveAttribute("title", "ACTIVE");
+    await userEvent.click(screen.getByRole("button", { name: "Why: entrance" }));
+    expect(await screen.findByText("shop-1 holds it")).toBeVisible();
   });
 
   it("are drained with a way back, and revoked only by name", async () => {
@@ -169,5 +184,7 @@ describe("the system", () => {
     expect(screen.getByText("stalled")).toBeVisible();
     expect(await screen.findByText("The floor is reached in about 20 days")).toBeVisible();
     expect(await screen.findByText("Nothing was counted yet")).toBeVisible();
+    expect(screen.getByRole("meter", { name: "Stream units" })).toHaveAttribute("aria-valuetext", "23 of 35 in use");
+    expect(screen.getByText("40, 7 refused")).toBeVisible();
   });
 });

@@ -212,7 +212,9 @@ function JobRow({ job }: { job: Job }) {
           className="w-24 rounded-md max-sm:w-full"
         />
       </Cell>
-      <Cell column={1}>{job.camera_name}</Cell>
+      <Cell column={1} lead>
+        {job.camera_name}
+      </Cell>
       <Cell column={2}>
         <Badge className={job.status === "dead" ? "border-severity-3/50 text-severity-3" : "text-quiet"}>
           {t(`status.${job.status}`)}

@@ -16,7 +16,7 @@ import { Card } from "@/components/ui/card";
 import { Meter } from "@/components/ui/meter";
 import { Skeleton } from "@/components/ui/skeleton";
 import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
-import { moneyText, rowsDone } from "@/display/scoring";
+import { knownReason, moneyText, rowsDone } from "@/display/scoring";
 import { numberText, percentText } from "@/display/sizes";
 import { durationText } from "@/display/times";
 import { usePageTitle } from "@/hooks/use-page-title";
@@ -32,7 +32,7 @@ export function ScoringRunPage() {
   const query = useScoringRun(uuid);
   usePageTitle(query.data?.brought?.name ?? query.data?.sheet ?? t("title"));
   if (query.error && asProblem(query.error).status === 404)
-    return <EmptyState Icon={SearchX} title={t("notFoundTitle")} lead={t("notFoundLead")} />;
+    return <EmptyState page Icon={SearchX} title={t("notFoundTitle")} lead={t("notFoundLead")} />;
   return (
     <Loaded query={query} waiting={<Skeleton className="h-64 w-full" />}>
       {(run) => (
@@ -43,7 +43,7 @@ export function ScoringRunPage() {
             beside={<RunBadge status={run.status} />}
             actions={<Actions run={run} />}
           />
-          {run.message && <FormProblem text={run.message} />}
+          <Pausing run={run} />
           <div className="my-4 grid gap-4 lg:grid-cols-2">
             <Progress run={run} />
             <Figures run={run} />
@@ -54,6 +54,15 @@ export function ScoringRunPage() {
       )}
     </Loaded>
   );
+}
+
+/** Why it is paused or failed: in words of ours where there are some, and as it was told. */
+function Pausing({ run }: { run: ScoringRunDetail }) {
+  const { t } = useScoringWords();
+  const known = knownReason(run.reason);
+  const words = [known && run.message ? t(`reasons.${known}`) : "", known === "budget" ? "" : (run.message ?? "")];
+  const text = words.filter((one) => one !== "").join(": ");
+  return text ? <FormProblem text={text} /> : null;
 }
 
 function Actions({ run }: { run: ScoringRunDetail }) {
@@ -206,7 +215,7 @@ function Chunks({ run }: { run: ScoringRunDetail }) {
           <Table label={t("chunks")} headings={headings}>
             {found.map((one) => (
               <Row key={one.number}>
-                <Cell column={0} className="tabular-nums">
+                <Cell column={0} lead={false} className="tabular-nums">
                   {one.row_start}–{one.row_end}
                 </Cell>
                 <Cell column={1}>

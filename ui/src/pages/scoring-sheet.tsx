@@ -15,7 +15,7 @@ import { Button } from "@/components/ui/button";
 import { Card } from "@/components/ui/card";
 import { Field } from "@/components/ui/field";
 import { Skeleton } from "@/components/ui/skeleton";
-import { moneyText, readBudget } from "@/display/scoring";
+import { knownProblem, moneyText, readBudget } from "@/display/scoring";
 import { numberText } from "@/display/sizes";
 import { durationText } from "@/display/times";
 import { usePageTitle } from "@/hooks/use-page-title";
@@ -31,7 +31,7 @@ export function ScoringSheetPage() {
   const remove = useRemoveSheet();
   const [removing, setRemoving] = useState(false);
   if (query.error && asProblem(query.error).status === 404)
-    return <EmptyState Icon={SearchX} title={t("notFoundTitle")} lead={t("notFoundLead")} />;
+    return <EmptyState page Icon={SearchX} title={t("notFoundTitle")} lead={t("notFoundLead")} />;
   return (
     <Loaded query={query} waiting={<Skeleton className="h-64 w-full" />}>
       {(sheet) => (
@@ -82,6 +82,18 @@ export function Fact({ name, children }: { name: string; children: ReactNode }) 
   );
 }
 
+function FindingText({ finding }: { finding: NonNullable<ScoringSheet["check"]>["findings"][number] }) {
+  const { t } = useScoringWords();
+  const known = knownProblem(finding.problem);
+  if (!known) return <>{finding.message}</>;
+  return (
+    <span title={finding.message}>
+      {finding.where && `${finding.where}: `}
+      {t(`problems.${known}`)}
+    </span>
+  );
+}
+
 function Check({ sheet }: { sheet: ScoringSheet }) {
   const { t, i18n } = useScoringWords();
   const check = sheet.check;
@@ -106,7 +118,7 @@ function Check({ sheet }: { sheet: ScoringSheet }) {
               <Badge className={one.severity === "error" ? "border-severity-3/50 text-severity-3" : "text-quiet"}>
                 {t(one.severity)}
               </Badge>{" "}
-              {one.message}
+              <FindingText finding={one} />
             </li>
           ))}
         </ul>

@@ -160,7 +160,7 @@ describe("scoring", () => {
     await userEvent.click(within(dialog).getByRole("button", { name: "Add" }));
     await waitFor(() => expect(asked.filter((one) => one.url.includes("/parts/"))).toHaveLength(3));
     expect(await screen.findByText("Estimate")).toBeVisible();
-    expect(screen.getByText("3 rows have no text")).toBeVisible();
+    expect(screen.getByText("C7: rows without a text are left out")).toBeVisible();
     const sent = asked.filter((one) => one.url.includes("/parts/"));
     expect(sent).toHaveLength(3);
     expect(sent[0]?.headers.get("Content-Type")).toBe("application/octet-stream");

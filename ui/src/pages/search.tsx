@@ -32,7 +32,7 @@ import {
 import { severityOf } from "@/display/severity";
 import { dateAndTime } from "@/display/times";
 import { useAddress } from "@/hooks/use-address";
-import { useNow } from "@/hooks/use-now";
+import { useNowBy } from "@/hooks/use-now";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/search";
@@ -166,7 +166,7 @@ function Found({ event }: { event: FoundEvent }) {
 
 function Day({ filter }: { filter: SearchFilter }) {
   const { address, patch } = useAddress();
-  const now = useNow();
+  const now = useNowBy(60_000);
   const [cameras, sites] = [filter.camera_id, filter.site];
   return (
     <DayTimeline

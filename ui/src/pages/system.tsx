@@ -9,6 +9,8 @@ import { Loaded } from "@/components/loaded";
 import { PageHead } from "@/components/page-head";
 import { Badge } from "@/components/ui/badge";
 import { Card } from "@/components/ui/card";
+import { cn } from "@/components/ui/class-names";
+import { Meter } from "@/components/ui/meter";
 import { Skeleton } from "@/components/ui/skeleton";
 import { bytesText, numberText } from "@/display/sizes";
 import { hourAndMinute } from "@/display/times";
@@ -33,10 +35,9 @@ export function SystemPage() {
             <Ready status={status} />
             <Cameras status={status} />
             <Analysis status={status} mayManage={mayManage} />
+            <LiveView status={status} />
             {mayManage && <Storage />}
-            <div className="md:col-span-2">
-              <LastDay />
-            </div>
+            <LastDay />
           </div>
         )}
       </Loaded>
@@ -135,6 +136,67 @@ function Analysis({ status, mayManage }: { status: SystemStatus; mayManage: bool
         lines={[
           [t("waiting"), numberText(waiting, i18n.language)],
           [t("openEvents"), numberText(status.open_events, i18n.language)],
+        ]}
+      />
+    </Panel>
+  );
+}
+
+/** What live view may use and uses of the machine, and who was refused for want of it. */
+function LiveView({ status }: { status: SystemStatus }) {
+  const { t, i18n } = useWords();
+  const { cpu_percent: cpu, memory_percent: memory, modal_budget: total } = status;
+  const number = (value: number) => numberText(value, i18n.language);
+  const used = total - status.modal_budget_remaining;
+  const isThere = cpu !== null && memory !== null;
+  return (
+    <Panel title={t("live")}>
+      <Badge
+        className={cn(
+          "justify-self-start",
+          !isThere && "text-quiet",
+          isThere && status.healthy && "border-live/40 text-live",
+          isThere && !status.healthy && "border-severity-3/50 bg-severity-3/10 text-severity-3",
+        )}
+      >
+        {isThere && status.healthy ? <CircleCheck aria-hidden="true" /> : <CircleAlert aria-hidden="true" />}
+        {t(isThere ? (status.healthy ? "takesViews" : "overloaded") : "noStreamer")}
+      </Badge>
+      {status.load_warnings.map((warning) => (
+        <p key={warning} className="text-severity-2 text-sm">
+          {t(`warning.${warning}`)}
+        </p>
+      ))}
+      {isThere && (
+        <>
+          <Meter
+            label={t("units")}
+            value={used}
+            max={total}
+            text={t("unitsText", { used: number(used), total: number(total) })}
+          />
+          {([["cpu", cpu] as const, ["memory", memory] as const] as const).map(([name, percent]) => (
+            <Meter
+              key={name}
+              label={t(name)}
+              value={percent}
+              max={100}
+              text={t("percent", { percent: number(Math.round(percent)) })}
+              warnAt={status.load_warnings.includes(name) ? 0 : 2}
+            />
+          ))}
+        </>
+      )}
+      <Lines
+        lines={[
+          [t("viewers"), t("viewersCount", { count: status.active_modals })],
+          [
+            t("asked"),
+            t("askedText", {
+              asked: number(status.modal_requests_24h),
+              refused: number(status.modal_rejections_24h),
+            }),
+          ],
         ]}
       />
     </Panel>

@@ -14,6 +14,7 @@ import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { Dialog } from "@/components/ui/dialog";
 import { ChoiceRow } from "@/components/ui/tabs";
+import { STANDING_STEP_MS } from "@/display/camera-standing";
 import { keep, readKept } from "@/display/kept";
 import {
   ALL,
@@ -45,7 +46,6 @@ const WallGroups = lazy(() => import("@/components/wall-groups"));
 const SKELETONS = ["a", "b", "c", "d", "e", "f", "g", "h"];
 const LATEST_SHOWN = 8;
 const ALL_EVENTS = {};
-const STANDING_STEP_MS = 10_000;
 /** So many tiles may be on the screen at first, whatever its size; the others wait until they come near. */
 const FIRST_TILES = 24;
 const CAMERAS_MAX = 2000;
@@ -80,9 +80,11 @@ export function WallPage() {
       </section>
       {/* Beside the tiles where there is room, and stays there; elsewhere what is to be watched comes before them. */}
       <div className="max-xl:contents xl:sticky xl:top-[4.75rem] xl:-m-1 xl:grid xl:max-h-[calc(100dvh-5.5rem)] xl:content-start xl:gap-5 xl:self-start xl:overflow-y-auto xl:p-1">
-        <div className="max-xl:order-first">
-          <SuggestPane />
-        </div>
+        {!isEmpty && (
+          <div className="max-xl:order-first">
+            <SuggestPane />
+          </div>
+        )}
         {!isEmpty && <DayStrip cameraIds={cameraIds} />}
         <LatestEvents />
       </div>
@@ -189,7 +191,7 @@ function Controls({ cameras, choices }: { cameras: readonly Camera[]; choices: W
       </label>
       <Dialog open={editing} onClose={() => setEditing(false)} title={t("ownGroups")}>
         {editing && (
-          <Suspense fallback={<div className="h-80" />}>
+          <Suspense fallback={<div aria-busy="true" className="h-80" />}>
             <WallGroups cameras={cameras} groups={own} onChange={choices.onOwn} onClose={() => setEditing(false)} />
           </Suspense>
         )}

@@ -1,4 +1,4 @@
-import { Plus, Server } from "lucide-react";
+import { CircleQuestionMark, Plus, Server } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
@@ -20,6 +20,7 @@ import { Dialog, DialogButtons } from "@/components/ui/dialog";
 import { Field, SelectField } from "@/components/ui/field";
 import { Meter } from "@/components/ui/meter";
 import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
+import { WhyLines } from "@/components/why-lines";
 import { dateAndTime } from "@/display/times";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { useTellFailure } from "@/hooks/use-tell";
@@ -271,9 +272,10 @@ function Leases() {
 }
 
 function LeaseRow({ lease }: { lease: Lease }) {
-  const { t } = useWords();
+  const { t, i18n } = useWords();
   const reclaim = useReclaim();
   const [asking, setAsking] = useState(false);
+  const [explaining, setExplaining] = useState(false);
   return (
     <Row>
       <Cell column={0}>
@@ -287,7 +289,11 @@ function LeaseRow({ lease }: { lease: Lease }) {
       </Cell>
       <Cell column={1}>{lease.worker_id ?? <span className="text-quiet">{t("nobody")}</span>}</Cell>
       <Cell column={2}>
-        <Badge className="text-quiet">{lease.state}</Badge>
+        <Badge title={lease.state} className={lease.state === "ACTIVE" ? "border-live/40 text-live" : "text-quiet"}>
+          {i18n.exists(`states.${lease.state}`, { ns: "workers" })
+            ? t(`states.${lease.state as "ACTIVE"}`)
+            : lease.state}
+        </Badge>
         {lease.is_orphaned_soon && (
           <Badge className="ml-1 border-severity-2/40 text-severity-2">{t("orphaned")}</Badge>
         )}
@@ -307,8 +313,17 @@ function LeaseRow({ lease }: { lease: Lease }) {
         )}
       </Cell>
       <Cell column={5}>
-        {lease.worker_id !== null && (
-          <div className="flex sm:justify-end">
+        <div className="flex flex-wrap gap-1 sm:justify-end">
+          <Button
+            variant="ghost"
+            size="small"
+            aria-label={`${t("why")}: ${lease.camera_id}`}
+            onClick={() => setExplaining(true)}
+          >
+            <CircleQuestionMark aria-hidden="true" />
+            {t("why")}
+          </Button>
+          {lease.worker_id !== null && (
             <Button
               variant="ghost"
               size="small"
@@ -317,8 +332,15 @@ function LeaseRow({ lease }: { lease: Lease }) {
             >
               {t("reclaim")}
             </Button>
-          </div>
-        )}
+          )}
+        </div>
+        <Dialog
+          open={explaining}
+          onClose={() => setExplaining(false)}
+          title={t("whyTitle", { camera: lease.camera_id })}
+        >
+          {explaining && <WhyLines cameraId={lease.camera_id} />}
+        </Dialog>
         <ConfirmDialog
           open={asking}
           onClose={() => setAsking(false)}

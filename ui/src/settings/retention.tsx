@@ -78,7 +78,11 @@ function Kept({ retention }: { retention: RetentionStatus }) {
     <Table label={t("kept")} headings={[t("class"), t("pictures"), t("size"), t("oldest")]}>
       {retention.kept.map((one) => (
         <Row key={one.retention_class}>
-          <Cell column={0}>{one.retention_class}</Cell>
+          <Cell column={0}>
+            {i18n.exists(`classes.${one.retention_class}`, { ns: "settings" })
+              ? t(`classes.${one.retention_class as "normal"}`)
+              : one.retention_class}
+          </Cell>
           <Cell column={1} className="tabular-nums">
             {numberText(one.pictures, i18n.language)}
           </Cell>

@@ -63,16 +63,28 @@ class FakeMediaSource extends EventTarget {
   }
 
   readyState = "closed";
-  duration = Number.NaN;
   sourceBuffers: FakeSourceBuffer[] = [];
+  private length = Number.NaN;
 
   constructor() {
     super();
     FakeMediaSource.made.push(this);
     queueMicrotask(() => {
       this.readyState = "open";
-      this.dispatchEvent(new Event("sourceopen"));
+      queueMicrotask(() => this.dispatchEvent(new Event("sourceopen")));
     });
+  }
+
+  get duration(): number {
+    return this.length;
+  }
+
+  /** As a browser does: not before it is open, and not while a buffer is at work. */
+  set duration(seconds: number) {
+    if (this.readyState !== "open" || this.sourceBuffers.some((one) => one.updating)) {
+      throw new DOMException("it can't be set now", "InvalidStateError");
+    }
+    this.length = seconds;
   }
 
   addSourceBuffer(mime: string): FakeSourceBuffer {
@@ -147,6 +159,7 @@ export interface MediaBrowser {
   /** The browser shows a picture. */
   shows(video: HTMLVideoElement): void;
   buffer(): FakeSourceBuffer;
+  source(): FakeMediaSource;
   hide(hidden: boolean): void;
   leftovers(): Leftovers;
 }
@@ -185,6 +198,11 @@ export function mediaBrowser(): MediaBrowser {
     buffer: () => {
       const found = FakeMediaSource.made.at(-1)?.sourceBuffers.at(-1);
       if (!found) throw new Error("no source buffer was made");
+      return found;
+    },
+    source: () => {
+      const found = FakeMediaSource.made.at(-1);
+      if (!found) throw new Error("no media source was made");
       return found;
     },
     hide: (now) => {

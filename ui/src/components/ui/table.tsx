@@ -49,15 +49,28 @@ export function Row({ className, ...rest }: ComponentProps<"tr">) {
   );
 }
 
-/** `column` is its place among the headings, for telephones, where every value stands beside its heading. */
-export function Cell({ column, className, children, ...rest }: ComponentProps<"td"> & { column: number }) {
+interface CellProps extends ComponentProps<"td"> {
+  column: number;
+  /** It says what the row is about, as the first one does. */
+  lead?: boolean;
+}
+
+/**
+ * `column` is its place among the headings, for telephones, where every value stands beside its heading; what leads a
+ * row stands above them, as the card's own heading.
+ */
+export function Cell({ column, lead = column === 0, className, children, ...rest }: CellProps) {
   const heading = useContext(Headings)[column];
   return (
     <td
-      className={cn("min-w-0 break-words px-3 py-2 max-sm:flex max-sm:gap-3 max-sm:px-2 max-sm:py-1", className)}
+      className={cn(
+        "min-w-0 break-words px-3 py-2 max-sm:flex max-sm:gap-3 max-sm:px-2 max-sm:py-1",
+        lead && "max-sm:text-base max-sm:font-semibold",
+        className,
+      )}
       {...rest}
     >
-      {heading && (
+      {heading && !lead && (
         <span aria-hidden="true" className="w-28 shrink-0 text-quiet text-xs leading-5 sm:hidden">
           {heading}
         </span>

@@ -1,25 +1,27 @@
-"""An event's clip in the browser: it appears by itself, plays, and can be moved within."""
+"""A first day in the browser, from the set-up to an exported case; then the event's clip, in the same house."""
 
 from pathlib import Path
 
 from camserver.base.exits import Exit
 from camserver.services.simulator.cameras import CameraAsked
+from tests.e2e.installation import ROOM_FOR_ONE, installation
 from tests.e2e.test_clips import street
-from tests.e2e.test_first_look import installation
 from tests.e2e.ui.browser import play, require_browser
 from tests.fakes.analyzer.remote import RemoteAnalyzer
+from tests.rig.ports import free_port
 from tests.rig.processes import Launcher
 from tests.rig.simulated import simulated
 
 
-async def test_a_clip_plays_in_the_browser(launcher: Launcher, tmp_path: Path) -> None:
+async def test_a_first_day_and_a_clip_in_the_browser(launcher: Launcher, tmp_path: Path) -> None:
     require_browser()
     analyzer = await RemoteAnalyzer.start(launcher, tmp_path / "vocabulary.json")
     house = installation(
         launcher,
         tmp_path / "data",
         analyzer={"url": analyzer.url},
-        worker={"allow_loopback": True},
+        admission=ROOM_FOR_ONE,
+        streamer={"port": free_port()},
         looks={"polling_interval_sec": 2},
     )
     asked = CameraAsked("street", str(street(tmp_path / "street.mp4")))
@@ -30,6 +32,7 @@ async def test_a_clip_plays_in_the_browser(launcher: Launcher, tmp_path: Path) -
             "CAMSERVER_SETUP_LINK": (house.data / "setup-link.txt").read_text().strip(),
             "CAMSERVER_CAMERA": simulator.url("street", "main"),
         }
+        await play("journey.spec.ts", address)
         await play("clip.spec.ts", address)
         assert await up.stop() == Exit.OK
     assert analyzer.process is not None
