@@ -45,7 +45,12 @@ def section(path: str, command: click.Command) -> str:
     arguments = " ".join(
         one.make_metavar(click.Context(command)) for one in command.params if one.param_type_name == "argument"
     )
-    parts = [f"## `{' '.join([path, arguments]).strip()}`", prose.strip(), options_of(command), f"```\n{shown}\n```"]
+    parts = [
+        f"## `{' '.join([path, arguments]).strip()}`",
+        prose.strip(),
+        options_of(command),
+        f"```sh\n{shown}\n```",
+    ]
     return "\n\n".join(part for part in parts if part)
 
 

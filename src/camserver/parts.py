@@ -243,7 +243,7 @@ async def _resources(parts: Sequence[Part], settings: "Settings") -> AsyncIterat
                 sock = ports.listen(settings.streamer.tls_host, settings.streamer.tls_port, "streamer.tls_port")
                 stack.callback(sock.close)
                 given.sockets["streamer.tls"] = sock
-        await _tell_figures(parts, settings, stack)
+        await _tell_figures(parts, settings, given.clock, stack)
         if any(part.opens_store(settings) for part in parts):
             await add_store(given, stack)
         if any(part.name == "web" for part in parts):
@@ -255,8 +255,15 @@ async def _resources(parts: Sequence[Part], settings: "Settings") -> AsyncIterat
 _FIGURES_AT = {"streamer": 1, "worker": 2, "analyzer": 3}
 
 
-async def _tell_figures(parts: Sequence[Part], settings: "Settings", stack: AsyncExitStack) -> None:
-    """Where a port is set, this process tells its figures there."""
+async def _tell_figures(
+    parts: Sequence[Part], settings: "Settings", clock: StoreClock, stack: AsyncExitStack
+) -> None:
+    """Where a collector or a port is set, this process tells its figures there."""
+    if settings.telemetry.endpoint is not None:
+        from camserver.base import telemetry
+
+        process = parts[0].name if len(parts) == 1 else "server"
+        await stack.enter_async_context(telemetry.running(settings.telemetry, process, clock))
     if settings.metrics.port is None:
         return
     from camserver.base import figures_port

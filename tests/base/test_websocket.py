@@ -1,5 +1,7 @@
 """WebSocket frames: what is framed comes out again, however it is cut on its way."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,3 +68,27 @@ def test_why_it_is_closed() -> None:
     assert (websocket.close_code(payload), payload[2:]) == (4404, b"over")
     assert websocket.close_code(b"") == 1005
     assert len(websocket.close_payload(1000, "x" * 500)) == 125
+
+
+@pytest.mark.parametrize("size", [20, 125, 126, 65_535, 65_536])
+@pytest.mark.parametrize("head", [websocket.head, websocket.client_head])
+def test_a_message_that_comes_alone_is_looked_at_where_it_is(size: int, head: Callable[[int, int], bytes]) -> None:
+    payload = bytes(range(1, 255)) * 300
+    data = head(BINARY, size) + payload[:size]
+    found = websocket.sole_message(data, 65_536)
+    assert found is not None
+    assert (bytes(found), found.obj) == (payload[:size], data)
+    # Anything else is sorted out by `Frames`.
+    assert websocket.sole_message(data[:-1], 65_536) is None
+    assert websocket.sole_message(data + b"x", 65_536) is None
+    assert websocket.sole_message(data, size - 1) is None
+    assert websocket.sole_message(head(TEXT, size) + payload[:size], 65_536) is None
+
+
+def test_a_message_with_a_mask_is_not_looked_at_where_it_is() -> None:
+    data = bytes((0x82, 0x80 | 20)) + b"mask" + bytes(20)
+    assert websocket.sole_message(data, 100) is None
+    frames = Frames(100)
+    assert not frames.has_part
+    assert frames.feed(data[:9]) == []
+    assert frames.has_part

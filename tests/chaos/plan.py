@@ -13,7 +13,7 @@ from tests.rig.cutter import Way
 DATABASE = "database"
 WRITER = "writer"
 
-# What is killed, as often as it stands here before it comes round again.
+# What is killed: each once in the first turn, then as often as it stands here before it comes round again.
 TARGETS: Mapping[str, Sequence[str]] = {
     "sqlite": ("server", "server", WRITER, "worker-a", "worker-b"),
     "postgres": ("control", "control", "dispatcher-a", "dispatcher-b", "worker-a", "worker-b", "control", "web",
@@ -71,12 +71,18 @@ def rounds(kind: str, seed: int) -> Iterator[Round]:
     """Rounds without end for this kind of database. Each target of `TARGETS` is killed in each turn of its list."""
     chance = random.Random(f"{kind} {seed}")
     number = 0
+    turn = sorted(set(TARGETS[kind]))
     while True:
-        turn = list(TARGETS[kind])
         chance.shuffle(turn)
         for target in turn:
             number += 1
             yield _round(number, target, chance)
+        turn = list(TARGETS[kind])
+
+
+def rounds_of_each_kind(kind: str) -> int:
+    """After so many rounds, everything was killed once, a worker cut off and one told to stop."""
+    return max(len(set(TARGETS[kind])), STOP_EVERY)
 
 
 def _round(number: int, target: str, chance: random.Random) -> Round:

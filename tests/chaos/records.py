@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -65,3 +66,17 @@ async def fetch(store: Store, objects: Path) -> Records:
     tables = {name: await store.read(_all, sql) for name, sql in QUERIES.items()}
     files = await asyncio.to_thread(_sizes, objects)
     return Records(**tables, objects=files)  # type: ignore[arg-type]  # the names of QUERIES are those of the fields
+
+
+def longest_gaps(records: Records) -> dict[str, int]:
+    """The longest time in ms between two looks that showed something, by camera."""
+    found = {}
+    for camera in records.cameras:
+        times_ms = sorted(
+            row["captured_at"]
+            for row in records.frames
+            if row["camera_key"] == camera["camera_key"] and row["infer_bytes"] is not None
+        )
+        if times_ms:
+            found[camera["camera_id"]] = max((b - a for a, b in pairwise(times_ms)), default=0)
+    return found

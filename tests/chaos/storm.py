@@ -1,7 +1,6 @@
 """A storm over a house: rounds of kills and cuts, then peace, an orderly end, and the checker's verdict."""
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -10,12 +9,11 @@ from camserver.base.secrets import Secret
 from camserver.store import open_store
 from camserver.store.check import check
 from tests.chaos.checker import Evidence, violations
-from tests.chaos.house import PROGRESS_TIMEOUT_SEC, House
+from tests.chaos.company import PATIENCE_SEC
+from tests.chaos.house import House
 from tests.chaos.plan import WORKERS, CutOff, Round
 from tests.chaos.records import fetch
 from tests.rig.polling import poll_async
-
-STOP_ATTEMPTS_MAX = 5
 
 Say = Callable[[str], None]
 
@@ -80,7 +78,8 @@ class Storm:
         house.kill(one.kill)
         self.report.kills[one.kill] += 1
         if one.stop is not None:
-            await house.stop(one.stop)
+            if one.stop in house.running:
+                await house.stop_one(one.stop)
             house.start(one.stop)
         await asyncio.sleep(one.away_sec)
         await house.revive(one.kill)
@@ -121,30 +120,11 @@ class Storm:
             await self._end_cut_off()
         await self._looks(1)
         for worker in WORKERS:
-            await self._drain(worker)
-        await poll_async(self._no_unfinished_jobs, "end of every job", PROGRESS_TIMEOUT_SEC)
+            await house.drain(worker)
+        await poll_async(self._no_unfinished_jobs, "end of every job", PATIENCE_SEC)
         await house.stop_reading()
-        for name in house.members:
-            await house.stop(name)
-
-    async def _drain(self, worker: str) -> None:
-        """Stops a worker with an empty spool. What it could not send in its time to stop, its next life sends.
-
-        That one takes a single camera, so that it sends faster than it looks on however slow a machine.
-        """
-        house = self.house
-        await house.stop(worker)
-        for _ in range(STOP_ATTEMPTS_MAX):
-            left = house.spooled(worker)
-            if not left:
-                return
-            house.start(worker, slots=1)
-            await self._until_sent(worker, left)
-            await house.stop(worker)
-        raise AssertionError(f"{worker} leaves {house.spooled(worker)} in its spool, however often it is started")
-
-    async def _until_sent(self, worker: str, looks: set[str]) -> None:
-        await self.house.until(lambda: not looks & self.house.spooled(worker), f"{worker} sends {len(looks)} looks")
+        for name in list(house.running):
+            await house.stop_one(name)
 
     async def _no_unfinished_jobs(self) -> bool:
         self.house.tend()
@@ -173,7 +153,7 @@ class Storm:
         report.violations += [f"a look was given up: {line}" for line in house.ledger.given_up]
         report.violations += [f"{worker} set {name} aside" for worker in WORKERS for name in house.set_aside(worker)]
         report.violations += [f"a secret is in {name}" for name in house.leaked_secrets()]
-        report.violations += _tracebacks(house)
+        report.violations += house.tracebacks()
         report.acknowledged = len({one.identity for one in house.ledger.acknowledged})
         report.repeated = len(house.ledger.acknowledged) - report.acknowledged
         report.frames, report.jobs = len(records.frames), len(records.jobs)
@@ -182,15 +162,3 @@ class Storm:
         report.events, report.changes = len(records.events), len(records.changes)
         report.generations, report.came_back = len(records.leases), house.came_back
         return report
-
-
-def _tracebacks(house: House) -> list[str]:
-    """Errors that nobody expected: whatever is killed, the others know what to do."""
-    found = []
-    for member in house.members.values():
-        for life in member.lives:
-            for text in life.stderr_path.read_text(errors="replace").splitlines():
-                if '"exception"' in text:
-                    line = json.loads(text)
-                    found.append(f"{life.name} logged {line['event']!r} with {str(line['exception'])[-400:]}")
-    return found

@@ -11,13 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.house import House
-from tests.chaos.plan import TARGETS, rounds
+from tests.chaos.plan import TARGETS, rounds, rounds_of_each_kind
 from tests.chaos.storm import Storm
 from tests.rig.databases import DatabaseServer
 from tests.rig.effort import times
-
-# A turn of everything that is killed (two on SQLite), with each other trouble in it.
-ROUNDS = times(10, 40)
 
 
 @pytest.mark.timeout(900)
@@ -33,9 +30,10 @@ async def test_no_acknowledged_look_job_or_event_is_lost_or_doubled(
         url = server.url("chaos")
     seed = int(os.environ.get("CHAOS_SEED") or random.randrange(10**6))
     print(f"{db_kind}: CHAOS_SEED={seed}")
+    count = times(rounds_of_each_kind(db_kind), 40)
     async with House(db_kind, url, tmp_path, server) as house:
         storm = Storm(house, print)
-        await storm.rage(islice(rounds(db_kind, seed), ROUNDS))
+        await storm.rage(islice(rounds(db_kind, seed), count))
         await storm.calm()
         report = await storm.judge()
     print(report.summary())

@@ -11,26 +11,22 @@ import random
 import resource
 import signal
 import socket
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from camserver.config.secret_files import SECRET_FILES
-from tests.chaos.records import Records
-from tests.e2e.grounds import CAMERAS, Grounds, in_time
+from tests.chaos.records import longest_gaps
+from tests.e2e.grounds import CAMERAS, Grounds
 from tests.rig.effort import times
-from tests.rig.namespaces import Machines, Namespace, machines, need_namespaces
-from tests.rig.ports import LOOPBACK, free_port, port_of
-from tests.rig.processes import REPOSITORY
+from tests.rig.namespaces import Machines, Namespace, machines, need_namespaces, reach
+from tests.rig.ports import LOOPBACK, port_of
 from tests.rig.simulated import PASSWORD
 
 WORKERS = ("worker-a", "worker-b", "worker-c")
-RELAY = REPOSITORY / "tests" / "rig" / "relay.py"
 WRONG_PASSWORD = "Tr0ub4dor&nobody's-camera"
 LOCKED = "locked"  # a camera with that password
 # A turn of everything.
@@ -129,7 +125,8 @@ async def net(joined: Machines, core_files: None, tmp_path: Path) -> AsyncIterat
     async with made as grounds:
         places = dict(zip(WORKERS, joined.namespaces, strict=True))
         for worker, place in places.items():
-            await connect(grounds, worker, place)
+            near = await reach(grounds.launcher, place, grounds.ports["server"])
+            grounds.within[worker], grounds.server_urls[worker] = place.within, f"http://{LOOPBACK}:{near}"
         await grounds.hang(*CAMERAS)
         await grounds.hang(LOCKED, password=WRONG_PASSWORD, at=CAMERAS[0])
         for worker in WORKERS:
@@ -139,31 +136,13 @@ async def net(joined: Machines, core_files: None, tmp_path: Path) -> AsyncIterat
         try:
             yield Net(grounds, places, seed)
         finally:
-            # A frozen process would not hear that it is to end.
-            for running in grounds.running.values():
-                if running.exit_code is None:
-                    running.send(signal.SIGCONT)
+            grounds.thaw_all()
 
 
 def core_max(pid: int) -> tuple[str, ...]:
     """How large a core file of a process may be, soft and hard."""
     limits = Path(f"/proc/{pid}/limits").read_text().splitlines()
     return next(tuple(line.split()[4:6]) for line in limits if line.startswith("Max core file size"))
-
-
-async def connect(grounds: Grounds, worker: str, place: Namespace) -> None:
-    """Two relays, one at each end of the link, bring the server's port to the worker's own machine."""
-    near, far = free_port(), free_port()
-    python = (sys.executable, "-I", "-S", str(RELAY))
-    ends = [
-        (*python, place.server_address, str(far), LOOPBACK, str(grounds.ports["server"])),
-        (*place.within, *python, LOOPBACK, str(near), place.server_address, str(far)),
-    ]
-    for argv in ends:
-        running = grounds.launcher.start("relay", argv)
-        await in_time(lambda path=running.stdout_path: "ready" in path.read_text(), f"relay of {worker}")
-    grounds.within[worker] = place.within
-    grounds.server_urls[worker] = f"http://{LOOPBACK}:{near}"
 
 
 @pytest.mark.timeout(1200)
@@ -180,20 +159,6 @@ async def test_workers_behind_links_that_break_own_a_camera_one_at_a_time(net: N
     assert set(gaps) == set(CAMERAS)
     assert max(gaps.values()) <= GAP_MAX_MS
     assert not leaks(net.grounds), "secrets in what the run left behind"
-
-
-def longest_gaps(records: Records) -> dict[str, int]:
-    """The longest time between two looks that showed something, by camera."""
-    found = {}
-    for camera in records.cameras:
-        times_ms = sorted(
-            row["captured_at"]
-            for row in records.frames
-            if row["camera_key"] == camera["camera_key"] and row["infer_bytes"] is not None
-        )
-        if times_ms:
-            found[camera["camera_id"]] = max((b - a for a, b in pairwise(times_ms)), default=0)
-    return found
 
 
 def leaks(grounds: Grounds) -> list[str]:

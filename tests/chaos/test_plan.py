@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.chaos.plan import LOOKS_MAX, TARGETS, WORKERS, rounds
+from tests.chaos.plan import LOOKS_MAX, TARGETS, WORKERS, rounds, rounds_of_each_kind
 
 seeds = st.integers(min_value=0, max_value=10**6)
 
@@ -13,6 +13,14 @@ seeds = st.integers(min_value=0, max_value=10**6)
 def test_the_same_seed_gives_the_same_storm(kind: str) -> None:
     assert list(islice(rounds(kind, 5), 50)) == list(islice(rounds(kind, 5), 50))
     assert list(islice(rounds(kind, 5), 50)) != list(islice(rounds(kind, 6), 50))
+
+
+@given(seed=seeds, kind=st.sampled_from(sorted(TARGETS)))
+def test_the_shortest_storm_has_each_kind_of_trouble(seed: int, kind: str) -> None:
+    storm = list(islice(rounds(kind, seed), rounds_of_each_kind(kind)))
+    assert {one.kill for one in storm} == set(TARGETS[kind])
+    assert any(one.cut_off is not None for one in storm)
+    assert any(one.stop is not None for one in storm)
 
 
 @given(seed=seeds, kind=st.sampled_from(sorted(TARGETS)))

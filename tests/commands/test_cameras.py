@@ -128,6 +128,7 @@ VALUES = [
     (["--network-zone", "vpn"], {"network_zone": "vpn"}),
     (["--no-mask-clock"], {"mask_clock": False}),
     (["--mask-clock"], {"mask_clock": True}),
+    (["--no-live-sound"], {"live_sound": False}),
     (["--do-not-process"], {"do_not_process": True}),
     (["--process"], {"do_not_process": False}),
     (["--sub", "rtsp://h/2"], {"sub": {"url": "rtsp://h/2"}}),
@@ -147,6 +148,7 @@ OF_A_CHANGE = [
     (["--no-privacy-masks", "--no-zones"], {"privacy_masks": None, "zones": None}),
     (["--default", "interval-sec", "--default", "tls-pin"], {"polling_interval_sec": None, "tls_pin": None}),
     (["--default", "mask-clock"], {"mask_clock": None}),
+    (["--default", "live-sound"], {"live_sound": None}),
 ]
 
 

@@ -80,6 +80,13 @@ def test_a_bundle_is_installed_chosen_and_removed(desk: Desk, tmp_path: Path) ->
     assert [row["name"] for row in desk.listed()] == ["default", "yard"]
 
 
+@pytest.mark.parametrize(("label", "noted"), [("bolt", True), ("face", True), ("Person", False), ("smoke", False)])
+def test_a_model_that_leads_to_nothing_is_taken_but_not_in_silence(desk: Desk, label: str, noted: bool) -> None:
+    for result in (desk.install(Made(label=label)), desk.run("use", "yard")):
+        assert result.exit_code == 0, result.output
+        assert ("nothing will be seen" in result.output) is noted
+
+
 def test_what_was_done_can_be_read_by_machines(desk: Desk) -> None:
     for result, said in (
         (desk.install(Made(), "--json"), {"result": "installed", "name": "yard", "version": "1.0"}),

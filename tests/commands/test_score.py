@@ -62,7 +62,7 @@ class House:
             key.write_text(google.key_file)
         settings = load_settings(config, ENVIRON, self.folder / "data")
         url = google.url if google is not None else None
-        asked = Asked(str(address), {}, wishes or Wishes(), None, None, key, url, False, False, False, True)
+        asked = Asked(str(address), {}, wishes or Wishes(), None, None, key, url, False, False, True)
         await score(settings, asked)
 
 
@@ -159,12 +159,31 @@ async def test_exhausted_money_pauses_and_a_wrong_answer_does_not(
 async def test_a_budget_is_never_passed(house: House, capsys: pytest.CaptureFixture[str]) -> None:
     path = save(house.folder / "budget.csv", table(TEXTS, categories=3))
     with pytest.raises(CheckFailed, match=r"paused \(budget\)"):
-        await house.score(path, Wishes(budget_micro=20_000))
-    assert report(capsys)["cost_usd"] <= 0.02
+        await house.score(path, Wishes(budget_micro=5_000))
+    assert report(capsys)["cost_usd"] <= 0.005
     await house.score(path, Wishes(budget_micro=1_000_000))
     assert report(capsys)["status"] == "completed"
     assert in_file(path) == right(TEXTS)
     assert paid_twice(house.llm) == 0
+
+
+async def test_what_failed_is_tried_again_alone_although_the_run_is_over(
+    house: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = save(house.folder / "failed.csv", table(["a rather odd text", *TEXTS], categories=3))
+    house.llm.behaviour.always = {"a rather odd text": "short"}
+    try:
+        await house.score(path, Wishes(is_new=True))
+    finally:
+        house.llm.behaviour.always = {}
+    first = report(capsys)
+    assert (first["status"], first["results"]["failed"]) == ("completed", 1)
+    asked = house.llm.calls
+    await house.score(path, Wishes(retries_failed=True))
+    again = report(capsys)
+    assert (again["run_uuid"], again["status"]) == (first["run_uuid"], "completed")
+    assert house.llm.calls == asked + 1
+    assert in_file(path) == right(["a rather odd text", *TEXTS])
 
 
 async def test_anchors_are_written_as_the_scores_they_stand_for(house: House) -> None:

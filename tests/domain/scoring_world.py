@@ -205,8 +205,16 @@ class World:
         def refused(then: float, wait: float) -> None:
             self.played.refused += 1
             self.played.refused_at.append(then)
-            again = self._controller.refuse(ticket, wait or None, then)
-            self._at(then + again * chance.uniform(1.0, 1.1), back)
+            waiting = self._controller.refuse(ticket, wait or None, then)
+
+            def look(now: float) -> None:
+                left = self._controller.left_sec(waiting, now)
+                if left > 0:
+                    self._at(now + left * chance.uniform(1.0, 1.1), look)
+                else:
+                    back(now)
+
+            look(then)
             self._pump(then)
 
         def back(then: float) -> None:

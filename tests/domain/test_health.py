@@ -22,12 +22,14 @@ from camserver.domain.health import (
     follow_change,
     from_plain,
     pass_time,
+    seems_covered,
     status,
     take_in,
     to_plain,
     told,
 )
-from camserver.domain.sight import HealthPolicy
+from camserver.domain.sight import HealthPolicy, Sight
+from camserver.domain.suspicions import Suspicion
 from tests.domain.build import MIN, SEC, T0
 
 POLICIES = Policies()
@@ -293,3 +295,11 @@ def test_what_is_due_is_what_time_alone_changes_next(steps: list[Step]) -> None:
 @pytest.mark.parametrize("plain", [None, {}, {"unheard": 1}, {"sight": 3}, {"offline": {"since": 1}}])
 def test_a_memory_that_does_not_fit_is_begun_anew(plain: dict[str, object] | None) -> None:
     assert from_plain(plain) == Memory()
+
+
+def test_a_claim_sees_in_the_plain_memory_whether_a_camera_seems_covered() -> None:
+    suspected = Memory(sight=Sight(covered=Suspicion(T0, T0, 7)))
+    assert seems_covered(json.loads(json.dumps(to_plain(suspected))))
+    assert not seems_covered(to_plain(Memory()))
+    for odd in (None, {}, {"sight": None}, {"sight": 3}, {"sight": {}}):
+        assert not seems_covered(odd)

@@ -18,11 +18,11 @@ def problems(imported: Imported) -> list[tuple[int | None, str | None]]:
 def test_a_list_of_cameras() -> None:
     text = (
         "camera_id,name,site,url,sub_url,user,password,polling_interval_sec,transport,tls_pin,rotation,device,"
-        "streams_max,clip_sec,suggest_weight,mask_clock,do_not_process,preset\n"
+        "streams_max,clip_sec,suggest_weight,mask_clock,live_sound,do_not_process,preset\n"
         'cam_1,"入口, 北",main,rtsp://10.0.0.9/1,rtsp://10.0.0.9/2,viewer," p,w ",5,UDP,'
         + "AB:"
         * 31
-        + "ab,90,nvr1,2,0,8,no,yes,Parking\n"
+        + "ab,90,nvr1,2,0,8,no,no,yes,Parking\n"
         "\n# a remark\n"
         "cam_2,,,rtsp://10.0.0.10/1\n"
     )
@@ -42,6 +42,7 @@ def test_a_list_of_cameras() -> None:
         "clip_sec": 0.0,
         "suggest_weight": 8,
         "mask_clock": False,
+        "live_sound": False,
         "do_not_process": True,
         "hints": {"preset": "parking"},
     }

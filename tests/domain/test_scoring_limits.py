@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from camserver.domain.scoring_limits import Allowance, ConcurrencyController, share_of
+from camserver.domain.scoring_limits import Allowance, ConcurrencyController, Wait, share_of
 from tests.domain.scoring_world import Both, ByConcurrency, ByRate, Server, Way, play
 from tests.rig.effort import times
 
@@ -25,6 +25,31 @@ def test_a_cap_on_what_is_in_flight_is_found(places: int, retry_after_sec: float
     assert played.answered / SECONDS >= 0.92 * places * 5
     assert played.per_sec(20, SECONDS) >= 0.95 * places * 5
     assert played.refused <= 0.005 * played.answered
+
+
+@pytest.mark.parametrize("places", [2, 20])
+def test_a_long_wait_of_one_holds_up_nobody_else(places: int) -> None:
+    played = play(controller(), ByConcurrency(lambda now: places, 20.0), 60)
+    assert played.per_sec(5, 60) >= 0.85 * places * 5
+    assert played.refused <= 0.01 * played.answered
+
+
+def test_stragglers_do_not_slow_down_the_others() -> None:
+    way = Way(straggler_share=0.01, straggler_sec=10.0)
+    played = play(controller(), ByRate(38, 38), 120, way)
+    assert played.per_sec(20, 120) >= 0.85 * 38
+    assert played.refused <= 0.008 * played.answered
+
+
+def test_a_large_store_that_runs_empty_is_emptied_once() -> None:
+    played = play(controller(), ByRate(38, 766), 210, Way(1.5, 0.375, 0.3))
+    assert played.per_sec(30, 210) >= 0.9 * 38
+    assert sum(at > 40 for at in played.refused_at) <= 20
+
+
+def test_a_few_in_flight_are_tried_again_although_few_answers_come() -> None:
+    played = play(controller(), ByRate(3.6, 2), 400, Way(1.5, 0.75, 0.015, 0.01, straggler_share=0.01))
+    assert played.per_sec(150, 400) >= 0.8 * 3.6
 
 
 @pytest.mark.parametrize(("per_sec", "burst"), [(250, 50), (150, 30), (100, 10), (40, 5)])
@@ -161,7 +186,7 @@ def test_whatever_happens_somebody_is_sent_in_the_end(happens: list[tuple[str, f
             one.answered(ticket, now) if what == "answer" else one.lost(ticket)
             one.release()
         elif what.startswith("refuse") and flying:
-            assert 0 < one.refuse(flying.pop(0), wait, now) <= 120
+            assert 0 < one.left_sec(one.refuse(flying.pop(0), wait, now), now) <= 120
             waiting += 1
         elif what.startswith("told"):
             one.heed(Allowance(100, 0 if what == "told little" else 99, wait or 0.0), 1.0, now)
@@ -229,11 +254,26 @@ def test_a_refused_trial_makes_everybody_wait_as_long_as_is_said() -> None:
     assert one.wait_sec(0.11) == pytest.approx(3.0)
 
 
+def test_a_refused_question_waits_no_longer_than_until_later_ones_are_answered() -> None:
+    one = ConcurrencyController(10, 100)
+    for _ in range(3):
+        one.take()
+    first, second = one.sent(0.0), one.sent(0.0)
+    wait = one.refuse(second, 30.0, 0.1)
+    assert 1 <= one.left_sec(wait, 0.1) < 30
+    one.answered(first, 1.0)
+    assert one.left_sec(wait, 1.0) > 0  # it was sent before: that says nothing
+    one.answered(one.sent(1.0), 1.2)
+    assert one.left_sec(wait, 1.2) == 0
+    assert one.left_sec(Wait(0.0, 9.0, None), 1.2) == pytest.approx(7.8)
+
+
 def test_alone_and_refused_is_a_matter_of_time() -> None:
     one = ConcurrencyController(4, 100)
     for second in range(4):
         one.take()
-        assert one.refuse(one.sent(float(second)), 0.5, second + 0.01) >= 0.5
+        wait = one.refuse(one.sent(float(second)), 0.5, second + 0.01)
+        assert one.left_sec(wait, second + 0.01) >= 0.5 - 1e-6
     assert one.limit == 4
 
 

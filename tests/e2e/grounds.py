@@ -5,49 +5,29 @@ it: by `GET /api/leases`, by logs, and by the rows that are left at the end.
 """
 
 import asyncio
-import signal
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AsyncExitStack
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from camserver.base.errors import CamError
-from camserver.base.exits import Exit
-from camserver.clients.local_server import LocalServer
-from camserver.config.secret_files import LOCAL_ADMIN_TOKEN
 from camserver.services.simulator.cameras import CameraAsked
 from camserver.services.simulator.service import Simulator
 from camserver.store import open_store
 from tests.chaos import checker
 from tests.chaos.checker import Evidence
-from tests.chaos.ledger import Ledger
+from tests.chaos.company import PATIENCE_SEC, Company, is_worker
 from tests.chaos.records import Records, fetch
 from tests.rig.cutter import Cutter
 from tests.rig.polling import poll_async
-from tests.rig.ports import LOOPBACK, free_port
-from tests.rig.processes import Launcher, Running, Settings
+from tests.rig.ports import LOOPBACK
+from tests.rig.processes import Running, Settings
 from tests.rig.simulated import PASSWORD, USER, simulated
 from tests.rig.video_files import video_file
 
 CAMERAS = ("cam_1", "cam_2", "cam_3")
-# Reaching it means that it will never happen, on however slow a machine.
-PATIENCE_SEC = 180.0
-TTL_SEC = 10
-STOP_ATTEMPTS_MAX = 5
-LEASES: Mapping[str, object] = {
-    "ttl_sec": TTL_SEC,
-    "heartbeat_sec": 1,
-    "margin_sec": 1,
-    "restart_grace_sec": 2,
-    "retry_elsewhere_sec": 1,
-    "camera_retry_cap_sec": 1,
-    "auth_retry_sec": 1,
-    "auth_retry_cap_sec": 1,
-}
 # SQLite has one process that owns the file; elsewhere there are two of control, and workers may be at either.
 SERVERS = {"sqlite": ("server",), "postgres": ("control-a", "control-b", "web"),
            "mariadb": ("control-a", "control-b", "web")}  # fmt: skip
@@ -64,45 +44,19 @@ PROMISES = (
 Lease = dict[str, Any]
 
 
-class Grounds:
+class Grounds(Company):
     """`async with Grounds(...)` starts the servers and the cameras; workers come when they are told to."""
 
     def __init__(self, kind: str, url: str, folder: Path, **leases: object) -> None:
-        self.kind = kind
-        self.url = url
-        self.folder = folder
-        self.launcher = Launcher(folder)
-        self.objects = folder / "objects"
-        self.secrets = folder / "secrets"
-        self.running: dict[str, Running] = {}
-        self.lives: list[tuple[str, Running]] = []
+        super().__init__(kind, url, folder)
         self.nets: dict[str, Cutter] = {}
-        self.ledger = Ledger()
-        self.kills = 0
-        self.env: dict[str, dict[str, str]] = {}  # of a process, beside the usual
-        self.within: dict[str, tuple[str, ...]] = {}  # a command that runs the process
         self.server_urls: dict[str, str] = {}  # of workers that have no proxy
         self.camera_socket: socket.socket | None = None  # where the cameras listen; None: any port on loopback
-        self.ports = {name: free_port() for name in ("web", "server", "control-a", "control-b")}
-        self._leases = {**LEASES, **leases}
-        self._stack = AsyncExitStack()
+        self._leases = leases
         self._simulator: Simulator | None = None
 
-    async def __aenter__(self) -> "Grounds":
-        try:
-            await self._open()
-        except BaseException:
-            await self._stack.aclose()
-            raise
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._stack.aclose()
-
     async def _open(self) -> None:
-        self._stack.push_async_callback(self.launcher.close)
+        await super()._open()
         video = video_file(self.folder / "cam.mp4", seconds=1, keyframes_apart=5, bf="0", size=(160, 96))
         asked = [CameraAsked(name, str(video)) for name in CAMERAS]
         self._simulator = await self._stack.enter_async_context(
@@ -111,23 +65,6 @@ class Grounds:
         for name in SERVERS[self.kind]:
             self.start(name)
             await self.until_ready(name)
-
-    # Processes -------------------------------------------------------------------------------------------------
-
-    def start(self, name: str, **worker: object) -> Running:
-        """Starts a server or a worker, of which `worker` are settings."""
-        command = name.partition("-")[0]
-        running = self.launcher.camserver(
-            command,
-            settings=self._settings(name, worker),
-            env=self.env.get(name),
-            within=self.within.get(name, ()),
-        )
-        self.running[name] = running
-        self.lives.append((name, running))
-        if command == "worker":
-            self.ledger.follow(name, running.stderr_path)
-        return running
 
     async def worker(self, name: str, control: str | None = None, **settings: object) -> Running:
         """Starts a worker behind a proxy of its own, in front of that control process, and waits until it is in."""
@@ -139,73 +76,24 @@ class Grounds:
         return running
 
     def _settings(self, name: str, worker: Mapping[str, object]) -> Settings:
-        data = self.folder / (name if name not in SERVERS[self.kind] else "server")
-        control = name if name in ("control-a", "control-b") else "server"
-        settings: dict[str, dict[str, object]] = {
-            "server": {"data_dir": str(data), "secrets_dir": str(self.secrets)},
-            "objects": {"dir": str(self.objects)},
-            "web": {"port": self.ports["web"]},
-            "control": {"port": self.ports[control]},
-            # Nobody analyzes here: jobs wait.
-            "analyzer": {"url": f"http://{LOOPBACK}:1"},
-            "leases": dict(self._leases),
-            "gate": {"rule": "threshold"},
-            "log": {"level": "debug", "format": "json"},
-        }
-        if name.startswith("worker"):
+        data = self.folder / (name if is_worker(name) else "server")
+        settings = self._common(data, name if name in ("control-a", "control-b") else "server")
+        settings["leases"] |= self._leases
+        # Nobody analyzes here: jobs wait.
+        settings["analyzer"] = {"url": f"http://{LOOPBACK}:1"}
+        if is_worker(name):
             url = self.server_urls.get(name) or f"http://{LOOPBACK}:{self.nets[name].port}"
-            at = {"name": name, "server_url": url}
-            settings["worker"] = {**at, "allow_loopback": True, **worker}
+            settings["worker"] = {"name": name, "server_url": url, "allow_loopback": True, **worker}
         else:
             settings["store"] = {"url": self.url}
         return settings
 
-    async def until_ready(self, name: str) -> None:
-        await self.running[name].until_ready(f"http://{LOOPBACK}:{self.ports[name]}/readyz", PATIENCE_SEC)
-
-    def kill(self, name: str, by: signal.Signals = signal.SIGKILL) -> None:
-        """kill -9, or another signal that nobody survives."""
-        self.running.pop(name).kill(by)
-        self.kills += name.startswith("worker")
-
-    def freeze(self, name: str) -> None:
-        self.running[name].send(signal.SIGSTOP)
-
-    def thaw(self, name: str) -> None:
-        self.running[name].send(signal.SIGCONT)
-
-    def tend(self) -> None:
-        """Starts again who gave up because the database was away, as a service manager does."""
-        for name, running in list(self.running.items()):
-            if running.exit_code is None:
-                continue
-            assert running.exit_code == Exit.STORE_AWAY, f"{name} ended by itself:\n{running.output_tail()}"
-            self.start(name)
-
     async def stop(self) -> None:
         """Stops the workers, then the servers."""
-        for name in sorted(self.running, key=lambda name: not name.startswith("worker")):
-            await self._stop_one(name)
-            # What a worker could not send in its time to stop, its next life sends.
-            for _ in range(STOP_ATTEMPTS_MAX):
-                if not self.spooled(name):
-                    break
-                self.start(name, slots=1)
-                left = self._spooled_names(name)
-                await in_time(lambda name=name, left=left: not left & self._spooled_names(name), f"{name} sends")
-                await self._stop_one(name)
-
-    async def _stop_one(self, name: str) -> None:
-        running = self.running.pop(name)
-        code = await running.stop()
-        assert code == Exit.OK, f"{name} ended with {code}:\n{running.output_tail()}"
+        for name in sorted(self.running, key=lambda name: not is_worker(name)):
+            await (self.drain(name) if is_worker(name) else self.stop_one(name))
 
     # The API ---------------------------------------------------------------------------------------------------
-
-    async def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
-        api = LocalServer(f"http://{LOOPBACK}:{self.ports['web']}", self.secrets / LOCAL_ADMIN_TOKEN)
-        answer: dict[str, Any] = await api._call(method, path, body)
-        return answer
 
     async def hang(self, *names: str, password: str = PASSWORD, at: str | None = None) -> None:
         """Adds simulated cameras, looked at every second; `at` is one whose pictures they show."""
@@ -273,10 +161,7 @@ class Grounds:
         await poll_async(probe, f"{count} more looks of {', '.join(cameras)}", PATIENCE_SEC)
 
     def spooled(self, worker: str) -> int:
-        return len(self._spooled_names(worker))
-
-    def _spooled_names(self, worker: str) -> set[str]:
-        return {path.name for path in (self.folder / worker / "spool" / "looks").glob("*.look")}
+        return len(self.spooled_names(worker))
 
     # The end ---------------------------------------------------------------------------------------------------
 
@@ -289,7 +174,7 @@ class Grounds:
         finally:
             await store.close()
         self.ledger.catch_up()
-        evidence = Evidence(records, self.ledger.acknowledged, worker_kills=self.kills)
+        evidence = Evidence(records, self.ledger.acknowledged, worker_kills=self.worker_kills)
         wrong = [sentence for promise in PROMISES for sentence in promise(evidence)]
         wrong += [f"a look was given up: {line}" for line in self.ledger.given_up]
         assert not wrong, "\n".join(wrong)

@@ -18,6 +18,18 @@ from tests.rig.ports import LOOPBACK, free_port
 from tests.rig.processes import Launcher, Running
 
 LOGIN, PASSWORD = "first-admin", "a-password-nobody-guesses-41"
+# Room for one live view, and a machine that is never too busy for it.
+ROOM_FOR_ONE: dict[str, object] = {
+    "total_stream_units": 3,
+    "reserved_baseline_units": 0,
+    "max_ui_users": 2,
+    # A camera may have but a main stream.
+    "main_stream_cost": 1,
+    "transcode_cost": 1,
+    "cpu_reject_percent": 100,
+    "memory_reject_percent": 100,
+    "swap_reject_mb": 1_000_000,
+}
 REQUEST_TIMEOUT_SEC = 60  # nothing here is about speed
 
 

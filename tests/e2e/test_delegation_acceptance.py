@@ -4,19 +4,16 @@ Times that were measured are printed (`-s`); none decides. Leases last 10 s here
 """
 
 import itertools
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
-from tests.e2e.grounds import (
-    CAMERAS,
-    TTL_SEC,
-    Grounds,
-    Stopwatch,
-    in_time,
-    logged_at_ms,
-)
+from tests.chaos.company import TTL_SEC
+from tests.e2e.grounds import CAMERAS, Grounds, Stopwatch, in_time, logged_at_ms
 from tests.rig.effort import THOROUGH
+from tests.rig.templates import SqliteTemplate
 
 CAM = CAMERAS[0]
 on_sqlite = pytest.mark.parametrize("db_kind", ["sqlite"], indirect=True)
@@ -26,23 +23,32 @@ pytestmark = pytest.mark.timeout(600)
 # A camera's life ---------------------------------------------------------------------------------------------------
 
 
-@on_sqlite
-async def test_a_worker_that_connects_is_sent_start(grounds: Grounds) -> None:
-    await grounds.hang(CAM)
-    worker = await grounds.worker("worker-a")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def started(
+    sqlite_template: SqliteTemplate, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Grounds]:
+    """With a camera and a worker that has just connected, for tests that leave them as they are."""
+    async with Grounds("sqlite", sqlite_template.fresh(), tmp_path_factory.mktemp("started")) as made:
+        await made.hang(CAM)
+        await made.worker("worker-a")
+        yield made
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_worker_that_connects_is_sent_start(started: Grounds) -> None:
+    worker = started.running["worker-a"]
     registered = await worker.until_logged("registered")
     start = await worker.until_logged("on_assign", camera_id=CAM, generation=1)
     print(f"START after connecting: {logged_at_ms(start) - logged_at_ms(registered):.0f} ms")
 
 
-@on_sqlite
-async def test_a_camera_that_is_ready_is_active(grounds: Grounds) -> None:
-    await grounds.hang(CAM)
-    worker = await grounds.worker("worker-a")
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_camera_that_is_ready_is_active(started: Grounds) -> None:
+    worker = started.running["worker-a"]
     start = await worker.until_logged("on_assign", camera_id=CAM)
     ready = await worker.until_logged("pipeline_ready", camera_id=CAM, generation=1)
     print(f"pipeline_ready after START: {logged_at_ms(ready) - logged_at_ms(start):.0f} ms")
-    (lease,) = (await grounds.until_active(CAM)).values()
+    (lease,) = (await started.until_active(CAM)).values()
     assert (lease["worker_id"], lease["generation"], lease["reason"]) == ("worker-a", 1, "")
     assert 0 < lease["left_ms"] <= TTL_SEC * 1000
 
@@ -67,13 +73,12 @@ SERVER_LINES = ("assignment_decision", "send_start", "ack_start", "pipeline_read
 WORKER_LINES = ("on_assign", "pipeline_boot", "pipeline_ready")
 
 
-@on_sqlite
-async def test_a_start_can_be_followed_through_the_logs_of_both_sides(grounds: Grounds) -> None:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_start_can_be_followed_through_the_logs_of_both_sides(started: Grounds) -> None:
     """Every line about it has the same tenant, site, worker, camera, generation, intent and trace."""
-    await grounds.hang(CAM)
-    worker, server = await grounds.worker("worker-a"), grounds.running["server"]
-    await grounds.until_active(CAM)
-    await grounds.hang("locked", password="not the camera's", at=CAM)
+    worker, server = started.running["worker-a"], started.running["server"]
+    await started.until_active(CAM)
+    await started.hang("locked", password="not the camera's", at=CAM)
     connected = await server.until_logged("on_connect", worker_id="worker-a")
     ids = {name: connected[name] for name in ("tenant_id", "site_id", "worker_id")}
     decided = await server.until_logged("assignment_decision", camera_id=CAM, generation=1)

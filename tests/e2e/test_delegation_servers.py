@@ -12,6 +12,7 @@ import pytest
 from tests.e2e.grounds import CAMERAS, Grounds, Stopwatch, restart_database
 from tests.rig.databases import DatabaseServer
 from tests.rig.effort import THOROUGH
+from tests.rig.wall_clock import WallClocks
 
 CAM = CAMERAS[0]
 on_sqlite = pytest.mark.parametrize("db_kind", ["sqlite"], indirect=True)
@@ -115,19 +116,6 @@ async def test_the_death_of_one_control_process_is_absorbed(grounds: Grounds) ->
 
 # Clocks ----------------------------------------------------------------------------------------------
 
-# Read by every Python that finds it on its path: the wall clock of that process is off by what a file says.
-JUMPING_CLOCK = """
-import os, time
-_file, _time, _time_ns = os.environ["TEST_WALL_CLOCK"], time.time, time.time_ns
-def _off():
-    try:
-        return int(open(_file).read() or 0)
-    except (OSError, ValueError):
-        return 0
-time.time = lambda: _time() + _off()
-time.time_ns = lambda: _time_ns() + _off() * 10**9
-"""
-
 
 @on_sqlite
 @pytest.mark.parametrize("hours", [1, -1])
@@ -135,19 +123,16 @@ async def test_wall_clocks_that_jump_by_an_hour_move_nothing(
     db_kind: str, db_url: str, tmp_path: Path, hours: int
 ) -> None:
     """Of the server and of one of the workers; the other one's stays."""
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "sitecustomize.py").write_text(JUMPING_CLOCK)
-    jump = tmp_path / "jump"
+    clocks = WallClocks(tmp_path)
     made = Grounds(db_kind, db_url, tmp_path, **LONG)
-    odd = {"PYTHONPATH": str(tmp_path / "site"), "TEST_WALL_CLOCK": str(jump)}
-    made.env = {"server": odd, "worker-a": odd}
+    made.env = {name: clocks.env("odd") for name in ("server", "worker-a")}
     async with made as grounds:
         await grounds.hang(*CAMERAS)
         for worker in ("worker-a", "worker-b"):
             await grounds.worker(worker)
         before = await grounds.until_active(*CAMERAS)
         await grounds.more_looks(*CAMERAS)
-        jump.write_text(str(hours * 3600))
+        clocks.jump("odd", hours * 3600)
         await grounds.more_looks(*CAMERAS, count=3)
         # A worker that comes with a clock that is wrong from the beginning finds its leases as they were.
         grounds.kill("worker-a")

@@ -9,7 +9,7 @@ import click
 
 _FENCE = re.compile(r"^ {0,3}```([\w-]*)[^\n]*\n(.*?)^ {0,3}```", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
-_SHELL = {"", "sh", "bash", "shell", "console"}
+_SHELL = frozenset({"", "sh", "bash", "shell", "console"})
 _OPERATORS = {"&&", "||", ";", "|", "&", ">", ">>", "<", "2>&1"}
 
 
@@ -18,11 +18,11 @@ def spans(markdown: str) -> list[str]:
     return _SPAN.findall(_FENCE.sub("", markdown))
 
 
-def shell_lines(markdown: str) -> list[str]:
+def shell_lines(markdown: str, languages: frozenset[str] = _SHELL) -> list[str]:
     """The lines of shell blocks, continued ones joined, prompts taken off."""
     lines = []
     for language, body in _FENCE.findall(markdown):
-        if language in _SHELL:
+        if language in languages:
             lines += [line.strip().removeprefix("$ ") for line in body.replace("\\\n", " ").splitlines()]
     return lines
 

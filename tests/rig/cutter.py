@@ -126,6 +126,9 @@ class Cutter:
             # Either end went away, or nobody listens at the target: the other end shall see it as hard.
             for end in self._open[task]:
                 _reset(end)
+        except* asyncio.CancelledError:
+            # Only closing the proxy does so; asyncio would complain about a handler that was cancelled.
+            assert self._server is None
         finally:
             for end in self._open.pop(task):
                 end.close()

@@ -42,15 +42,23 @@ def _missing(what: str) -> NoReturn:
 @cache
 def frame(video: Path, number: int) -> bytes:
     """One frame of a video as a JPEG."""
+    return frames(video, range(number, number + 1))[0]
+
+
+def frames(video: Path, numbers: range) -> list[bytes]:
+    """Some frames of a video as JPEGs, in their order there."""
     import av
 
+    made = []
     with av.open(str(video)) as container:
         for index, picture in enumerate(container.decode(video=0)):
-            if index == number:
+            if index in numbers:
                 out = io.BytesIO()
                 Image.fromarray(picture.to_ndarray(format="rgb24")).save(out, "JPEG", quality=90)
-                return out.getvalue()
-    raise ValueError(f"{video} has no frame {number}")
+                made.append(out.getvalue())
+            if len(made) == len(numbers):
+                return made
+    raise ValueError(f"{video} has no frame {numbers[len(made)]}")
 
 
 def cyclist() -> bytes:

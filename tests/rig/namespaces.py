@@ -8,16 +8,22 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import pytest
 
+from tests.rig.polling import until
+from tests.rig.ports import LOOPBACK, free_port
+from tests.rig.processes import REPOSITORY, Launcher
+
 PROGRAM_TIMEOUT_SEC = 60
 # Private, and seldom anybody's: of 10.64.0.0/10 one /16 for each run, chosen by chance.
 FIRST, LAST = 64, 127
 ATTEMPTS_MAX = 5
+RELAY = REPOSITORY / "tests" / "rig" / "relay.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,20 @@ def machines(count: int) -> Iterator[Machines]:
                 _ip("netns", "del", f"cs-{run}-{number}")
         with suppress(RuntimeError):
             _ip("address", "del", f"10.{net}.255.1/32", "dev", "lo")
+
+
+async def reach(launcher: Launcher, place: Namespace, port: int) -> int:
+    """Two relays, one at each end of the link, bring a port of this machine's loopback to that one's; its number."""
+    near, far = free_port(), free_port()
+    python = (sys.executable, "-I", "-S", str(RELAY))
+    ends = [
+        (*python, place.server_address, str(far), LOOPBACK, str(port)),
+        (*place.within, *python, LOOPBACK, str(near), place.server_address, str(far)),
+    ]
+    for argv in ends:
+        running = launcher.start("relay", argv)
+        await until(lambda path=running.stdout_path: "ready" in path.read_text(), f"relay of {place.name}")  # type: ignore[misc]
+    return near
 
 
 def _make(name: str, prefix: str, net: int, number: int) -> Namespace:

@@ -4,15 +4,18 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 
+class CantMount(Exception):
+    """Why there is no small disk here."""
+
+
 @contextmanager
-def small_disk(size_bytes: int) -> Iterator[Path]:
-    """Skips the test, loudly, where a tmpfs can't be mounted."""
+def mounted_disk(size_bytes: int) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="cs-disk-") as folder:
         mounted = subprocess.run(
             ["mount", "-t", "tmpfs", "-o", f"size={size_bytes},mode=0700", "tmpfs", folder],
@@ -22,10 +25,19 @@ def small_disk(size_bytes: int) -> Iterator[Path]:
         )
         if mounted.returncode != 0:
             who = "root" if os.geteuid() == 0 else "not root"
-            pytest.skip(
-                f"NOT TESTED: full disks need a tmpfs, and mounting one failed ({who}): {mounted.stderr.strip()}"
-            )
+            raise CantMount(f"full disks need a tmpfs, and mounting one failed ({who}): {mounted.stderr.strip()}")
         try:
             yield Path(folder)
         finally:
             subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@contextmanager
+def small_disk(size_bytes: int) -> Iterator[Path]:
+    """Skips the test, loudly, where a tmpfs can't be mounted."""
+    with ExitStack() as stack:
+        try:
+            place = stack.enter_context(mounted_disk(size_bytes))
+        except CantMount as error:
+            pytest.skip(f"NOT TESTED: {error}")
+        yield place

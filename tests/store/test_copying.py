@@ -42,6 +42,12 @@ async def _oddities(tx: Tx) -> None:
     await tx.run("UPDATE workers SET metrics = NULL, labels = :labels", labels='{"b": "ä",  "a": [1, 2.5, null]}')
     await tx.run("INSERT INTO schema_versions (schema_version, document, created_at) VALUES ('x', '{}', 1)")
     await tx.run("UPDATE camera_sessions SET load_cpu = 0.1, load_mem = 1")
+    for number, value in enumerate(("1794918587355", "0.25", '"5"', "true", "[1]")):
+        await tx.run(
+            "INSERT INTO settings (tenant_id, name, value, updated_at) VALUES (0, :name, :value, 1)",
+            name=f"odd-{number}",
+            value=value,
+        )
 
 
 @pytest.fixture(params=["postgres", "mariadb"])

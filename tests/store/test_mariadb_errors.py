@@ -43,3 +43,17 @@ async def test_numbers_are_told_apart(error: Exception, expected: type[CamError]
     store = MariaStore(Secret("mysql://nobody@127.0.0.1:1/nothing"), pool_size=1, acquire_timeout_sec=1)
     translated = store._translated(error)
     assert translated is None if expected is None else isinstance(translated, expected)
+
+
+async def test_a_connection_reset_while_it_is_made_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver then complains about its own transport, in its own words and as a RuntimeError."""
+
+    async def connect(**_: object) -> None:
+        raise RuntimeError("Transport does not expose socket instance")
+
+    monkeypatch.setattr(asyncmy, "connect", connect)
+    store = MariaStore(Secret("mysql://nobody@127.0.0.1:1/nothing"), pool_size=1, acquire_timeout_sec=1)
+    with pytest.raises(StoreUnavailable):
+        await store.read(_misspelt)
+    assert store.away
+    await store.close()

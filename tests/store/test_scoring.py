@@ -5,9 +5,19 @@ import asyncio
 import pytest
 
 from camserver.base.errors import Conflict
+from camserver.domain.people import Principal, Role
 from camserver.domain.scoring import ChunkPlan, PauseReason, ResultState, RunSpec, RunStatus, Source, plan_chunks
 from camserver.domain.sheet_layout import Category, SheetLayout
-from camserver.store import Store, scoring_chunks, scoring_journal, scoring_limits, scoring_runs, tenants
+from camserver.store import (
+    ScopedStore,
+    Store,
+    scoring_chunks,
+    scoring_journal,
+    scoring_limits,
+    scoring_pages,
+    scoring_runs,
+    tenants,
+)
 from camserver.store.scoring_chunks import ChunkCounts
 from camserver.store.scoring_journal import Kept, Result, Settled, Spent, Unwritten
 from camserver.store.scoring_limits import Together
@@ -26,6 +36,10 @@ async def begun(
     tenant_id = await store.write(tenants.ensure, "scorers", NOW)
     new = NewRun(next(_UUIDS), tenant_id, sheet, SPEC, 4 + rows, budget, tuple(plan_chunks(5, 4 + rows, 10)))
     return tenant_id, await store.write(scoring_runs.begin, new, NOW)
+
+
+def scoped(store: Store, tenant_id: int) -> ScopedStore:
+    return store.as_(Principal(tenant_id, None, Role.VIEWER))
 
 
 def result(
@@ -78,7 +92,7 @@ async def test_two_that_claim_at_once_never_get_the_same_chunk(fresh_pair: tuple
 
 
 async def test_a_silent_holder_loses_its_chunk_and_what_it_says_then_counts_for_nothing(fresh_store: Store) -> None:
-    _, run_id = await begun(fresh_store, rows=10)
+    tenant_id, run_id = await begun(fresh_store, rows=10)
     await fresh_store.write(scoring_chunks.claim, run_id, "h", "old", 1, NOW + 1000, NOW)
     assert await fresh_store.write(scoring_chunks.keep, run_id, "old", NOW + 2000) == (1,)
     assert await fresh_store.read(scoring_chunks.next_due_ms, run_id) == NOW + 2000
@@ -87,10 +101,10 @@ async def test_a_silent_holder_loses_its_chunk_and_what_it_says_then_counts_for_
     assert await fresh_store.write(scoring_chunks.keep, run_id, "old", NOW + 9000) == ()
     await fresh_store.write(scoring_chunks.finish, run_id, "old", ChunkCounts(1, 9, 9, 0), NOW)
     await fresh_store.write(scoring_chunks.fail, run_id, 1, "old", "late", None, NOW)
-    (row,) = await fresh_store.read(scoring_chunks.exported, run_id, 0, 10)
+    (row,) = await scoped(fresh_store, tenant_id).read(scoring_pages.chunks, run_id, 0, 10)
     assert (row.status, row.done) == ("running", 0)
     await fresh_store.write(scoring_chunks.let_go, run_id, "new", NOW)
-    (row,) = await fresh_store.read(scoring_chunks.exported, run_id, 0, 10)
+    (row,) = await scoped(fresh_store, tenant_id).read(scoring_pages.chunks, run_id, 0, 10)
     assert row.status == "pending"
 
 
@@ -104,7 +118,7 @@ async def test_a_failed_chunk_waits_and_is_given_up_at_last(fresh_store: Store) 
     await fresh_store.write(scoring_chunks.fail, run_id, 1, "t", "status 500", None, NOW)
     ended = await fresh_store.write(scoring_runs.end_if_done, run_id, 14, (), NOW)
     assert ended.status is RunStatus.FAILED
-    assert await fresh_store.write(scoring_runs.retry_failed, run_id, NOW) == 0
+    assert await fresh_store.write(scoring_runs.retry_failed, tenant_id, run_id, NOW) == 0
     found = await fresh_store.read(scoring_runs.unfinished, tenant_id, "/tmp/シート.csv")
     assert found is not None
     assert found.status is RunStatus.RUNNING
@@ -128,7 +142,7 @@ async def test_what_waits_for_the_sheet_stays_and_the_rest_can_be_replaced(fresh
     }
     last = (await fresh_store.read(scoring_journal.unwritten, of[1], 0, 10))[-1]
     assert (last.row, last.scores) == (8, (0.5, 1.0))
-    assert await fresh_store.read(scoring_journal.written_blocks, of[1], (0, 0), 10) == ((5, 0),)
+    assert await scoped(fresh_store, of[0]).read(scoring_pages.written_blocks, of[1], (0, 0), 10) == ((5, 0),)
     assert (await fresh_store.read(scoring_runs.get, of[1])).calls == 7
 
 
@@ -140,16 +154,16 @@ async def test_a_chunk_is_complete_once_the_sheet_has_everything(fresh_store: St
     found = await fresh_store.read(scoring_journal.unwritten, of[1], 0, 10)
     first, second = (settle(one, ResultState.WRITTEN) for one in found)
     await fresh_store.write(scoring_journal.settle, of[1], (first,), False, NOW)
-    (row,) = await fresh_store.read(scoring_chunks.exported, of[1], 0, 10)
+    (row,) = await scoped(fresh_store, of[0]).read(scoring_pages.chunks, of[1], 0, 10)
     assert (row.status, row.written) == ("writing", 1)
     assert (await fresh_store.write(scoring_runs.end_if_done, of[1], 14, (), NOW)).status is RunStatus.RUNNING
     await fresh_store.write(scoring_journal.settle, of[1], (second,), False, NOW)
     totals = await fresh_store.read(scoring_runs.totals, of[1])
     assert (totals.chunks_over, totals.tasks, totals.done, totals.failed, totals.written) == (1, 3, 2, 1, 2)
     assert (await fresh_store.write(scoring_runs.end_if_done, of[1], 14, (), NOW)).status is RunStatus.COMPLETED
-    (note,) = await fresh_store.read(scoring_journal.notes, of[1], 10)
+    (note,) = await scoped(fresh_store, of[0]).read(scoring_pages.notes, of[1], 10)
     assert (note.row, note.note) == (7, "no answer 😀")
-    assert await fresh_store.write(scoring_runs.retry_failed, of[1], NOW) == 1
+    assert await fresh_store.write(scoring_runs.retry_failed, *of, NOW) == 1
     assert len(await fresh_store.write(scoring_chunks.claim, of[1], "h", "t", 9, NOW + 1000, NOW)) == 1
 
 

@@ -49,5 +49,6 @@ async def test_runs_of_a_tenant_are_listed_and_controlled(fresh_store: Store) ->
     assert (again.run.status, again.run.wanted, again.run.reason) == (RunStatus.RUNNING, "run", None)
     assert await scoped.read(scoring_pages.notes, run_id) == ()
     assert (await scoped.write(scoring_pages.control, RUN, "cancel", "", NOW)).run.finished_at == NOW
-    with pytest.raises(Conflict):
-        await scoped.write(scoring_pages.control, RUN, "run", "", NOW)
+    for wanted in ("run", "pause", "retry"):
+        with pytest.raises(Conflict):
+            await scoped.write(scoring_pages.control, RUN, wanted, "", NOW)

@@ -13,7 +13,7 @@ from camserver.domain.people import Principal, Role
 from camserver.store import Store, admissions, streamers, viewings
 from camserver.store.admissions import Admitted, NotAdmitted, Request, Wish
 from camserver.store.sql import Sql
-from camserver.store.tx import Row, Tx
+from camserver.store.tx import F, Row, Tx
 from tests.store.people_rows import count_rows
 from tests.store.stage import NOW_MS, statement
 from tests.store.viewing_rows import CALM, POLICY, House, ask, furnish, report, sign_in, viewing_rows
@@ -241,6 +241,10 @@ class Counted(Tx):
     async def all(self, sql: str | Sql, **params: object) -> Sequence[Row]:
         self.statements += 1
         return await self._tx.all(sql, **params)
+
+    async def flat(self, kind: type[F], sql: str | Sql, **params: object) -> list[F]:
+        self.statements += 1
+        return await self._tx.flat(kind, sql, **params)
 
     async def run(self, sql: str | Sql, **params: object) -> int:
         self.statements += 1

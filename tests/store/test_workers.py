@@ -85,7 +85,15 @@ async def test_the_site_is_found_by_name_or_id_and_nothing_else(store: Store) ->
     with pytest.raises(NotFound, match="no site 'nowhere'"):
         await store.write(register, stage.tenant_id, registration("w", site="nowhere"), NOW_MS)
     with pytest.raises(BadInput, match="names no site"):
-        await store.write(register, stage.tenant_id, registration("w", site=""), NOW_MS)
+        await store.write(register, stage.tenant_id, registration("new", site=""), NOW_MS)
+
+
+async def test_a_worker_that_names_no_site_stays_where_it_was_when_another_one_is_added(store: Store) -> None:
+    stage = await build(store, workers=0)
+    await store.write(register, stage.tenant_id, registration("w", site=""), NOW_MS)
+    await store.write(add_site, stage.tenant_id, "annex", NOW_MS)
+    again = await store.write(register, stage.tenant_id, registration("w", site=""), NOW_MS)
+    assert again.site_id == stage.site_id
 
 
 async def _site_uuid(tx: Tx, site_id: int) -> str:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from camserver.base.errors import BadInput, Bug
 from camserver.domain.workers import WorkerState
+from camserver.wire.message import Message
 from camserver.wire.worker import (
     CAMERAS_MAX,
     MESSAGE_MAX_BYTES,
@@ -19,7 +20,6 @@ from camserver.wire.worker import (
     Heartbeat,
     Held,
     Lost,
-    Message,
     Refused,
     Renewed,
     Report,

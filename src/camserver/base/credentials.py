@@ -4,6 +4,9 @@ The associated data is tenant|owner, so a row copied to another owner does not o
 kind and an id such as receiver:uuid; camera ids hold no colon. The key id tells which key
 sealed a value; it is a hash and reveals nothing of the key. While a key is replaced, values of two keys are there: a
 ring opens both and seals with the newer one. Storing and sending are done elsewhere.
+
+The ciphers are loaded when something is sealed or opened: a process that only knows where the keys are does without
+their 7 MB.
 """
 
 import hashlib
@@ -11,9 +14,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from camserver.base.errors import DataUnusable
 
@@ -84,6 +84,8 @@ def key_id(key: bytes) -> str:
 
 
 def seal(keys: Keys, tenant_id: int, owner: str, plaintext: bytes) -> Sealed:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
     key = keys.sealing if isinstance(keys, KeyRing) else keys
     nonce = os.urandom(NONCE_BYTES)
     sealed = AESGCM(key).encrypt(nonce, plaintext, _bound_to(tenant_id, owner))
@@ -91,6 +93,9 @@ def seal(keys: Keys, tenant_id: int, owner: str, plaintext: bytes) -> Sealed:
 
 
 def open_sealed(keys: Keys, tenant_id: int, owner: str, sealed: Sealed) -> bytes:
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
     if isinstance(keys, KeyRing):
         key = keys.opening(sealed.key_id)
     else:

@@ -5,7 +5,10 @@ path is one, so the number of series has a bound. Figures of the whole installat
 told by web. docs/ref/metrics.md lists all of them; a test holds the two together.
 """
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from collections.abc import Awaitable, Callable, Iterable
+from functools import lru_cache
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, disable_created_metrics
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
@@ -49,6 +52,10 @@ fences_lost = _counter("fences_lost", "Jobs and deliveries that somebody else ha
 analysis_seconds = _histogram("analysis_seconds", "How long an analyzer took for one picture.")
 deliveries = _counter("deliveries", "Attempts of deliveries, by kind and how they ended.", "kind", "outcome")
 
+# Telemetry (base/telemetry.py)
+telemetry_exports = _counter("telemetry_exports", "Batches for the collector of telemetry.", "signal", "outcome")
+telemetry_spans_dropped = _counter("telemetry_spans_dropped", "Spans dropped: the collector was slow or away.")
+
 # Web
 http_requests = _counter("http_requests", "Requests to web, by method and class of status.", "method", "status")
 http_seconds = _histogram("http_request_seconds", "How long web took for a request.", "method")
@@ -57,12 +64,34 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "SOCKET"}
 
 def count_request(method: str, status: int | None, duration_sec: float) -> None:
     """Sockets are counted and not timed: they last as long as somebody looks."""
-    method = method if method in _METHODS else "other"
-    http_requests.labels(method, "none" if status is None else f"{status // 100}xx").inc()
-    if method != "SOCKET":
-        http_seconds.labels(method).observe(duration_sec)
+    requests, seconds = _of_requests(method if method in _METHODS else "other", status and status // 100)
+    requests.inc()
+    if seconds is not None:
+        seconds.observe(duration_sec)
+
+
+@lru_cache(maxsize=128)
+def _of_requests(method: str, hundreds: int | None) -> tuple[Counter, Histogram | None]:
+    """Looked up once: finding them by their labels takes longer than counting."""
+    requests = http_requests.labels(method, "none" if hundreds is None else f"{hundreds}xx")
+    return requests, None if method == "SOCKET" else http_seconds.labels(method)
 
 
 def own_text() -> bytes:
     """What this process counted, in Prometheus' text format."""
     return generate_latest(REGISTRY)
+
+
+# Whatever else this process knows: where web is in it, the figures of the installation.
+_sources: list[Callable[[], Awaitable[Iterable[Metric]]]] = []
+
+
+def add_source(source: Callable[[], Awaitable[Iterable[Metric]]]) -> Callable[[], None]:
+    """Its figures are told with those of this process, until what this answers is called."""
+    _sources.append(source)
+    return lambda: _sources.remove(source)
+
+
+async def families() -> list[Metric]:
+    """Everything that this process can tell, as it is now."""
+    return [*REGISTRY.collect(), *[one for source in list(_sources) for one in await source()]]

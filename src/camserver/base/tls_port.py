@@ -6,12 +6,15 @@ It is made at start, made again long before it ends, and kept in memory only.
 import socket as sockets
 import ssl
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from camserver.base import tls
-from camserver.base.certificates import Authority
 from camserver.base.clock import Clock
 from camserver.base.errors import BadSettings, Reject
 from camserver.base.log import get_logger
+
+if TYPE_CHECKING:
+    from camserver.base.certificates import Authority
 
 log = get_logger(__name__)
 
@@ -21,7 +24,7 @@ LOOK_EVERY_SEC = 3600.0
 
 
 class TlsPort:
-    def __init__(self, authority: Authority, names: Sequence[str], setting: str, clock: Clock) -> None:
+    def __init__(self, authority: "Authority", names: Sequence[str], setting: str, clock: Clock) -> None:
         """`setting` is where `names` come from, for whoever has to correct them."""
         self._authority = authority
         self._clock = clock

@@ -81,6 +81,23 @@ def accepted(key: str) -> bytes:
     ).encode()
 
 
+def sole_message(data: bytes, max_bytes: int) -> memoryview | None:
+    """The binary message that `data` is: one frame, all of it and nothing else, with a mask that changes nothing or
+    none. None where it is anything else, which `Frames` sorts out."""
+    length = len(data)
+    if length < 14 or data[0] != 0x80 | BINARY:
+        return None
+    size = data[1] & 127
+    begin = 2 if size < 126 else 4 if size == 126 else 10
+    if begin > 2:
+        size = int.from_bytes(data[2:begin], "big")
+    if data[1] & 0x80:
+        if data[begin : begin + 4] != _UNMASKED:
+            return None
+        begin += 4
+    return memoryview(data)[begin:] if length == begin + size and size <= max_bytes else None
+
+
 class Frames:
     """Messages out of the bytes that arrive; a message in several frames is put together."""
 
@@ -88,6 +105,11 @@ class Frames:
         self._max_bytes = message_max_bytes
         self._buffer = bytearray()
         self._begun: tuple[int, bytearray] | None = None  # of a message in several frames
+
+    @property
+    def has_part(self) -> bool:
+        """Whether what comes next goes on with something."""
+        return bool(self._buffer) or self._begun is not None
 
     def feed(self, data: bytes) -> list[tuple[int, bytes]]:
         """Opcode and payload of what is complete now. BadInput when it is no WebSocket, or too long."""

@@ -26,9 +26,10 @@ _VALUES: Mapping[str, tuple[str, Any, str]] = {
     "clip-sec": ("clip_sec", click.FloatRange(0, 60), "Length of event clips; 0 for none."),
     "suggest-weight": ("suggest_weight", click.IntRange(0, 10), "How readily it is suggested for live view."),
 }
+_SWITCHES = {"mask-clock": "mask_clock", "live-sound": "live_sound"}
 # What `--default` takes.
-RESETTABLE = (*_VALUES, "mask-clock")
-_FIELD_OF = {option: field for option, (field, _, _) in _VALUES.items()} | {"mask-clock": "mask_clock"}
+RESETTABLE = (*_VALUES, *_SWITCHES)
+_FIELD_OF = {option: field for option, (field, _, _) in _VALUES.items()} | _SWITCHES
 _DEFAULTS = {"interval-sec": "60", "transport": "tcp", "device": "host and port", "suggest-weight": "5"}
 
 
@@ -49,6 +50,9 @@ def camera_options(command: F) -> F:
             "--mask-clock/--no-mask-clock", default=None, help="Whether a clock in the picture is left out."
         ),
         click.option(
+            "--live-sound/--no-live-sound", default=None, help="Whether those who watch live may hear the camera."
+        ),
+        click.option(
             "--do-not-process/--process", default=None, help="Whether it is left alone: no picture, no analysis."
         ),
         click.option("--mask", "masks", multiple=True, metavar=drawn, help="Where the gate does not look."),
@@ -65,7 +69,7 @@ def camera_options(command: F) -> F:
 def camera_fields(given: Mapping[str, Any]) -> dict[str, Any]:
     """What was given of `camera_options`, as the API takes it; logins are the commands' own business."""
     fields: dict[str, Any] = {}
-    for name in (*(field for field, _, _ in _VALUES.values()), "network_zone", "mask_clock", "do_not_process"):
+    for name in (*_FIELD_OF.values(), "network_zone", "do_not_process"):
         if given[name] is not None:
             fields[name] = given[name]
     if "rotation" in fields:

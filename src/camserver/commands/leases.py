@@ -26,8 +26,8 @@ _WORDS = {
         "{worker} was asked to stop {camera}; it is given out anew when it has.",
     ),
     "reclaimed": Phrase(
-        "{camera} を {worker} から取り上げました。すぐに割り当て直されます。",
-        "{camera} was taken back from {worker}; it is given out anew at once.",
+        "{camera} を {worker} から取り上げました。受け持てる次のワーカーに割り当てられます。",
+        "{camera} was taken back from {worker}; the next worker that may have it gets it.",
     ),
 }
 

@@ -16,6 +16,7 @@ from camserver.domain.phrases import Phrase
 
 if TYPE_CHECKING:
     from camserver.config import Settings
+    from camserver.services.analyzer.detector import Detector
     from camserver.services.analyzer.models.checking import Shown
     from camserver.services.analyzer.models.installed import Pointer
 
@@ -39,6 +40,12 @@ _WORDS: Mapping[str, Phrase] = {
     ),
     "removed": Phrase("{title} を削除しました", "{title} is removed"),
     "shipped": Phrase("付属のモデル", "the model that comes with camserver"),
+    "blind": Phrase(
+        "注意: このモデルのラベルに人・動物・乗り物・危険を表すものがないため、何も検出されません。"
+        "docs/guide/models.md の名前で labels を書いてください",
+        "Note: none of this model's labels is a person, an animal, a vehicle or a hazard, so nothing will be seen "
+        "with it; write labels by the names in docs/guide/models.md",
+    ),
     "by_setting": Phrase(
         "注意: analyzer.model_path が {path} を指定しているため、ここでの選択は使われません",
         "Note: analyzer.model_path names {path}, so what is chosen here is not used",
@@ -135,12 +142,13 @@ def models_install(chosen: Chosen, path: Path, use_it: bool, as_json: bool) -> N
 
     settings = chosen.settings()
     bundle = read_bundle(path, settings.analyzer.bundle_max_bytes, settings.analyzer.model_keys)
-    load_bundle(bundle, 1)
+    (detector,) = load_bundle(bundle, 1)
     pointer = installed_models(settings).add(bundle)
     if use_it:
         _use(settings, pointer, as_json)
     else:
         _tell("installed", pointer, as_json)
+    _note_labels(detector, as_json)
 
 
 @models.command("pack")
@@ -205,8 +213,9 @@ def models_use(chosen: Chosen, name: str, version: str | None, as_json: bool) ->
         _use(settings, None, as_json)
         return
     pointer = _find(settings, name, version)
-    load_installed(settings, pointer, 1)
+    (detector,) = load_installed(settings, pointer, 1)
     _use(settings, pointer, as_json)
+    _note_labels(detector, as_json)
 
 
 @models.command("remove")
@@ -286,6 +295,11 @@ def _note_settings(settings: "Settings") -> None:
         click.echo(_say("by_remote", url=analyzer.remote_url))
     elif analyzer.model_path is not None:
         click.echo(_say("by_setting", path=analyzer.model_path))
+
+
+def _note_labels(detector: "Detector", as_json: bool) -> None:
+    if detector.model.is_blind and not as_json:
+        click.echo(_say("blind"))
 
 
 def _show(shown: "Sequence[Shown]", as_json: bool) -> None:

@@ -4,7 +4,6 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,14 +86,13 @@ def score_command(chosen: Chosen, /, sheet: str, as_json: bool, **given: Any) ->
     asked = Asked(
         sheet,
         {name: given[name] for name in _LAYOUT if given[name] is not None},
-        Wishes(given["model"], given["form"], instructions, budget, given["new"]),
+        Wishes(given["model"], given["form"], instructions, budget, given["new"], given["retry_failed"]),
         given["output"],
         given["export"],
         given["credentials"],
         given["google_url"],
         given["check"],
         given["dry_run"],
-        given["retry_failed"],
         as_json,
     )
     uvloop.run(score(chosen.settings(), asked))
@@ -216,16 +214,13 @@ def _wanting(name: str, wanted: str, purpose: str) -> click.Command:
     @json_option
     @pass_chosen
     def command(chosen: Chosen, run_uuid: str, as_json: bool) -> None:
-        from camserver.store import scoring_runs
+        from camserver.domain.people import Principal, Role
+        from camserver.store import scoring_pages
 
         async def call(store: "Store", tenant_id: int, clock: "StoreClock") -> dict[str, Any]:
-            run = await store.read(scoring_runs.by_uuid, tenant_id, run_uuid)
-            if wanted == "retry":
-                await store.write(scoring_runs.retry_failed, run.run_id, clock.now_ms())
-            else:
-                await store.write(scoring_runs.want, run.run_id, wanted, clock.now_ms())
-            after = replace(await store.read(scoring_runs.get, run.run_id))
-            return {"run_uuid": run_uuid, "status": after.status.value}
+            scoped = store.as_(Principal(tenant_id, None, Role.SYSTEM_ADMIN))
+            after = await scoped.write(scoring_pages.control, run_uuid, wanted, "", clock.now_ms())
+            return {"run_uuid": run_uuid, "status": after.run.status.value}
 
         found = _with_store(chosen, call)
         click.echo(json.dumps(found) if as_json else found["status"])

@@ -14,6 +14,7 @@ import click
 
 from camserver.base.errors import CheckFailed, DataOwned
 from camserver.commands.score_words import duration, money, say
+from camserver.commands.shown import reader_language
 
 if TYPE_CHECKING:
     from camserver.base.clock import StoreClock
@@ -30,6 +31,7 @@ SHOWN_EVERY_SEC = 1.0
 # Into a file or a log, not a line a second.
 LOGGED_EVERY_SEC = 10.0
 NOTES_SHOWN_MAX = 10
+SQLITE_READERS_MAX = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,6 @@ class Asked:
     google_url: str | None
     check_only: bool
     dry_run: bool
-    retry_failed: bool
     as_json: bool
 
 
@@ -112,7 +113,8 @@ async def opened_store(settings: "Settings", clock: "StoreClock", stack: AsyncEx
             chosen.url.reveal(),
             pool_size=chosen.pool_size,
             acquire_timeout_sec=chosen.acquire_timeout_sec,
-            sqlite_readers=chosen.sqlite_readers,
+            # Each has a cache of its own, and a run reads one thing after the other.
+            sqlite_readers=min(chosen.sqlite_readers, SQLITE_READERS_MAX),
             backup_dir=backup_folder(settings),
         )
     except DataOwned as error:
@@ -138,10 +140,11 @@ async def _go(
     tenant_id: int,
     stack: AsyncExitStack,
 ) -> None:
+    from camserver.base.collecting import collect_seldom
     from camserver.services.scoring.estimating import estimate
     from camserver.services.scoring.opening import find_or_begin, open_models, price_for, refuse_unpriced, spec_of
     from camserver.services.scoring.pipeline import ScoringPipeline
-    from camserver.store import scoring_runs
+    from camserver.services.scoring.telling import tell
 
     policy = settings.scoring
     spec = spec_of(settings.llm, policy, asked.wishes, sheet, check)
@@ -153,20 +156,25 @@ async def _go(
     for client in clients:
         stack.push_async_callback(client.close)
     refuse_unpriced(models, asked.wishes.budget_micro)
-    run, is_resumed = await find_or_begin(store, clock, tenant_id, sheet, spec, policy, asked.wishes, check.last_row)
-    if asked.retry_failed:
-        count = await store.write(scoring_runs.retry_failed, run.run_id, clock.now_ms())
-        _tell(asked, say("retried", count=count))
-    _tell(asked, say("resumed" if is_resumed else "begun", run_uuid=run.run_uuid))
+    found = await find_or_begin(store, clock, tenant_id, sheet, spec, policy, asked.wishes, check.last_row)
+    run = found.run
+    if asked.wishes.retries_failed:
+        _tell(asked, say("retried", count=found.retried))
+    _tell(asked, say("resumed" if found.is_resumed else "begun", run_uuid=run.run_uuid))
     pipeline = ScoringPipeline(store, clock, sheet, run, policy, models)
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, pipeline.stop)
-    showing = asyncio.create_task(_show(asked, store, run, pipeline, check))
+    beside = [
+        asyncio.create_task(work)
+        for work in (_show(asked, store, run, pipeline, check), tell(store, clock, run.run_id, pipeline))
+    ]
+    collect_seldom()
     try:
         await pipeline.work()
     finally:
-        showing.cancel()
-        await asyncio.wait([showing])
+        for one in beside:
+            one.cancel()
+        await asyncio.wait(beside)
     await _report(asked, store, run.run_id)
 
 
@@ -181,6 +189,7 @@ def _tell(asked: Asked, text: str) -> None:
 
 
 def _show_check(asked: Asked, sheet: "Sheet", check: "SheetCheck") -> None:
+    from camserver.domain.scoring_phrases import finding_text
     from camserver.domain.sheet_layout import Severity
 
     findings = [asdict(one) for one in check.findings]
@@ -200,12 +209,12 @@ def _show_check(asked: Asked, sheet: "Sheet", check: "SheetCheck") -> None:
         _tell(asked, say("sheet", address=sheet.address, texts=check.texts, categories=len(check.categories)))
         for one in check.findings:
             kind = say("error" if one.severity is Severity.ERROR else "warning")
-            _tell(asked, f"  {kind}: {one.message}")
+            _tell(asked, f"  {kind}: {finding_text(one, reader_language())}")
         if asked.check_only and not findings:
             _tell(asked, say("fine"))
     if not check.ok:
         wrong = next(one for one in check.findings if one.severity is Severity.ERROR)
-        raise CheckFailed(f"{sheet.address} can't be scored: {wrong.message}")
+        raise CheckFailed(say("unfit", address=sheet.address, wrong=finding_text(wrong, reader_language())))
 
 
 def _show_estimate(asked: Asked, found: dict[str, Any]) -> None:
@@ -235,8 +244,7 @@ async def _show(asked: Asked, store: "Store", run: "Run", pipeline: "ScoringPipe
             click.echo(json.dumps({"progress": now}), err=True)
             continue
         line = say("progress", **now, cost=money(now["cost_micro"]), eta=duration(now["eta_sec"]))
-        if now["sheet_trouble"]:
-            line += f"  ! {now['sheet_trouble']}"
+        line += "".join(f"  ! {now[name]}" for name in ("trouble", "sheet_trouble") if now[name])
         click.echo(f"\r\x1b[2K{line}" if is_terminal else line, nl=not is_terminal, err=True)
 
 
@@ -263,12 +271,14 @@ async def progress(store: "Store", run_id: int, pipeline: "ScoringPipeline", tas
         "pace": standing.pace,
         "workers": standing.workers,
         "write_delay_sec": round(standing.write_delay_sec, 3),
+        "trouble": standing.trouble,
         "sheet_trouble": standing.sheet_trouble,
     }
 
 
 async def _report(asked: Asked, store: "Store", run_id: int) -> None:
     from camserver.domain.scoring import RunStatus
+    from camserver.domain.scoring_phrases import pause_text
     from camserver.services.scoring.exporting import export, report
     from camserver.store import scoring_runs
 
@@ -285,10 +295,13 @@ async def _report(asked: Asked, store: "Store", run_id: int) -> None:
     if run.status is RunStatus.FAILED:
         raise CheckFailed(run.message or "the run failed")
     if run.status is RunStatus.PAUSED and run.reason != "asked":
-        raise CheckFailed(f"paused ({run.reason}): {run.message}. The same command goes on from here")
+        why = pause_text(run.reason, run.message, reader_language())
+        raise CheckFailed(say("stopped", reason=run.reason, why=why))
 
 
 def show_report(found: Mapping[str, Any]) -> None:
+    from camserver.domain.scoring_phrases import pause_text
+
     values = {**found, "hits": found["cache_hits"] + found["same_hits"], "refused": found["refused_429"]}
     click.echo(say("asked_only", **values, cost=money(found["cost_usd"] * 1_000_000)))
     results = found["results"]
@@ -296,7 +309,7 @@ def show_report(found: Mapping[str, Any]) -> None:
     if found["status"] == "completed":
         click.echo(say("completed", written=results.get("written", 0), failed=left))
     elif found["status"] == "paused":
-        click.echo(say("paused", reason=found["message"] or found["reason"]))
+        click.echo(say("paused", reason=pause_text(found["reason"], found["message"], reader_language())))
     elif found["status"] == "cancelled":
         click.echo(say("cancelled"))
     if found["notes"]:

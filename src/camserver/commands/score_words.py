@@ -13,6 +13,11 @@ _WORDS: Mapping[str, Phrase] = {
     "fine": Phrase("問題は見つかりませんでした。", "Nothing is wrong with it."),
     "error": Phrase("エラー", "error"),
     "warning": Phrase("注意", "warning"),
+    "unfit": Phrase("{address} は採点できません: {wrong}", "{address} can't be scored: {wrong}"),
+    "stopped": Phrase(
+        "一時停止（{reason}）: {why}。同じコマンドで続きから始まります",
+        "paused ({reason}): {why}. The same command goes on from here",
+    ),
     "begun": Phrase("実行 {run_uuid} を始めます。", "Run {run_uuid} begins."),
     "resumed": Phrase(
         "実行 {run_uuid} の続きから始めます。支払い済みの質問は繰り返しません。",

@@ -72,7 +72,7 @@ class AnalyzerSettings:
     bundle_max_bytes: int = setting(
         500_000_000, "Largest bundle it takes, packed or unpacked.", min=1_000_000, max=10_000_000_000
     )
-    workers: int = setting(1, "Pictures analyzed at once; each takes about 50 MB of memory.", min=1, max=64)
+    workers: int = setting(1, "Pictures analyzed at once; each takes about 60 MB of memory.", min=1, max=64)
     waiting_max: int = setting(
         16, "Pictures that may wait for their turn; one more is refused with 429.", min=0, max=1000
     )

@@ -7,16 +7,18 @@ made.
 
 import ipaddress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from camserver.base.certificates import Authority, load_authority, make_authority
 from camserver.base.credentials import KeyRing
 from camserver.base.errors import BadSettings, DataUnusable
 from camserver.base.secrets import Secret
 from camserver.config.credential_keys import CREDENTIAL_KEY, credential_ring
 from camserver.config.private_files import KEY_BYTES, key_bytes, read_or_make
 from camserver.config.sections import Settings
+
+if TYPE_CHECKING:
+    from camserver.base.certificates import Authority
 
 MEDIA_HMAC: Final = "media_hmac"
 LOCAL_ADMIN_TOKEN: Final = "local_admin_token"
@@ -116,8 +118,11 @@ def audit_key_bytes(settings: Settings) -> bytes | None:
     return key if len(key) == KEY_BYTES else None
 
 
-def worker_ca(settings: Settings) -> Authority:
+def worker_ca(settings: Settings) -> "Authority":
     """The CA that workers at other sites and their server trust; made on first use unless a file of it is set."""
+    # Only here: most processes never see a certificate, and do without 11 MB of cryptography.
+    from camserver.base.certificates import load_authority, make_authority
+
     given = settings.control.ca_file
     if given is None:
         path = settings.server.secrets_dir / WORKER_CA

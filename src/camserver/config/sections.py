@@ -250,8 +250,8 @@ class WorkerSettings:
     )
     site_id: str | None = setting(
         None,
-        "Id of the site this worker stands in. Not set: the site that the first start made. A worker with a "
-        "certificate has the site in it.",
+        "Id of the site this worker stands in. Not set: the only site there is, or the one it stood in before. A "
+        "worker with a certificate has the site in it.",
     )
     server_url: str = derived(
         address_of("control"),
@@ -425,6 +425,26 @@ class MetricsSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetrySettings:
+    endpoint: str | None = setting(
+        None,
+        "Address of an OpenTelemetry collector that takes OTLP over HTTP, such as http://127.0.0.1:4318; traces go "
+        "to /v1/traces below it and figures to /v1/metrics. Not set: nothing is sent.",
+        form="http_url",
+    )
+    headers: Secret | None = setting(
+        None, "Headers that are sent along, such as a token: name=value pairs, separated by commas."
+    )
+    sample_ratio: float = setting(
+        0.01, "Share of looks that are traced, the same in every service; 0: none, only figures.", min=0, max=1
+    )
+    service_name: str = setting(
+        "camserver", "Name of this installation at the collector; services are told as NAME-worker.", min_chars=1
+    )
+    metrics_every_sec: int = setting(60, "How often figures are sent.", min=1, max=3600)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All settings, checked. `sources` says for each "section.key" where its value came from."""
 
@@ -467,6 +487,7 @@ class Settings:
         "When a camera counts as available, and how much of the time it shall."
     )
     metrics: MetricsSettings = section("Figures for Prometheus.")
+    telemetry: TelemetrySettings = section("Traces and figures for an OpenTelemetry collector; none by default.")
     demo: DemoSettings = section("The simulated cameras of `camserver up --demo`.")
     log: LogSettings = section("Logging.")
 

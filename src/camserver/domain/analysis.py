@@ -1,9 +1,9 @@
 """What an analyzer said about one picture, after it was checked against contract and vocabulary."""
 
-from dataclasses import dataclass
+from camserver.base.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Box:
     """Where something is, in 0..1 of the picture's width and height; x1 < x2, y1 < y2."""
 
@@ -15,7 +15,7 @@ class Box:
     conf: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Analysis:
     """One answer. `tags` are ids of the vocabulary `schema_version`, sorted and unique."""
 

@@ -147,6 +147,7 @@ class Claimed:
     created_at: int
     request: JsonObject = field(default_factory=dict)  # what its maker added
     result: JsonObject = field(default_factory=dict)  # what earlier attempts left behind
+    frame_uuid: str | None = None  # of the look it comes from
 
 
 @dataclass(frozen=True, slots=True)

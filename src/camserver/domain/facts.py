@@ -3,13 +3,13 @@
 Data only. The rules are in events, incidents, stationary and notices; `outcomes.decide` puts them together.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from camserver.base.records import record
 from camserver.domain.retention import Retention
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FrameFacts:
     """The frame a job is about."""
 
@@ -25,7 +25,7 @@ class FrameFacts:
     is_watched: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EventFacts:
     """An event as the rules see it; times in ms, `best_score` of its best frame."""
 
@@ -40,7 +40,7 @@ class EventFacts:
     best_score: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IncidentFacts:
     incident_id: int
     start_at: int
@@ -48,7 +48,7 @@ class IncidentFacts:
     severity_max: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Still:
     """One thing that stays where it is; see domain.stationary."""
 
@@ -64,7 +64,7 @@ class Still:
     told: str = ""  # the kind of event that a look with it fed last; empty while none did
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CameraView:
     """A camera's state as read with the job; an outcome holds only for this `version`."""
 
@@ -87,7 +87,7 @@ class EventAction(StrEnum):
     PAST = "past"  # a closed event of its own, for a frame that came too late to open one
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EventChange:
     """What happens to events. The values are final, not deltas; the store writes them as they are."""
 
@@ -107,7 +107,7 @@ class EventChange:
     close_end_at: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IncidentChange:
     """The incident an event belongs to. `incident_id` None makes a new one. Values are final."""
 
@@ -129,7 +129,7 @@ class DeliveryKind(StrEnum):
     COPY = "copy"  # a picture for one archive receiver
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DeliveryDue:
     kind: DeliveryKind
     reason: str  # e.g. incident_opened, severity_rose, unknown, detected

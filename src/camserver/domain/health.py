@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from camserver.base.records import fields_of, record
 from camserver.domain.looks import LookPolicy
 from camserver.domain.sight import HealthPolicy, Picture, Sight, look_at
 from camserver.domain.suspicions import Suspicion, denied, held, shown, told_when_due
@@ -75,7 +76,7 @@ class CameraFacts:
     is_live: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Look:
     """A look as this rule sees it. `cause` is '' for a good one and the error code of a failed one."""
 
@@ -88,7 +89,7 @@ class Look:
     view_hex: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Memory:
     last_at: int | None = None  # captured_at of the newest look
     cause: str = ""  # why looks fail, as long as they do
@@ -258,17 +259,13 @@ def status(memory: Memory, standing: Standing, now_ms: int) -> Status:
 
 def to_plain(memory: Memory) -> dict[str, Any]:
     """The memory as JSON holds it. Not by `asdict`, which copies deeply and would be the dearest step of a look."""
-    plain = _fields(memory)
-    sight = plain["sight"] = _fields(memory.sight)
+    plain = fields_of(memory)
+    sight = plain["sight"] = fields_of(memory.sight)
     for holder, names in ((plain, ("offline", "unattended")), (sight, ("covered", "moved", "frozen"))):
         for name in names:
             if holder[name] is not None:
-                holder[name] = _fields(holder[name])
+                holder[name] = fields_of(holder[name])
     return plain
-
-
-def _fields(value: Memory | Sight | Suspicion) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in type(value).__slots__}
 
 
 def from_plain(plain: Mapping[str, Any] | None) -> Memory:
@@ -284,6 +281,12 @@ def from_plain(plain: Mapping[str, Any] | None) -> Memory:
         return Memory(**values, offline=offline, unattended=unattended, sight=Sight(**sight))
     except (TypeError, ValueError):
         return Memory()
+
+
+def seems_covered(plain: Mapping[str, Any] | None) -> bool:
+    """Whether the memory that `to_plain` gave suspects a covered camera; a claim asks this of every job."""
+    sight = (plain or {}).get("sight")
+    return isinstance(sight, Mapping) and sight.get("covered") is not None
 
 
 def _suspicion(plain: Mapping[str, Any] | None) -> Suspicion | None:

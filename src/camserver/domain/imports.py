@@ -124,6 +124,7 @@ VALUES: Mapping[str, Callable[[str], object]] = {
     "clip_sec": _number(0, 30),
     "suggest_weight": _whole(0, 10),
     "mask_clock": _yes_or_no,
+    "live_sound": _yes_or_no,
     "do_not_process": _yes_or_no,
     "preset": _one_of(*Preset),
 }

@@ -6,6 +6,7 @@ version. When either moved, the caller reads the state again and decides again.
 
 from dataclasses import dataclass, field, replace
 
+from camserver.base.records import record
 from camserver.domain import notices
 from camserver.domain.analysis import Analysis
 from camserver.domain.dwelling import follow, parted, people_in
@@ -70,7 +71,7 @@ class Policies:
     deliveries: DeliveryPolicy = field(default_factory=DeliveryPolicy)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Outcome:
     """All that one analyzed frame changes."""
 

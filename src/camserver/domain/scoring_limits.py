@@ -18,15 +18,20 @@ from typing import Final, NamedTuple
 from camserver.domain.scoring_pace import Allowance, Pace, ToldPace
 from camserver.domain.scoring_places import Places
 
-__all__ = ["Allowance", "ConcurrencyController", "Ticket", "share_of"]
+__all__ = ["Allowance", "ConcurrencyController", "Ticket", "Wait", "share_of"]
 
 # Without a word of the provider a refused question waits this long, and twice as long after each refused trial.
 WAIT_USUAL_SEC: Final = 0.5
 WAIT_USUAL_MAX_SEC: Final = 30.0
 WAIT_MAX_SEC: Final = 120.0
-# A wait that is longer than this, and than so many answers take, is about time.
+# A refused question looks so often whether others are answered meanwhile, and after so many answers' time.
+LOOK_SEC: Final = 1.0
+LOOK_ANSWERS: Final = 2.0
+# A trial that is to wait longer than this, and than so many answers take, is refused because of time.
 WAIT_BY_TIME_SEC: Final = 5.0
 WAIT_BY_TIME_ANSWERS: Final = 10.0
+# An answer that takes so many times the usual time counts as this.
+STRAGGLER: Final = 3.0
 # A refusal within so many answers' time of the one before is of no cause that could be told.
 SOON_ANSWERS: Final = 2.0
 CUT_SOON: Final = 0.7
@@ -54,12 +59,14 @@ PAUSE_MAX_SEC: Final = 0.05
 SPREAD: Final = 0.4
 SPREAD_LATE: Final = 0.03
 SPREAD_LATE_BOLD: Final = 0.03
-SPREAD_BOLD: Final = 0.7
+SPREAD_BOLD: Final = 0.5
 SPREAD_LATE_SEC: Final = 0.003
 FULL_CLIMBING: Final = 0.9
 # Refusals that may be risked: of all answers, at first, at most, and what is owed at most.
 SHARE: Final = 0.0025
-PACE_TRIAL: Final = 1.0  # what a trial of a higher pace costs
+# Where few answers come, it is tried after so long without a refusal all the same, each time after twice as long.
+PATIENCE_SEC: Final = 30.0
+PATIENCE_MAX_SEC: Final = 480.0
 PURSE_FIRST: Final = 2.0
 PURSE_MOST: Final = 4.0
 DEBT_MOST: Final = 1.0
@@ -74,6 +81,14 @@ class Ticket(NamedTuple):
     is_full: bool  # the limit held sending back
 
 
+class Wait(NamedTuple):
+    """What a question that came back waits for, keeping its place."""
+
+    since_sec: float
+    until_sec: float
+    after: int | None  # the last question that was sent before it was refused; None: it was not
+
+
 class ConcurrencyController:
     """One for all that use the same key. Not for several threads."""
 
@@ -85,8 +100,10 @@ class ConcurrencyController:
         self._pace = Pace()
         self._told: dict[str, ToldPace] = {}
         self._purse = PURSE_FIRST
+        self._patience_sec = PATIENCE_SEC
         self._sent = 0
         self._answered = 0
+        self._answered_last = 0  # the latest question that was answered
         self._flying = 0  # sent, and nothing came back yet
         self._levels: Counter[int] = Counter()  # questions since the last burst, by how many were in flight
         self._earlier: Counter[int] = Counter()  # the same, of the time before
@@ -181,24 +198,29 @@ class ConcurrencyController:
         """An answer of any kind that is no refusal for being too many."""
         self._flying -= 1
         took_sec = max(now_sec - ticket.sent_sec, 0.0)
-        self.latency_sec = took_sec if not self._answered else 0.9 * self.latency_sec + 0.1 * took_sec
+        if not self._answered:
+            self.latency_sec = took_sec
+        # A straggler tells nothing about the others.
+        self.latency_sec = 0.9 * self.latency_sec + 0.1 * min(took_sec, STRAGGLER * self.latency_sec)
         self._answered += 1
+        self._answered_last = max(self._answered_last, ticket.number)
         self._purse = min(self._purse + SHARE, PURSE_MOST)
         if ticket.number == self._trial_number:
             self._trial_number, self._trial_until_sec = None, 0.0
-        may_try = self._purse >= 1
+        is_overdue = self._is_overdue(now_sec)
+        may_try = self._purse >= 1 or is_overdue
         if ticket.number > self._burst_number:
             self._stops = 0
             if ticket.is_full:
-                self._places.answered(may_try)
-        self._pace.answered(now_sec, self._purse >= PACE_TRIAL)
+                self._places.answered(may_try, is_overdue)
+        self._pace.answered(now_sec, self._sent - self.refused, may_try)
 
     def lost(self, ticket: Ticket) -> None:
         """Nothing came back, or what says nothing about how many fit."""
         self._flying -= 1
 
-    def refuse(self, ticket: Ticket, retry_after_sec: float | None, now_sec: float) -> float:
-        """The question was refused for being too many: how long it waits, keeping its place."""
+    def refuse(self, ticket: Ticket, retry_after_sec: float | None, now_sec: float) -> Wait:
+        """The question was refused for being too many."""
         self.refused += 1
         self._flying -= 1
         self._purse = max(self._purse - 1, -DEBT_MOST)
@@ -209,7 +231,21 @@ class ConcurrencyController:
             if not is_said:
                 wait_sec = min(wait_sec * 2.0**self._stops, WAIT_USUAL_MAX_SEC)
             self._burst(ticket, wait_sec, now_sec, is_said)
-        return max(wait_sec, self._gate_until_sec - now_sec)
+        return Wait(now_sec, max(now_sec + wait_sec, self._gate_until_sec), self._sent)
+
+    def left_sec(self, wait: Wait, now_sec: float) -> float:
+        """How long to go on waiting before looking again; 0: it may be sent. Nobody waits out a long time that a
+        provider says while questions that were sent later are answered; and where all wait, one goes as the trial."""
+        left_sec = wait.until_sec - now_sec
+        if wait.after is None:
+            return max(left_sec, 0.0)
+        look_sec = max(LOOK_SEC, LOOK_ANSWERS * self.latency_sec)
+        is_trial_due = not self._flying and self._trial_number == 0 and now_sec >= self._gate_until_sec
+        if left_sec <= 0 or self._answered_last > wait.after:
+            return 0.0
+        if is_trial_due and now_sec - wait.since_sec >= look_sec:
+            return 0.0
+        return min(left_sec, look_sec)
 
     def heed(self, told: Allowance, per_question: float, now_sec: float) -> None:
         """Paces sending by a provider's headers; `per_question` is how much of it a question takes."""
@@ -227,21 +263,24 @@ class ConcurrencyController:
 
     def _burst(self, ticket: Ticket, wait_sec: float, now_sec: float, is_said: bool) -> None:
         """The first refusal of a burst: those of questions that were sent before it came say nothing new."""
+        if self._is_overdue(now_sec) and self._purse < 1:
+            self._patience_sec = min(2 * self._patience_sec, PATIENCE_MAX_SEC)
         accepted = self._sent - self.refused
         is_trial = ticket.number == self._trial_number
         is_soon = self._burst_sec is not None and now_sec - self._burst_sec < SOON_ANSWERS * self.latency_sec
-        self._is_time = (is_trial and self._is_time) or self._is_by_time(ticket, wait_sec, is_said)
+        is_long = is_said and wait_sec >= max(WAIT_BY_TIME_SEC, WAIT_BY_TIME_ANSWERS * self.latency_sec)
+        self._is_time = (is_trial and (self._is_time or is_long)) or self._is_by_time(ticket)
         if self._is_time:
             self._refused_by_time(now_sec, wait_sec, accepted, is_trial)
         else:
             self._pace.note(now_sec, accepted)
             is_unclear = is_soon or is_trial
-            self._limit_before = (self._limit_before or self.limit) if is_unclear else None
+            self._limit_before = (self._limit_before or self.limit) if is_unclear or is_long else None
             self._places.cut(ticket.in_flight, CUT_SOON if is_unclear else None)
             if is_trial and not self._stops:
                 self._drops = self._drops + 1 if ticket.in_flight < DROP * self._dropped_from else 1
                 self._dropped_from = ticket.in_flight
-        if is_trial or wait_sec >= WAIT_BY_TIME_SEC:
+        if is_trial:
             self._stops += 1
             self._gate_until_sec = max(self._gate_until_sec, now_sec + wait_sec)
             unsure_sec = (1.0 if wait_sec.is_integer() else 0.0) if is_said else wait_sec
@@ -252,6 +291,9 @@ class ConcurrencyController:
             self._earlier, self._levels = self._levels, Counter()
         self._burst_number, self._burst_sec = self._sent, now_sec
         self._trial_number, self._trial_until_sec = 0, 0.0
+
+    def _is_overdue(self, now_sec: float) -> bool:
+        return self._burst_sec is not None and now_sec - self._burst_sec >= self._patience_sec
 
     def _refused_by_time(self, now_sec: float, wait_sec: float, accepted: int, is_trial: bool) -> None:
         self._told_refused = self._told_refused + 1 if any(one.per_sec for one in self._told.values()) else 0
@@ -264,15 +306,13 @@ class ConcurrencyController:
         pause_sec = max(min(wait_sec, PAUSE_MAX_SEC), PAUSE_QUESTIONS / pace if pace is not None else 0.0)
         self._next_send_sec = max(self._next_send_sec, now_sec + pause_sec)
 
-    def _is_by_time(self, ticket: Ticket, wait_sec: float, is_said: bool) -> bool:
+    def _is_by_time(self, ticket: Ticket) -> bool:
         pace = self._pace.per_sec
         if ticket.in_flight <= 1:
             return True
         if pace is not None and not ticket.is_full and ticket.in_flight > RAMP * pace * self.latency_sec:
             return True  # as many as the pace makes
         if self._drops >= DROPS_MAX and ticket.in_flight < DROP * self._dropped_from:
-            return True
-        if is_said and wait_sec >= max(WAIT_BY_TIME_SEC, WAIT_BY_TIME_ANSWERS * self.latency_sec):
             return True
         enough = max(USUAL_TIMES, USUAL_SHARE * ticket.in_flight)
         if sum(times for level, times in self._levels.items() if level >= ticket.in_flight) > enough:

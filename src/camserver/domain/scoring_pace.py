@@ -5,6 +5,7 @@ between, and tells the pace, the better the more it was. Sending keeps a little 
 is late or early, and now and then tries more: slowly at first, faster once more than ever was accepted.
 """
 
+from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,14 +24,21 @@ UNSURE: Final = 1.5
 ENOUGH: Final = 20
 # Growth a second, of itself: while it is tried whether more fits; beyond what was measured by so much; and so much.
 GROWTHS: Final = ((1.5, 0.2), (1.1, 0.05), (0.0, 0.01))
+# So far above what was measured it goes only once more was accepted than that brings, by this, and so many questions.
+CAUTIOUS: Final = 1.25
+BEYOND: Final = 1.03
+BEYOND_MIN: Final = 3
 # What is not known for lack of questions is gone through in this time.
 UNSURE_SEC: Final = 5.0
 REST_FIRST_SEC: Final = 4.0
-REST_MAX_SEC: Final = 60.0
+REST_MAX_SEC: Final = 20.0
 # Timers come late on a busy machine: who was held back longer than it should be may make up for so much.
 CATCH_UP_SEC: Final = 0.05
 # A pace that held nothing back for so long is forgotten.
 IDLE_SEC: Final = 30.0
+# The last seconds are known by marks so far apart.
+MARK_SEC: Final = 0.5
+MARKS: Final = 4
 # Measured between moments that are further apart, it would tell about another time.
 APART_MAX_SEC: Final = 900.0
 
@@ -74,6 +82,7 @@ class Pace:
         self._rest_sec = REST_FIRST_SEC
         self._grown_at_sec = 0.0
         self._held_at_sec = 0.0
+        self._marks: deque[_Moment] = deque(maxlen=MARKS)  # how many had been accepted, of late
 
     def note(self, now_sec: float, accepted: int) -> None:
         """A refusal that may have had another cause."""
@@ -82,7 +91,7 @@ class Pace:
     def refused(self, now_sec: float, accepted: int) -> bool:
         """A refusal because of time; whether a pace is known now."""
         since = self._last
-        self._decide(_measured(since, now_sec, accepted), now_sec)
+        self._decide(_measured(since, now_sec, accepted), now_sec, accepted)
         self.catch_up_sec /= 2
         self._held_at_sec = now_sec
         if since is None or accepted - since.accepted >= ENOUGH or now_sec - since.at_sec > LONG_SEC:
@@ -91,7 +100,17 @@ class Pace:
         self._rest(now_sec)
         return self.per_sec is not None
 
-    def _decide(self, found: "_Measured | None", now_sec: float) -> None:
+    def _recent(self, now_sec: float, accepted: int) -> float:
+        """What was accepted a second just now: no more than that came back, but for what was saved up."""
+        if not self._marks or now_sec - self._marks[0].at_sec < MARK_SEC:
+            return 0.0
+        return (accepted - self._marks[0].accepted) / (now_sec - self._marks[0].at_sec)
+
+    def _mark(self, now_sec: float, accepted: int) -> None:
+        if not self._marks or now_sec - self._marks[-1].at_sec >= MARK_SEC:
+            self._marks.append(_Moment(now_sec, accepted))
+
+    def _decide(self, found: "_Measured | None", now_sec: float, accepted: int) -> None:
         before = self.per_sec
         if before is None:
             if found is not None:
@@ -102,8 +121,8 @@ class Pace:
             self.per_sec = self._most = max(min(pace, before * CUT), PACE_MIN)
             return
         # Where little can be saved up, what was not used is lost, and more came back than was measured.
-        is_likely_more = self._is_binding(now_sec) and found.took_sec >= LONG_SEC
-        pace = max(found.per_sec, before * CUT_ONCE) if is_likely_more else found.per_sec
+        recent = min(before, self._recent(now_sec, accepted))
+        pace = max(found.per_sec, recent * CUT_ONCE) if found.took_sec >= LONG_SEC else found.per_sec
         self._sure = found.per_sec
         self._take(found, min(pace, before * CUT), 0.0)
 
@@ -144,7 +163,16 @@ class Pace:
         """It holds sending back."""
         self._held_at_sec = now_sec
 
-    def answered(self, now_sec: float, may_try: bool) -> None:
+    def _is_beyond(self, now_sec: float, accepted: int) -> bool:
+        """Whether more was accepted since nothing was left than came back by what was measured: there is more. Before
+        that, what was saved up is used up, and fast sending would run into many refusals at once."""
+        if self._last is None:
+            return True
+        came_back = self._measured / (1 - MARGIN) * (now_sec - self._last.at_sec)
+        return accepted - self._last.accepted > BEYOND * came_back + BEYOND_MIN
+
+    def answered(self, now_sec: float, accepted: int, may_try: bool) -> None:
+        self._mark(now_sec, accepted)
         if self.per_sec is None:
             return
         if now_sec - self._held_at_sec > IDLE_SEC:
@@ -158,6 +186,8 @@ class Pace:
             return
         if self.per_sec < self._most:
             self.per_sec = min(self.per_sec + self._most * passed_sec / UNSURE_SEC, self._most)
+        elif self.per_sec > CAUTIOUS * self._measured and not self._is_beyond(now_sec, accepted):
+            return
         elif may_try or self.per_sec > 1.1 * self._measured:
             growth = next(growth for above, growth in GROWTHS if self.per_sec >= above * self._measured)
             self.per_sec *= 1 + growth * min(passed_sec, 1.0)

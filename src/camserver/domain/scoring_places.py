@@ -43,12 +43,18 @@ class Places:
         return max(1, int(self.limit))
 
     @property
+    def _batches(self) -> float:
+        """How many batches count as one: of a few questions each, more."""
+        return max(1.0, PROBE_ANSWERS_FIRST / (PROBE_FIRST * self.limit))
+
+    @property
     def is_climbing(self) -> bool:
         """It grows until the next refusal."""
         return self._is_slow_start or self._is_climbing
 
-    def answered(self, may_try: bool) -> None:
-        """A clean answer while the limit held sending back. `may_try`: a refusal may be risked."""
+    def answered(self, may_try: bool, is_overdue: bool) -> None:
+        """A clean answer while the limit held sending back. `may_try`: a refusal may be risked; `is_overdue`: it has
+        not been for long."""
         if self.is_climbing:
             # The more are in flight, the more are sent before the first refusal comes.
             step = CLIMB if self._is_climbing else min(1.0, max(CLIMB, GENTLE_FROM / self.limit))
@@ -63,9 +69,7 @@ class Places:
         self._clean += step
         if self.limit >= self._ceiling:
             self._is_climbing = self._clean >= 1
-        elif may_try and self._clean >= max(
-            self._probe_after, self._probe_after / PROBE_FIRST * PROBE_ANSWERS_FIRST / self.limit
-        ):
+        elif is_overdue or (may_try and self._clean >= self._probe_after * self._batches):
             # Just below what was refused before, for long enough.
             self.limit = min(self._ceiling, self._most)
             self._clean = 0.0

@@ -12,6 +12,8 @@ from camserver.domain.sheet_layout import Category
 
 # How well a text fits a category, as a phrase, and the score that stands for it.
 ANCHORS: Final = {"Core": 0.95, "Strong": 0.80, "Reasonable": 0.55, "Weak": 0.25, "None": 0.05}
+# Made once: `json.dumps` with any option makes an encoder for each text.
+_AS_WRITTEN: Final = json.JSONEncoder(ensure_ascii=False).encode
 _MEANINGS: Final = {
     "Core": "the text is mainly about it",
     "Strong": "clearly about it, among others",
@@ -60,8 +62,8 @@ class BlockQuestion:
                 f",{canonical(after)[1:-1]},".encode(),
             )
         digest = head[0].copy()
-        digest.update(b'"pictures":' + json.dumps(list(pictures), separators=(",", ":")).encode())
-        digest.update(head[1] + b'"utterance":' + json.dumps(utterance).encode() + b"}")
+        named = canonical(list(pictures)).encode() if pictures else b"[]"
+        digest.update(b'"pictures":%b%b"utterance":%b}' % (named, head[1], json.dumps(utterance).encode()))
         return str(digest.hexdigest())
 
 
@@ -92,7 +94,7 @@ def _described(number: int, category: Category) -> str:
 
 def user_prompt(utterance: str, wrong: str = "") -> str:
     """The text as a JSON string, so that where it ends is beyond doubt; and, asking again, what was wrong."""
-    asked = "Text: " + json.dumps(utterance, ensure_ascii=False)
+    asked = "Text: " + _AS_WRITTEN(utterance)
     if not wrong:
         return asked
     return f"{asked}\n\nAn earlier answer could not be used: {wrong}. Answer again, in the form that is asked for."

@@ -12,6 +12,7 @@ finding is only a suspicion until it lasted; see `suspicions`.
 
 from dataclasses import dataclass, replace
 
+from camserver.base.records import record
 from camserver.domain.policy import setting
 from camserver.domain.suspicions import Suspicion, denied, held_when_lasting, shown
 
@@ -73,7 +74,7 @@ class HealthPolicy:
     frozen_sec: int = setting(600, "How long they must last.", min=0, max=86_400)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Picture:
     """What a good look says about its picture; None where it says nothing."""
 
@@ -84,7 +85,7 @@ class Picture:
     view_hex: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sight:
     """What is remembered of a camera's pictures."""
 

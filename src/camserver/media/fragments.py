@@ -65,7 +65,7 @@ def fragment_head(number: int, track: int, dts: int, offset: int, duration: int,
     )
 
 
-def sample_pieces(codec: str, data: bytes, starts: Sequence[int] = ()) -> list[bytes]:
+def sample_pieces(codec: str, data: bytes | memoryview, starts: Sequence[int] = ()) -> Sequence[bytes | memoryview]:
     """An access unit in Annex B as MP4 has it, with lengths instead of start codes, in pieces to be joined.
 
     `starts`: where its NAL units begin, behind start codes of four bytes, if that is known.
@@ -74,7 +74,7 @@ def sample_pieces(codec: str, data: bytes, starts: Sequence[int] = ()) -> list[b
         return _pieces_at(codec, data, starts)
     pieces: list[bytes] = []
     left_out, shift, mask = (_HEVC_LEFT_OUT, 1, 63) if codec == "hevc" else (_AVC_LEFT_OUT, 0, 31)
-    parts = data.split(b"\0\0\1")
+    parts = bytes(data).split(b"\0\0\1")
     last = len(parts) - 1
     for number, part in enumerate(parts):
         # A start code may begin with one more zero, which is none of the unit's before it.
@@ -85,8 +85,9 @@ def sample_pieces(codec: str, data: bytes, starts: Sequence[int] = ()) -> list[b
     return pieces
 
 
-def _pieces_at(codec: str, data: bytes, starts: Sequence[int]) -> list[bytes]:
-    pieces: list[bytes] = []
+def _pieces_at(codec: str, data: bytes | memoryview, starts: Sequence[int]) -> list[bytes | memoryview]:
+    pieces: list[bytes | memoryview] = []
+    data = memoryview(data)
     left_out, shift, mask = (_HEVC_LEFT_OUT, 1, 63) if codec == "hevc" else (_AVC_LEFT_OUT, 0, 31)
     stop = len(data)
     for start in reversed(starts):
@@ -102,9 +103,12 @@ def _pieces_at(codec: str, data: bytes, starts: Sequence[int]) -> list[bytes]:
 # ---------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Placed:
-    """When a picture is decoded, how much later it is shown (or earlier), and how long it lasts."""
+    """When a picture is decoded, how much later it is shown (or earlier), and how long it lasts.
+
+    Never changed; frozen ones take several times as long to make.
+    """
 
     dts: int
     offset: int

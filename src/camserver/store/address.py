@@ -22,4 +22,6 @@ def dialect_of(url: str) -> Dialect:
 
 
 def sqlite_path(url: str) -> Path:
-    return Path(unquote(urlsplit(url).path))
+    path = unquote(urlsplit(url).path)
+    # With four slashes, two of them begin the path; messages that name it should not.
+    return Path(path.removeprefix("/") if path.startswith("//") else path)

@@ -172,8 +172,11 @@ def _behind(keys: Sequence[str]) -> str:
 
 
 def _plain(column: Column, value: Any) -> Any:
-    if value is None or column.kind == "json":
+    if value is None or (column.kind == "json" and isinstance(value, (str, bytes))):
         return value
+    if column.kind == "json":
+        # SQLite keeps JSON that is a bare number as a number.
+        return json.dumps(value)
     return {"bytes": bytes, "float": float, "int": int, "text": str}[column.kind](value)
 
 

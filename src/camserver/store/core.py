@@ -4,6 +4,7 @@ What changes rows in a principal's name leaves an entry in the audit log in the 
 whoever adds an operation can't forget it. The few that need none say why, by `@unlogged`.
 """
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -16,6 +17,7 @@ from camserver.store.tx import Scoped, Tx
 
 P = ParamSpec("P")
 R = TypeVar("R")
+V = TypeVar("V")
 Operation = Callable[Concatenate[Tx, P], Coroutine[Any, Any, R]]
 ScopedOperation = Callable[Concatenate[Scoped, P], Coroutine[Any, Any, R]]
 # Goes beyond the principal's tenant, asks by itself whether it may, and logs by itself.
@@ -52,6 +54,13 @@ class Store(ABC):
     @abstractmethod
     async def read(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Runs an operation that only reads."""
+
+    async def read_then(
+        self, then: Callable[[R], V], operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> V:
+        """Runs an operation that only reads, and then something short that may block, such as the read of a file that
+        it named: where reads have a thread of their own, in that one."""
+        return await asyncio.to_thread(then, await self.read(operation, *args, **kwargs))
 
     @abstractmethod
     async def write(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -178,6 +178,7 @@ def _claimed(row: Row) -> Claimed:
         created_at=row["created_at"],
         request=json.loads(row["request"]) if row["request"] else {},
         result=json.loads(row["result"]) if row["result"] else {},
+        frame_uuid=row["frame_uuid"],
     )
 
 
@@ -286,10 +287,12 @@ UPDATE deliveries SET status = 'running', locked_by = :dispatcher, locked_token 
   locked_until = :locked_until, attempt = attempt + 1
 WHERE delivery_id IN (:delivery_ids...) AND status = 'queued'"""
 _CLAIMED = """
-SELECT delivery_id, delivery_uuid, locked_token, tenant_id, site_id, camera_key, kind, reason, frame_id, event_id,
-  incident_id, receiver_id, parent_id, attempt, created_at, request, result
-FROM deliveries WHERE delivery_id IN (:delivery_ids...) AND locked_token = :token AND status = 'running'
-ORDER BY delivery_id"""
+SELECT d.delivery_id, d.delivery_uuid, d.locked_token, d.tenant_id, d.site_id, d.camera_key, d.kind, d.reason,
+  d.frame_id, d.event_id, d.incident_id, d.receiver_id, d.parent_id, d.attempt, d.created_at, d.request, d.result,
+  f.frame_uuid
+FROM deliveries d LEFT JOIN frames f ON f.frame_id = d.frame_id
+WHERE d.delivery_id IN (:delivery_ids...) AND d.locked_token = :token AND d.status = 'running'
+ORDER BY d.delivery_id"""
 _DUE = f"""
 SELECT delivery_id FROM deliveries WHERE status = 'delayed' AND available_at <= :now_ms
 ORDER BY available_at, delivery_id LIMIT {SWEEP_BATCH} FOR UPDATE SKIP LOCKED"""

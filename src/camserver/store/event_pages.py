@@ -13,9 +13,11 @@ from camserver.domain.people import Permission
 from camserver.domain.vocabulary import INVESTIGATION_ONLY
 from camserver.store import frame_pages, incident_pages
 from camserver.store.cameras import public_camera_id
+from camserver.store.event_walks import Shown
 from camserver.store.frame_pages import FrameDetail
 from camserver.store.incident_pages import REVIEW_HOLDS, IncidentSummary
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
+from camserver.store.sql import Dialect, Sql
 from camserver.store.tx import Scoped
 
 PAGE_MAX = 200
@@ -66,8 +68,8 @@ class EventDetail:
     best_frame: FrameDetail | None
 
 
-class _Event(NamedTuple):
-    """The columns of `_EVENTS`; the last two only where they are asked for."""
+class EventRow(NamedTuple):
+    """The columns of `_EVENTS`; the last three only where they are asked for."""
 
     event_id: int
     event_uuid: str
@@ -89,36 +91,54 @@ class _Event(NamedTuple):
     best_frame_uuid: str | None
     unknown_flag: int
     reviewed_at: int | None  # when the reader reviewed its incident, if that holds
+    tags: str | None  # parted by commas, in any order
+
+    @property
+    def tag_ids(self) -> list[str]:
+        return sorted(self.tags.split(",")) if self.tags else []
 
 
-@record
-class FoundSummary:
-    """An event that was searched for."""
-
-    event: EventSummary
-    unknown: bool
-    reviewed_at: int | None
-
-
-_NEITHER = "0 AS unknown_flag, NULL AS reviewed_at"
-_BOTH = f"""e.unknown_flag, (SELECT r.reviewed_at FROM incident_reviews r WHERE r.incident_id = i.incident_id
-    AND r.user_id = :user_id AND {REVIEW_HOLDS}) AS reviewed_at"""
-_EVENTS = f"""
-SELECT e.event_id, e.event_uuid, e.state, e.primary_event, e.start_at, e.last_seen_at, e.end_at, e.severity_max,
-  e.confidence_max, e.frame_count, e.retention_class, e.subject, e.cause, c.camera_id, c.name AS camera_name,
-  s.name AS site, i.incident_uuid, f.frame_uuid AS best_frame_uuid, {_NEITHER}
-FROM events e
+_UNASKED = "0 AS unknown_flag, NULL AS reviewed_at, NULL AS tags"
+_REVIEWED = f"""(SELECT r.reviewed_at FROM incident_reviews r WHERE r.incident_id = i.incident_id
+    AND r.user_id = :user_id AND {REVIEW_HOLDS})"""
+_COLUMNS = f"""e.event_id, e.event_uuid, e.state, e.primary_event, e.start_at, e.last_seen_at, e.end_at,
+  e.severity_max, e.confidence_max, e.frame_count, e.retention_class, e.subject, e.cause, c.camera_id,
+  c.name AS camera_name, s.name AS site, i.incident_uuid, f.frame_uuid AS best_frame_uuid, {_UNASKED}"""
+_JOINS = """
 JOIN cameras c ON c.camera_key = e.camera_key
 JOIN sites s ON s.site_id = e.site_id
 LEFT JOIN incidents i ON i.incident_id = e.incident_id
-LEFT JOIN frames f ON f.frame_id = e.best_frame_id
-WHERE e.tenant_id = :tenant_id AND IN_REACH(e)"""
+LEFT JOIN frames f ON f.frame_id = e.best_frame_id"""
+_EVENTS = f"SELECT {_COLUMNS} FROM events e {_JOINS} WHERE e.tenant_id = :tenant_id AND IN_REACH(e)"
 
 
-# By key, whatever SQLite may think of an index that begins with the tenant: the plus takes it out of the choice.
-_BY_IDS = _EVENTS.replace("e.tenant_id =", "+e.tenant_id =").replace(_NEITHER, _BOTH) + (
-    " AND e.event_id IN (:event_ids...)"
-)
+def _tags(joined: str) -> str:
+    return f"(SELECT {joined} FROM event_tags g WHERE g.event_id = e.event_id AND g.tag_group <> :hidden)"
+
+
+# Of one, or of a page that is bounded already: as a statement of its own it would cost a way to the database.
+_TAGS = Sql(_tags("GROUP_CONCAT(g.tag_id)"), postgres=_tags("STRING_AGG(g.tag_id, ',')"))
+_FOUND = {
+    dialect: _COLUMNS.replace(_UNASKED, f"e.unknown_flag, {_REVIEWED} AS reviewed_at, {_TAGS.on(dialect)} AS tags")
+    for dialect in Dialect
+}
+_ONE = {
+    dialect: f"{_EVENTS} AND e.event_uuid = :event_uuid".replace("NULL AS tags", f"{_TAGS.on(dialect)} AS tags")
+    for dialect in Dialect
+}
+
+
+def found(tx: Scoped) -> Shown[EventRow]:
+    """What is shown of events that are searched for."""
+    return Shown(
+        EventRow,
+        _FOUND[tx.dialect],
+        lambda row: (row.start_at, row.event_id),
+        _JOINS,
+        {"user_id": tx.principal.user_id or 0, "hidden": hidden_group(tx)},
+    )
+
+
 # Only by tags that the reader may see: else a search would tell what the list does not.
 _TAGGED = """EXISTS (SELECT 1 FROM event_tags g WHERE g.event_id = e.event_id AND g.tag_id IN (:tag_ids...)
   AND g.tag_group <> :hidden)"""
@@ -134,7 +154,7 @@ async def page(tx: Scoped, wanted: EventFilter, before: str | None, limit: int) 
     start_at, event_id = (BEYOND, BEYOND) if before is None else parse_cursor(before)
     clauses, params = _narrowed(tx, wanted)
     rows = await tx.flat(
-        _Event,
+        EventRow,
         f"{_EVENTS}{clauses} "
         "AND (e.start_at < :start_at OR (e.start_at = :start_at AND e.event_id < :event_id)) "
         "ORDER BY e.start_at DESC, e.event_id DESC LIMIT :limit",
@@ -168,10 +188,10 @@ def _narrowed(tx: Scoped, wanted: EventFilter) -> tuple[str, dict[str, object]]:
 
 
 async def get(tx: Scoped, event_uuid: str) -> EventDetail:
-    rows = await tx.flat(_Event, f"{_EVENTS} AND e.event_uuid = :event_uuid", event_uuid=event_uuid)
+    rows = await tx.flat(EventRow, _ONE[tx.dialect], event_uuid=event_uuid, hidden=hidden_group(tx))
     if not rows:
         raise missing(event_uuid)
-    [summary] = await _with_tags(tx, rows)
+    summary = summary_of(rows[0])
     return EventDetail(
         summary,
         await incident_pages.find(tx, summary.incident_uuid),
@@ -196,35 +216,35 @@ async def frames(tx: Scoped, event_uuid: str, after: str | None, limit: int) -> 
     return await frame_pages.of_event(tx, span, after, limit)
 
 
-async def by_ids(tx: Scoped, event_ids: Sequence[int]) -> dict[int, FoundSummary]:
-    """Events by their keys, in the order asked for, without those that are gone or out of reach."""
-    if not event_ids:
-        return {}
-    rows = await tx.flat(_Event, _BY_IDS, event_ids=list(event_ids), user_id=tx.principal.user_id or 0)
-    by_key = {row.event_id: row for row in rows}
-    ordered = [by_key[event_id] for event_id in event_ids if event_id in by_key]
-    return {
-        row.event_id: FoundSummary(summary, row.unknown_flag == 1, row.reviewed_at)
-        for row, summary in zip(ordered, await _with_tags(tx, ordered), strict=True)
-    }
+class _Tag(NamedTuple):
+    event_id: int
+    tag_id: str
 
 
-async def _with_tags(tx: Scoped, rows: Sequence[_Event]) -> tuple[EventSummary, ...]:
+async def _with_tags(tx: Scoped, rows: Sequence[EventRow]) -> tuple[EventSummary, ...]:
     # For an empty list MariaDB would read all there is, and find nothing.
     if not rows:
         return ()
     tags: dict[int, list[str]] = {}
-    for row in await tx.all(
+    for event_id, tag_id in await tx.flat(
+        _Tag,
+        # By key, whatever SQLite may think of an index that begins with the tenant: the plus takes it out of the
+        # choice.
         "SELECT event_id, tag_id FROM event_tags WHERE event_id IN (:event_ids...) AND +tenant_id = :tenant_id "
         "AND tag_group <> :hidden ORDER BY event_id, tag_id",
         event_ids=[row.event_id for row in rows],
         hidden=hidden_group(tx),
     ):
-        tags.setdefault(row["event_id"], []).append(row["tag_id"])
+        tags.setdefault(event_id, []).append(tag_id)
     return tuple([_summary(row, tuple(tags.get(row.event_id, ()))) for row in rows])
 
 
-def _summary(row: _Event, tags: tuple[str, ...]) -> EventSummary:
+def summary_of(row: EventRow) -> EventSummary:
+    """Of a row that has its tags."""
+    return _summary(row, tuple(row.tag_ids))
+
+
+def _summary(row: EventRow, tags: tuple[str, ...]) -> EventSummary:
     return EventSummary(
         event_uuid=row.event_uuid,
         incident_uuid=row.incident_uuid,

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from camserver.base.errors import Forbidden
 from camserver.base.records import record
@@ -18,10 +19,11 @@ from camserver.domain.statistics import hour_of
 from camserver.domain.texts import Query, excerpt, matches, parse_query
 from camserver.store import camera_filters, cases, event_pages, search_texts
 from camserver.store.cameras import public_camera_id
-from camserver.store.event_pages import EventSummary, hidden_group
-from camserver.store.event_walks import END, LISTED_MAX, Place, Walk, Wanted, joined, only, walk
+from camserver.store.event_pages import EventRow, EventSummary, hidden_group, summary_of
+from camserver.store.event_paths import Wanted
+from camserver.store.event_walks import END, KEYS, LISTED_MAX, Place, Shown, Walk, joined, only, walk
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
-from camserver.store.tx import Scoped
+from camserver.store.tx import F, Scoped
 
 PAGE_MAX = 200
 # Facets are counted over the newest events that are asked for, up to this many.
@@ -63,10 +65,21 @@ class Passage:
 
 @record
 class FoundEvent:
-    event: EventSummary
-    unknown: bool
-    reviewed_at: int | None  # when the reader reviewed its incident, if that holds
+    row: EventRow
     passages: tuple[Passage, ...]  # of a search by text
+
+    @property
+    def event(self) -> EventSummary:
+        return summary_of(self.row)
+
+    @property
+    def unknown(self) -> bool:
+        return self.row.unknown_flag == 1
+
+    @property
+    def reviewed_at(self) -> int | None:
+        """When the reader reviewed its incident, if that holds."""
+        return self.row.reviewed_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +123,10 @@ async def search(tx: Scoped, asked: SearchFilter, before: str | None, limit: int
     place = (BEYOND, BEYOND) if before is None else parse_cursor(before)
     most = min(limit, PAGE_MAX)
     known = await _known(tx, asked)
-    found = await _walked(tx, known, place, "e.event_id, e.start_at", most)
-    event_ids = [row["event_id"] for row in found.rows]
-    events = await event_pages.by_ids(tx, event_ids)
-    passages = await _passages(tx, known, event_ids)
+    found = await _walked(tx, known, place, event_pages.found(tx), most)
+    passages = await _passages(tx, known, [row.event_id for row in found.rows])
     return SearchPage(
-        tuple(
-            [
-                FoundEvent(one.event, one.unknown, one.reviewed_at, passages.get(key, ()))
-                for key, one in events.items()
-            ]
-        ),
+        tuple([FoundEvent(row, passages.get(row.event_id, ())) for row in found.rows]),
         None if found.reached == END else make_cursor(*found.reached),
         known.is_cut,
     )
@@ -136,22 +142,22 @@ async def keys(tx: Scoped, asked: SearchFilter, before: str | None, limit: int) 
     """The same as `search`, by inside keys."""
     place = (BEYOND, BEYOND) if before is None else parse_cursor(before)
     known = await _known(tx, asked)
-    found = await _walked(tx, known, place, "e.event_id, e.start_at", min(limit, FACETS_MAX))
+    found = await _walked(tx, known, place, KEYS, min(limit, FACETS_MAX))
     return KeyPage(
-        tuple(row["event_id"] for row in found.rows),
+        tuple(row.event_id for row in found.rows),
         None if found.reached == END else make_cursor(*found.reached),
     )
 
 
-async def _walked(tx: Scoped, known: _Asked, before: Place, columns: str, most: int) -> Walk:
+async def _walked(tx: Scoped, known: _Asked, before: Place, shown: Shown[F], most: int) -> Walk[F]:
     """Events with the text in their memo, or in a note of a case that they are in."""
     if known.query is None:
-        return await walk(tx, known.wanted, before, columns, most)
+        return await walk(tx, known.wanted, before, shown, most)
     by_note = only(known.wanted, tuple(known.noted_events))
     if known.wanted.event_ids is not None:
         by_note = only(known.wanted, tuple(set(known.noted_events) & set(known.wanted.event_ids)))
-    walks = [await walk(tx, each, before, columns, most) for each in (known.wanted, by_note)]
-    return joined(walks, most)
+    walks = [await walk(tx, each, before, shown, most) for each in (known.wanted, by_note)]
+    return joined(walks, shown.place, most)
 
 
 async def _known(tx: Scoped, asked: SearchFilter) -> _Asked:
@@ -252,20 +258,34 @@ async def _case_uuids(tx: Scoped, case_ids: Collection[int]) -> dict[int, str]:
 # Facets
 # ---------------------------------------------------------------------------------------------------------------
 
-_FACET_COLUMNS = "e.event_id, e.start_at, e.camera_key, e.site_id, e.primary_event, e.severity_max, e.unknown_flag"
+
+class _Counted(NamedTuple):
+    event_id: int
+    start_at: int
+    camera_key: int
+    site_id: int
+    primary_event: str
+    severity_max: int
+    unknown_flag: int
+
+
+_COUNTED = Shown(
+    _Counted, ", ".join(f"e.{name}" for name in _Counted._fields), lambda row: (row.start_at, row.event_id)
+)
 
 
 async def facets(tx: Scoped, asked: SearchFilter) -> Facets:
     """How the newest events that are asked for fall upon sites, cameras, primary events, tags, severities, unknown
     or not, and days by their sites' own time."""
     known = await _known(tx, asked)
-    found = await _walked(tx, known, (BEYOND, BEYOND), _FACET_COLUMNS, FACETS_MAX)
+    found = await _walked(tx, known, (BEYOND, BEYOND), _COUNTED, FACETS_MAX)
     rows = found.rows
-    cameras = Counter(row["camera_key"] for row in rows)
-    sites = Counter(row["site_id"] for row in rows)
+    event_ids = [row.event_id for row in rows]
+    cameras = Counter([row.camera_key for row in rows])
+    sites = Counter([row.site_id for row in rows])
     camera_names = await _camera_names(tx, cameras)
     site_names = await _site_names(tx, sites)
-    hours = Counter((row["site_id"], hour_of(row["start_at"])) for row in rows)
+    hours = Counter([(row.site_id, hour_of(row.start_at)) for row in rows])
     days: Counter[str] = Counter()
     for (site_id, hour_at), count in hours.items():
         zone = zone_of(site_names[site_id][1])
@@ -273,18 +293,18 @@ async def facets(tx: Scoped, asked: SearchFilter) -> Facets:
     return Facets(
         counted=len(rows),
         is_complete=found.reached == END,
-        oldest_at=rows[-1]["start_at"] if rows else None,
+        oldest_at=rows[-1].start_at if rows else None,
         facets={
             "site": _most({site_names[key][0]: count for key, count in sites.items()}),
             "camera": _most(
                 {camera_names[key][0]: count for key, count in cameras.items()},
                 {camera_id: name for camera_id, name in camera_names.values()},
             ),
-            "primary_event": _most(Counter(row["primary_event"] for row in rows)),
-            "tag": _most(await _tag_counts(tx, [row["event_id"] for row in rows])),
-            "severity": _most(Counter(str(row["severity_max"]) for row in rows)),
-            "unknown": _most(Counter("true" if row["unknown_flag"] else "false" for row in rows)),
-            "score": _most(await _score_counts(tx, [row["event_id"] for row in rows])),
+            "primary_event": _most(Counter([row.primary_event for row in rows])),
+            "tag": _most(await _tag_counts(tx, event_ids)),
+            "severity": _most(Counter([str(row.severity_max) for row in rows])),
+            "unknown": _most(Counter(["true" if row.unknown_flag else "false" for row in rows])),
+            "score": _most(await _score_counts(tx, event_ids)),
             "day": tuple(FacetValue(day, day, days[day]) for day in sorted(days, reverse=True)[:FACET_VALUES_MAX]),
         },
     )

@@ -6,15 +6,15 @@ never takes long, a walk looks at a bounded number of events; where it stopped w
 how far it came, and the next page goes on from there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Generic, NamedTuple
 
-from camserver.domain.scoring_sheets import ScoreCondition
-from camserver.domain.texts import Query
-from camserver.store import search_texts
+from camserver.store import event_paths, search_texts
+from camserver.store.event_paths import Path, Wanted
 from camserver.store.paging import BEYOND
 from camserver.store.sql import Dialect
-from camserver.store.tx import Row, Scoped
+from camserver.store.tx import F, Scoped
 
 # How many events each statement looks at. The first is enough for most pages. No statement takes more at once:
 # PostgreSQL would rather read the whole table.
@@ -30,77 +30,64 @@ Place = tuple[int, int]  # start_at, event_id
 END: Place = (-1, -1)
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What events must be, by inside keys. Empty or None does not narrow."""
-
-    from_ms: int | None = None
-    to_ms: int | None = None  # not included
-    site_ids: tuple[int, ...] = ()
-    camera_keys: tuple[int, ...] = ()
-    primary_events: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()  # all of them
-    severity_min: int = 0
-    unknown: bool | None = None
-    event_ids: tuple[int, ...] | None = None  # one of these
-    memo: Query | None = None  # its memo holds this
-    hidden_group: str = ""  # tags of it do not count
-    scores: tuple[ScoreCondition, ...] = ()  # all of them
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """An index to walk along. One with several values is not in order: each value's entries are."""
-
-    table: str  # events, event_tags, event_scores, search_tokens
-    index: str
-    clause: str
-    params: dict[str, object]
-    is_ordered: bool
-    covers: frozenset[str] = frozenset()  # what needs no check any more
-    at: str = "start_at"
-    key: str = "event_id"
-    rank: int = 0  # of two that are equally long the lower is taken
-
-
 @dataclass(slots=True)
-class Walk:
+class Walk(Generic[F]):
     """What was found, newest first. Nothing from `reached` on is missing; END: there is nothing more."""
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[F] = field(default_factory=list)
     reached: Place = END
 
 
-SEVERITIES = (0, 1, 2, 3)
+class Key(NamedTuple):
+    event_id: int
+    start_at: int
 
 
-async def walk(tx: Scoped, wanted: Wanted, before: Place, columns: str, most: int) -> Walk:
-    """The newest `most` events before a place, as far as the bound allows. `columns` are of `events e`."""
+@dataclass(frozen=True, slots=True)
+class Shown(Generic[F]):
+    """What is read of each event that is found, besides its key and time.
+
+    `columns` are of `events e`, in the order of the kind's fields. With `joins` those that were found are held
+    against other tables, in the same statement.
+    """
+
+    kind: type[F]
+    columns: str
+    place: Callable[[F], Place]
+    joins: str = ""
+    params: dict[str, object] = field(default_factory=dict)
+
+
+KEYS = Shown(Key, "e.event_id, e.start_at", lambda row: (row.start_at, row.event_id))
+
+
+async def walk(tx: Scoped, wanted: Wanted, before: Place, shown: Shown[F], most: int) -> Walk[F]:
+    """The newest `most` events before a place, as far as the bound allows."""
     if wanted.event_ids == () or tx.principal.reaches_nothing:
         return Walk()
     path = await _shortest(tx, wanted, before)
-    checks, params = _checks(wanted, path)
-    walked = Walker(tx, path, wanted, columns, checks, {**params, **path.params})
+    checks, params = event_paths.checks(wanted, path)
+    walked = Walker(tx, path, wanted, shown, checks, {**params, **path.params, **shown.params})
     return await (walked.in_order(before, most) if path.is_ordered else walked.in_stretches(before, most))
 
 
 @dataclass(slots=True)
-class Walker:
+class Walker(Generic[F]):
     tx: Scoped
     path: Path
     wanted: Wanted
-    columns: str
+    shown: Shown[F]
     checks: str
     params: dict[str, object]
 
-    async def in_order(self, before: Place, most: int) -> Walk:
-        found = Walk()
+    async def in_order(self, before: Place, most: int) -> Walk[F]:
+        found: Walk[F] = Walk()
         for step in self._steps(most):
             left = most - len(found.rows)
             rows = await self._step(before, self.wanted.from_ms, step, left)
             found.rows += rows
             if len(rows) == left:
-                found.reached = (rows[-1]["start_at"], rows[-1]["event_id"])
+                found.reached = self.shown.place(rows[-1])
                 return found
             end = await self._end_of_step(before, self.wanted.from_ms, step)
             if end is None:
@@ -110,12 +97,15 @@ class Walker:
         return found
 
     def _steps(self, most: int) -> tuple[int, ...]:
-        """Where every event on the path is asked for, the first step need not be longer than the page."""
+        """Where every event on the path is asked for, the first step need not be longer than the page; where many
+        are, it need not be shorter."""
         everything = not self.checks and self.tx.principal.site_ids is None
-        return (min(_rounded(most), STEPS[0]), *STEPS) if everything else STEPS
+        if everything:
+            return (min(_rounded(most), STEPS[-1]), *STEPS)
+        return STEPS if most <= STEPS[0] else tuple(sorted(STEPS, reverse=True))
 
-    async def in_stretches(self, before: Place, most: int) -> Walk:
-        found = Walk()
+    async def in_stretches(self, before: Place, most: int) -> Walk[F]:
+        found: Walk[F] = Walk()
         oldest, newest = await self._ends()
         looked_at, length = 0, FIRST_STRETCH_MS
         newest = min(before[0], BEYOND if self.wanted.to_ms is None else self.wanted.to_ms, newest + 1)
@@ -125,7 +115,7 @@ class Walker:
             rows = await self._step(before, begin, step, left)
             found.rows += rows
             if len(rows) == left:
-                found.reached = (rows[-1]["start_at"], rows[-1]["event_id"])
+                found.reached = self.shown.place(rows[-1])
                 return found
             end = await self._end_of_step(before, begin, step)
             if end is not None:
@@ -151,24 +141,32 @@ class Walker:
             return 0, 0
         return max(oldest["at"], self.wanted.from_ms or 0), newest["at"]
 
-    async def _step(self, before: Place, from_ms: int | None, step: int, most: int) -> Sequence[Row]:
+    async def _step(self, before: Place, from_ms: int | None, step: int, most: int) -> Sequence[F]:
         """Those of the next events on the path that are asked for."""
         inner, params = self._inner(before, from_ms)
-        text = (
-            f"SELECT {self.columns} FROM ({inner} LIMIT {step}) w JOIN events e ON e.event_id = w.event_id "
-            f"WHERE e.tenant_id = :tenant_id AND IN_REACH(e){self.checks} "
-            f"ORDER BY w.start_at DESC, w.event_id DESC LIMIT {_rounded(most)}"
+        text = self._found_in(f"({inner} LIMIT {step}) w", _rounded(most))
+        rows = await self.tx.flat(self.shown.kind, search_texts.portable(text), **{**self.params, **params})
+        return rows[:most]
+
+    def _found_in(self, walked: str, most: int) -> str:
+        columns, joins = self.shown.columns, self.shown.joins
+        found = "JOIN events e ON e.event_id = w.event_id"
+        checks = f"WHERE e.tenant_id = :tenant_id AND IN_REACH(e){self.checks}"
+        ordered = "ORDER BY {0}.start_at DESC, {0}.event_id DESC"
+        if self.tx.dialect is Dialect.SQLITE:
+            # It takes what was walked in its order, event by event, until there are enough; asked to order by it, it
+            # would put together and sort all of them.
+            return f"SELECT {columns} FROM {walked} CROSS {found} {joins} {checks} LIMIT {most}"
+        # Else MariaDB may turn the join around, and read all events.
+        select = "SELECT STRAIGHT_JOIN" if self.tx.dialect is Dialect.MARIADB else "SELECT"
+        if not joins:
+            return f"{select} {columns} FROM {walked} {found} {checks} {ordered.format('w')} LIMIT {most}"
+        # Bounded before it is held against others: they know then that it is short.
+        bounded = f"{select} e.event_id, e.start_at FROM {walked} {found} {checks} {ordered.format('w')} LIMIT {most}"
+        return (
+            f"{select} {columns} FROM ({bounded}) v JOIN events e ON e.event_id = v.event_id {joins} "
+            f"{ordered.format('v')}"
         )
-        # Else the join may be turned around, and all events be read.
-        match self.tx.dialect:
-            case Dialect.MARIADB:
-                text = text.replace("SELECT ", "SELECT STRAIGHT_JOIN ", 1)
-            case Dialect.SQLITE:
-                text = text.replace(" w JOIN ", " w CROSS JOIN ", 1)
-            case Dialect.POSTGRES:
-                pass
-        rows = await self.tx.all(search_texts.portable(text), **{**self.params, **params})
-        return list(rows[:most])
 
     async def _end_of_step(self, before: Place, from_ms: int | None, step: int) -> Place | None:
         """Where a step of this length ended; None when it came to the end of the path."""
@@ -220,7 +218,7 @@ def _span(path: Path, wanted: Wanted, before: Place, from_ms: int | None) -> tup
 
 
 async def _shortest(tx: Scoped, wanted: Wanted, before: Place) -> Path:
-    paths = _paths(tx, wanted)
+    paths = event_paths.paths(tx, wanted)
     if len(paths) == 1:
         return paths[0]
     counted: list[tuple[int, int, Path]] = []
@@ -237,147 +235,20 @@ async def _shortest(tx: Scoped, wanted: Wanted, before: Place) -> Path:
     return min(counted, key=lambda one: one[:2])[2]
 
 
-def _paths(tx: Scoped, wanted: Wanted) -> list[Path]:
-    """Every path on which all events that are asked for lie."""
-    if wanted.event_ids is not None:
-        # Few enough to be looked at one by one.
-        listed = {"listed": sorted(wanted.event_ids)}
-        return [Path("events", "", "p.event_id IN (:listed...)", dict(listed), True, frozenset({"event_ids"}))]
-    paths = [
-        Path(
-            "event_tags",
-            "ix_event_tags_tag",
-            "p.tag_id = :path_tag AND p.tag_group <> :hidden",
-            {"path_tag": tag, "hidden": wanted.hidden_group},
-            True,
-            frozenset({f"tag:{tag}"}),
-            rank=1,
-        )
-        for tag in wanted.tags
-    ]
-    if wanted.memo is not None:
-        paths += [
-            Path(
-                "search_tokens",
-                "",
-                f"p.kind = '{search_texts.MEMO}' AND p.token = :path_token",
-                {"path_token": token},
-                True,
-                frozenset({f"token:{token}"}),
-                at="at",
-                key="object_id",
-            )
-            for token in wanted.memo.tokens
-        ]
-    paths += [
-        Path(
-            "event_scores",
-            "ix_event_scores_category",
-            f"p.category = :path_category AND p.score {'>=' if one.is_least else '<='} :path_score",
-            {"path_category": one.category, "path_score": one.score},
-            True,
-            frozenset({f"score:{number}"}),
-            rank=1,
-        )
-        for number, one in enumerate(wanted.scores)
-    ]
-    paths += _paths_by_column(tx, wanted)
-    if wanted.from_ms is not None or not paths:
-        paths.append(Path("events", "ix_events_tenant_id_start_at", "1 = 1", {}, True, rank=9))
-    return paths
-
-
-def _paths_by_column(tx: Scoped, wanted: Wanted) -> list[Path]:
-    # Somebody held to sites, or to cameras, finds their events along these; with both, along everybody's.
-    reached, granted = tx.principal.site_ids, tx.principal.camera_keys
-    sites = wanted.site_ids or (() if reached is None or granted else tuple(sorted(reached)))
-    cameras = wanted.camera_keys or (tuple(sorted(granted)) if reached == frozenset() else ())
-    severities = tuple(one for one in SEVERITIES if one >= wanted.severity_min) if wanted.severity_min else ()
-    by_column: list[tuple[str, str, Sequence[object], int]] = [
-        ("camera_key", "ix_events_camera_key_start_at", cameras, 2),
-        ("severity_max", "ix_events_severity_max", severities, 3),
-        ("unknown_flag", "ix_events_unknown_flag", (1,) if wanted.unknown else (), 4),
-        ("primary_event", "ix_events_primary_event", wanted.primary_events, 5),
-        ("site_id", "ix_events_site_id_start_at", sites, 6),
-    ]
-    return [
-        _of_one(column, index, values[0], rank) if len(values) == 1 else _of_many(column, index, values, rank)
-        for column, index, values, rank in by_column
-        if values
-    ]
-
-
-def _of_one(column: str, index: str, value: object, rank: int) -> Path:
-    name = f"path_{column}"
-    return Path("events", index, f"p.{column} = :{name}", {name: value}, True, frozenset({column}), rank=rank)
-
-
-def _of_many(column: str, index: str, values: Sequence[object], rank: int) -> Path:
-    name = f"path_{column}s"
-    return Path(
-        "events", index, f"p.{column} IN (:{name}...)", {name: list(values)}, False, frozenset({column}), rank=rank
-    )
-
-
-def _checks(wanted: Wanted, path: Path) -> tuple[str, dict[str, object]]:
-    """What is asked of each event on the path, beyond what the path itself says. Reach is always checked."""
-    chosen: list[tuple[str, str, str, object]] = [
-        ("site_id", "e.site_id IN (:wanted_sites...)", "wanted_sites", list(wanted.site_ids) or None),
-        ("camera_key", "e.camera_key IN (:wanted_cameras...)", "wanted_cameras", list(wanted.camera_keys) or None),
-        ("primary_event", "e.primary_event IN (:primary_events...)", "primary_events",
-         list(wanted.primary_events) or None),
-        ("severity_max", "e.severity_max >= :severity_min", "severity_min", wanted.severity_min or None),
-        ("unknown_flag", "e.unknown_flag = :unknown", "unknown",
-         None if wanted.unknown is None else int(wanted.unknown)),
-        ("event_ids", "e.event_id IN (:event_ids...)", "event_ids",
-         None if wanted.event_ids is None else list(wanted.event_ids)),
-    ]  # fmt: skip
-    # The sites and cameras of a path may be those that are reached, not those that are asked for.
-    covered = (
-        path.covers - ({"site_id"} if wanted.site_ids else set()) - ({"camera_key"} if wanted.camera_keys else set())
-    )
-    used = [
-        (clause, name, value) for what, clause, name, value in chosen if value is not None and what not in covered
-    ]
-    clauses = "".join(f" AND {clause}" for clause, _, _ in used)
-    params: dict[str, object] = {name: value for _, name, value in used}
-    for number, tag in enumerate(one for one in wanted.tags if f"tag:{one}" not in covered):
-        clauses += (
-            f" AND EXISTS (SELECT 1 FROM event_tags g WHERE g.event_id = e.event_id AND g.tag_id = :tag_{number} "
-            "AND g.tag_group <> :hidden)"
-        )
-        params |= {f"tag_{number}": tag, "hidden": wanted.hidden_group}
-    for number, one in enumerate(wanted.scores):
-        if f"score:{number}" not in covered:
-            clauses += (
-                " AND EXISTS (SELECT 1 FROM event_scores v WHERE v.event_id = e.event_id "
-                f"AND v.category = :category_{number} AND v.score {'>=' if one.is_least else '<='} :score_{number})"
-            )
-            params |= {f"category_{number}": one.category, f"score_{number}": one.score}
-    if wanted.memo is not None:
-        known = next((token for token in wanted.memo.tokens if f"token:{token}" in covered), None)
-        condition = search_texts.holds(search_texts.MEMO, "e.start_at", "e.event_id", wanted.memo, known)
-        clauses += condition.clauses
-        params |= condition.params
-    return clauses, params
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # Several walks at once
 # ---------------------------------------------------------------------------------------------------------------
 
 
-def joined(walks: Sequence[Walk], most: int) -> Walk:
+def joined(walks: Sequence[Walk[F]], place: Callable[[F], Place], most: int) -> Walk[F]:
     """Walks with alternatives as one: each event once, and nothing beyond the place that all have reached."""
     horizon = max(found.reached for found in walks)
-    rows: dict[Place, Row] = {}
-    for found in walks:
-        rows |= {(row["start_at"], row["event_id"]): row for row in found.rows}
-    places = sorted((place for place in rows if place >= horizon), reverse=True)
+    rows = {place(row): row for found in walks for row in found.rows}
+    places = sorted((one for one in rows if one >= horizon), reverse=True)
     if len(places) > most:
         places = places[:most]
         horizon = places[-1]
-    return Walk([rows[place] for place in places], horizon)
+    return Walk([rows[one] for one in places], horizon)
 
 
 def only(wanted: Wanted, event_ids: Sequence[int]) -> Wanted:

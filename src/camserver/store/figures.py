@@ -164,11 +164,21 @@ async def _kept(tx: Tx, found: Figures) -> None:
 
 async def _scoring(tx: Tx, found: Figures) -> None:
     for row in await tx.all(
-        "SELECT status, count(*) AS n, sum(calls) AS calls, sum(cost_micro) AS cost FROM scoring_runs GROUP BY status"
+        "SELECT status, count(*) AS n, sum(calls) AS calls, sum(cost_micro) AS cost, sum(refused) AS refused, "
+        "sum(cache_hits) + sum(same_hits) AS reused, sum(busy_ms) AS busy_ms FROM scoring_runs GROUP BY status"
     ):
-        found.add("scoring_runs", row["n"], status=row["status"])
-        found.add("scoring_calls", int(row["calls"]), status=row["status"])
-        found.add("scoring_cost_usd", int(row["cost"]) / 1_000_000, status=row["status"])
+        status = row["status"]
+        found.add("scoring_runs", row["n"], status=status)
+        found.add("scoring_calls", int(row["calls"]), status=status)
+        found.add("scoring_refused", int(row["refused"]), status=status)
+        found.add("scoring_reused", int(row["reused"]), status=status)
+        found.add("scoring_busy_seconds", int(row["busy_ms"]) / 1000, status=status)
+        found.add("scoring_cost_usd", int(row["cost"]) / 1_000_000, status=status)
+    now = await tx.one(
+        "SELECT sum(places) AS places, max(write_delay_ms) AS delay_ms FROM scoring_runs WHERE status = 'running'"
+    )
+    found.add("scoring_limit", (now and now["places"]) or 0)
+    found.add("scoring_write_delay_seconds", ((now and now["delay_ms"]) or 0) / 1000)
 
 
 async def availability(tx: Tx, policy: AvailabilityPolicy, now_ms: int) -> tuple[Share, int]:

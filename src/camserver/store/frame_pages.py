@@ -20,6 +20,7 @@ from camserver.domain.vocabulary import INVESTIGATION_ONLY
 from camserver.store import camera_filters
 from camserver.store.cameras import PicturePlace, public_camera_id
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
+from camserver.store.sql import Sql
 from camserver.store.tenants import NOT_DISABLED
 from camserver.store.tx import Row, Scoped, Tx
 
@@ -99,11 +100,21 @@ LEFT JOIN events e ON e.event_id = f.event_id
 WHERE f.tenant_id = :tenant_id AND IN_REACH(f)"""
 
 
+def _one(joined: str) -> str:
+    tags = f"(SELECT {joined} FROM frame_tags g WHERE g.frame_id = f.frame_id AND g.tag_group <> :hidden) AS tags"
+    return f"{_FRAMES.replace('e.event_uuid', f'e.event_uuid, {tags}', 1)} AND f.frame_uuid = :frame_uuid"
+
+
+_ONE = Sql(_one("GROUP_CONCAT(g.tag_id)"), postgres=_one("STRING_AGG(g.tag_id, ',')"))
+
+
 async def find(tx: Scoped, frame_uuid: str | None) -> FrameDetail | None:
     if frame_uuid is None:
         return None
-    rows = await tx.all(f"{_FRAMES} AND f.frame_uuid = :frame_uuid", frame_uuid=frame_uuid)
-    return (await _with_tags(tx, rows))[0] if rows else None
+    row = await tx.one(_ONE, frame_uuid=frame_uuid, hidden=_hidden(tx))
+    if row is None:
+        return None
+    return _detail(tx, row, tuple(sorted(row["tags"].split(","))) if row["tags"] else ())
 
 
 async def get(tx: Scoped, frame_uuid: str) -> FrameDetail:
@@ -296,16 +307,20 @@ def _missing(frame_uuid: str) -> NotFound:
     return NotFound(f"there is no frame {frame_uuid}; it may be past its retention", reason="no_frame")
 
 
+def _hidden(tx: Scoped) -> str:
+    """The group of tags that the principal may not see."""
+    return "" if tx.principal.may(Permission.INVESTIGATE) else INVESTIGATION_ONLY
+
+
 async def _with_tags(tx: Scoped, rows: Sequence[Row]) -> tuple[FrameDetail, ...]:
     if not rows:
         return ()
-    hidden = "" if tx.principal.may(Permission.INVESTIGATE) else INVESTIGATION_ONLY
     tags: dict[int, list[str]] = {}
     for row in await tx.all(
         "SELECT frame_id, tag_id FROM frame_tags WHERE frame_id IN (:frame_ids...) AND tenant_id = :tenant_id "
         "AND tag_group <> :hidden ORDER BY frame_id, tag_id",
         frame_ids=[row["frame_id"] for row in rows],
-        hidden=hidden,
+        hidden=_hidden(tx),
     ):
         tags.setdefault(row["frame_id"], []).append(row["tag_id"])
     return tuple(_detail(tx, row, tuple(tags.get(row["frame_id"], ()))) for row in rows)

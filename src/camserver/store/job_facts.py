@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from camserver.base.records import record
 from camserver.domain import health
 from camserver.domain.events import EventPolicy, merge_gap_ms
 from camserver.domain.facts import CameraView, EventFacts, FrameFacts, IncidentFacts, Still
@@ -32,7 +33,7 @@ class ClaimTerms:
     previous_max_age_ms: int | None = None  # None: no look before is searched for
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ClaimedJob:
     """A job under a fence, with everything that deciding on it takes."""
 
@@ -121,7 +122,6 @@ def _view(row: Row, rows: Sequence[Row]) -> CameraView:
         incidents.append(_incident(row, "own_"))
     incidents += [_incident(each, "own_") for each in rows]
     stills = json.loads(row["stills"]) if row["stills"] else []
-    memory = health.from_plain(json.loads(row["health_memory"]) if row["health_memory"] else None)
     return CameraView(
         version=row["version"],
         open_event=open_event,
@@ -129,7 +129,7 @@ def _view(row: Row, rows: Sequence[Row]) -> CameraView:
         covering=tuple([event_facts(each) for each in rows]),
         stills=tuple([Still(*still) for still in stills]),
         incidents=tuple({incident.incident_id: incident for incident in incidents}.values()),
-        seems_covered=memory.sight.covered is not None,
+        seems_covered=bool(row["health_memory"]) and health.seems_covered(json.loads(row["health_memory"])),
     )
 
 

@@ -3,6 +3,7 @@
 READ COMMITTED, since its default isolation met 2.5 deadlocks a job; matched rows are counted as in the others.
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -19,7 +20,7 @@ from camserver.store import row_sets
 from camserver.store.pool import Pool
 from camserver.store.server_store import ServerStore, unavailable, violated
 from camserver.store.sql import Dialect, EmptyList, Sql, render
-from camserver.store.tx import Row, Tx, returned_pair
+from camserver.store.tx import F, Row, Tx, maker_of, returned_pair
 
 CONNECT_TIMEOUT_SEC = 10
 STATEMENT_TIMEOUT_SEC = 60
@@ -28,6 +29,9 @@ STATEMENTS_AT_ONCE = 64
 STATEMENT_CHARS_MAX = 1_000_000
 _DEADLOCK, _LOCK_WAIT_TIMEOUT, _RECORD_CHANGED = 1213, 1205, 1020
 _DISK_FULL = {1021, 1114, 3}
+# The driver logs notes of MariaDB ("trigger does not exist", where it was to go if it does) as warnings. What matters
+# is an error in strict mode.
+logging.getLogger("asyncmy").setLevel(logging.ERROR)
 
 
 class MariaTx(Tx):
@@ -52,6 +56,12 @@ class MariaTx(Tx):
         cursor = await self._execute(sql, params)
         rows: Sequence[Row] = await cursor.fetchall()
         return rows
+
+    async def flat(self, kind: type[F], sql: str | Sql, **params: object) -> list[F]:
+        statement = render(sql, Dialect.MARIADB)
+        cursor = self._connection.cursor()
+        await cursor.execute(statement.text, statement.arguments(Dialect.MARIADB, params))
+        return list(map(maker_of(kind), await cursor.fetchall()))
 
     async def run(self, sql: str | Sql, **params: object) -> int:
         cursor = await self._execute(sql, params)
@@ -141,7 +151,11 @@ class MariaStore(ServerStore[Any]):
         self.pool = Pool(self._connect, self._disconnect, size_max=pool_size, acquire_timeout_sec=acquire_timeout_sec)
 
     async def _connect(self) -> Any:
-        connection = await asyncmy.connect(**connect_arguments(self._url))
+        try:
+            connection = await asyncmy.connect(**connect_arguments(self._url))
+        except RuntimeError as error:
+            # So the driver puts it that the connection was reset while it was being set up.
+            raise ConnectionResetError(str(error)) from error
         cursor = connection.cursor()
         for statement in _session_statements():
             await cursor.execute(statement)

@@ -12,6 +12,7 @@ from operator import attrgetter
 
 import uuid_utils
 
+from camserver.base.records import record
 from camserver.domain.facts import EventAction, FrameFacts, Still
 from camserver.domain.outcomes import Outcome
 from camserver.domain.retention import Retention
@@ -29,7 +30,7 @@ class Applied(StrEnum):
     STATE_MOVED = "state_moved"  # the camera's state changed since: read it again and decide again
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Finished:
     """A decided job. `tag_groups` pairs each of the analysis' tags with its group."""
 

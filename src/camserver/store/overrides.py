@@ -33,6 +33,7 @@ class Overrides:
     clip_sec: float | None = None
     hints: str | None = None  # JSON: what the analyzer is told
     suggest_weight: int | None = None  # 0..10: how readily it is suggested for watching
+    live_sound: int | None = None  # 0 or 1: whether those who watch live may hear
 
 
 NAMES = tuple(field.name for field in fields(Overrides))

@@ -11,7 +11,7 @@ from camserver.store import row_sets
 from camserver.store.pool import Pool
 from camserver.store.server_store import ServerStore, unavailable, violated
 from camserver.store.sql import Dialect, Sql, render
-from camserver.store.tx import Row, Tx, returned_pair
+from camserver.store.tx import F, Row, Tx, maker_of, returned_pair
 
 CONNECT_TIMEOUT_SEC = 10
 STATEMENT_TIMEOUT_SEC = 60
@@ -37,6 +37,11 @@ class PostgresTx(Tx):
             statement.text, *statement.arguments(Dialect.POSTGRES, params)
         )
         return rows
+
+    async def flat(self, kind: type[F], sql: str | Sql, **params: object) -> list[F]:
+        # A row of this driver is a sequence of its values.
+        rows: Any = await self.all(sql, **params)
+        return list(map(maker_of(kind), rows))
 
     async def run(self, sql: str | Sql, **params: object) -> int:
         statement = render(sql, Dialect.POSTGRES)

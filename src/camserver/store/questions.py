@@ -5,8 +5,9 @@ That is the look before. Where a place is watched that things shall not vanish f
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from camserver.base.records import record
 from camserver.domain.earlier_looks import LOOKS_MAX, EarlierLook, undisturbed
 from camserver.domain.hints import Told, watches_a_place
 from camserver.store.tx import Row, Tx
@@ -17,7 +18,7 @@ PREVIOUS_MAX_AGE_MS = 600_000
 SEARCHED_AT_ONCE = 16
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Previous:
     """The look that a picture is compared with."""
 
@@ -26,7 +27,7 @@ class Previous:
     epoch_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Background:
     frame_id: int
     timezone: str  # of the site

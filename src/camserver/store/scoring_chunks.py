@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from camserver.domain.scoring import ERROR_MAX_CHARS, ChunkPlan
-from camserver.store.tx import Tx
+from camserver.store.tx import Scoped, Tx
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,15 +178,26 @@ async def next_due_ms(tx: Tx, run_id: int) -> int | None:
     return None if row is None or row["at"] is None else int(row["at"])
 
 
-async def exported(tx: Tx, run_id: int, after: int, limit: int) -> tuple[ChunkRow, ...]:
-    rows = await tx.all(
-        f"SELECT {', '.join(ChunkRow.__slots__)} FROM scoring_chunks WHERE run_id = :run_id AND number > :after "
-        "ORDER BY number LIMIT :limit",
+async def make_due(tx: Scoped, run_id: int, now_ms: int) -> int:
+    """Makes what failed due again, and nothing else; how many tasks that were."""
+    failed = await tx.all(
+        "SELECT DISTINCT chunk FROM scoring_results WHERE tenant_id = :tenant_id AND run_id = :run_id "
+        "AND state = 'failed'",
         run_id=run_id,
-        after=after,
-        limit=limit,
     )
-    return tuple(ChunkRow(*(row[name] for name in ChunkRow.__slots__)) for row in rows)
+    gone = await tx.run(
+        "DELETE FROM scoring_results WHERE tenant_id = :tenant_id AND run_id = :run_id AND state = 'failed'",
+        run_id=run_id,
+    )
+    await tx.run(
+        "UPDATE scoring_chunks SET status = 'pending', retry_count = 0, available_at = :now_ms, failed = 0, "
+        "last_error = NULL, updated_at = :now_ms WHERE tenant_id = :tenant_id AND run_id = :run_id "
+        "AND (status = 'failed' OR number IN (:numbers...)) AND status <> 'running'",
+        run_id=run_id,
+        now_ms=now_ms,
+        numbers=[row["chunk"] for row in failed],
+    )
+    return gone
 
 
 # By rows and not by the number of the chunk: these are the journal's key.

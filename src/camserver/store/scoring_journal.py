@@ -4,6 +4,7 @@ that are kept for the same question."""
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from camserver.domain.scoring import ERROR_MAX_CHARS, ResultState, RunSpec, Source
 from camserver.store import scoring_chunks
@@ -14,9 +15,8 @@ MODEL_MAX_CHARS = 128
 PRUNE_BATCH = 5_000
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One row and one block. `scores` None: failed, and `note` says why."""
+class Result(NamedTuple):
+    """One row and one block. `scores` None: failed, and `note` says why. A million of them are made in a long run."""
 
     chunk: int
     row: int
@@ -29,8 +29,7 @@ class Result:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """An answer that the same question gets again."""
 
     question_key: str
@@ -38,8 +37,7 @@ class Kept:
     model: str
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(NamedTuple):
     calls: int = 0
     refused: int = 0
     cache_hits: int = 0
@@ -49,8 +47,7 @@ class Spent:
     cost_micro: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Unwritten:
+class Unwritten(NamedTuple):
     result_id: int
     chunk: int
     row: int
@@ -59,8 +56,7 @@ class Unwritten:
     scores: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(NamedTuple):
     """What the sheet made of a result."""
 
     row: int
@@ -118,7 +114,7 @@ async def record(
         _SPEND,
         run_id=run_id,
         now_ms=now_ms,
-        **{name: getattr(spent, name) for name in Spent.__slots__},
+        **spent._asdict(),
     )
 
 
@@ -196,37 +192,6 @@ class Note:
     first_category: int
     state: str
     note: str
-
-
-async def notes(tx: Tx, run_id: int, limit: int) -> tuple[Note, ...]:
-    rows = await tx.all(
-        "SELECT sheet_row, first_category, state, note FROM scoring_results "
-        "WHERE run_id = :run_id AND state IN ('failed','refused','moved') ORDER BY sheet_row LIMIT :limit",
-        run_id=run_id,
-        limit=limit,
-    )
-    return tuple(Note(row["sheet_row"], row["first_category"], row["state"], row["note"] or "") for row in rows)
-
-
-async def states(tx: Tx, run_id: int) -> dict[str, int]:
-    rows = await tx.all(
-        "SELECT state, COUNT(*) AS count FROM scoring_results WHERE run_id = :run_id GROUP BY state", run_id=run_id
-    )
-    return {row["state"]: row["count"] for row in rows}
-
-
-async def written_blocks(tx: Tx, run_id: int, after: tuple[int, int], limit: int) -> tuple[tuple[int, int], ...]:
-    """Row and first category of what the sheet has, for the export of a checkpoint."""
-    rows = await tx.all(
-        "SELECT sheet_row, first_category FROM scoring_results WHERE run_id = :run_id AND state = 'written' "
-        "AND (sheet_row > :row OR (sheet_row = :row AND first_category > :category)) "
-        "ORDER BY sheet_row, first_category LIMIT :limit",
-        run_id=run_id,
-        row=after[0],
-        category=after[1],
-        limit=limit,
-    )
-    return tuple((row["sheet_row"], row["first_category"]) for row in rows)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -329,6 +294,6 @@ _KEEP = Sql(
 )
 _SPEND = (
     "UPDATE scoring_runs SET "
-    + ", ".join(f"{name} = {name} + :{name}" for name in Spent.__slots__)
+    + ", ".join(f"{name} = {name} + :{name}" for name in Spent._fields)
     + ", updated_at = :now_ms WHERE run_id = :run_id"
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from camserver.base.errors import Conflict, NotFound
 from camserver.domain.scoring import PauseReason, RunStatus
 from camserver.store import audit
-from camserver.store.scoring_chunks import ChunkRow
+from camserver.store.scoring_chunks import ChunkRow, make_due
 from camserver.store.scoring_journal import Note
 from camserver.store.scoring_runs import COLUMNS, Run, Totals, as_run
 from camserver.store.tx import Row, Scoped
@@ -63,14 +63,14 @@ async def chunks(tx: Scoped, run_id: int, after: int, limit: int) -> tuple[Chunk
     return tuple(ChunkRow(*(row[name] for name in ChunkRow.__slots__)) for row in rows)
 
 
-async def notes(tx: Scoped, run_id: int) -> tuple[Note, ...]:
+async def notes(tx: Scoped, run_id: int, limit: int = NOTES_MAX) -> tuple[Note, ...]:
     """Why blocks of rows are not in the sheet; the first ones."""
     rows = await tx.all(
         "SELECT sheet_row, first_category, state, note FROM scoring_results WHERE tenant_id = :tenant_id "
         "AND run_id = :run_id AND state IN ('failed','refused','moved') ORDER BY sheet_row, first_category "
         "LIMIT :limit",
         run_id=run_id,
-        limit=NOTES_MAX,
+        limit=limit,
     )
     return tuple(Note(row["sheet_row"], row["first_category"], row["state"], row["note"] or "") for row in rows)
 
@@ -85,7 +85,7 @@ async def states(tx: Scoped, run_id: int) -> dict[str, int]:
 
 
 async def written_blocks(tx: Scoped, run_id: int, after: tuple[int, int], limit: int) -> tuple[tuple[int, int], ...]:
-    """Row and first category of what the sheet has."""
+    """Row and first category of what the sheet has, for the export of a checkpoint."""
     rows = await tx.all(
         "SELECT sheet_row, first_category FROM scoring_results WHERE tenant_id = :tenant_id AND run_id = :run_id "
         "AND state = 'written' AND (sheet_row > :row OR (sheet_row = :row AND first_category > :category)) "
@@ -112,11 +112,13 @@ async def control(tx: Scoped, run_uuid: str, wanted: str, address: str, now_ms: 
     if is_over and not (wanted == "retry" and run["status"] == RunStatus.COMPLETED):
         raise Conflict(f"the run is {run['status']}; begin another one", reason="scoring_over")
     if wanted == "retry":
-        await _retry(tx, run["run_id"], now_ms)
+        await make_due(tx, run["run_id"], now_ms)
     is_stopped = wanted in ("pause", "cancel")
     status = {"pause": RunStatus.PAUSED, "cancel": RunStatus.CANCELLED}.get(wanted, RunStatus.RUNNING)
+    # People may have sorted the sheet meanwhile: it is gone over once more at the end.
+    anew = "" if is_stopped else "has_moved = 1, passes = 1, "
     await tx.run(
-        "UPDATE scoring_runs SET wanted = :wanted, status = :status, reason = :reason, message = NULL, "
+        f"UPDATE scoring_runs SET wanted = :wanted, status = :status, reason = :reason, message = NULL, {anew}"
         "finished_at = :finished_at, updated_at = :now_ms WHERE tenant_id = :tenant_id AND run_id = :run_id",
         run_id=run["run_id"],
         wanted=wanted if is_stopped else "run",
@@ -128,27 +130,6 @@ async def control(tx: Scoped, run_uuid: str, wanted: str, address: str, now_ms: 
     entry = audit.Entry(ACTIONS[wanted], now_ms, address, "scoring_run", run_uuid, {"sheet": run["sheet"]})
     await audit.add_own(tx, entry)
     return await get(tx, run_uuid)
-
-
-async def _retry(tx: Scoped, run_id: int, now_ms: int) -> None:
-    """Makes what failed due again, and nothing else."""
-    failed = await tx.all(
-        "SELECT DISTINCT chunk FROM scoring_results WHERE tenant_id = :tenant_id AND run_id = :run_id "
-        "AND state = 'failed'",
-        run_id=run_id,
-    )
-    await tx.run(
-        "DELETE FROM scoring_results WHERE tenant_id = :tenant_id AND run_id = :run_id AND state = 'failed'",
-        run_id=run_id,
-    )
-    await tx.run(
-        "UPDATE scoring_chunks SET status = 'pending', retry_count = 0, available_at = :now_ms, failed = 0, "
-        "last_error = NULL, updated_at = :now_ms WHERE tenant_id = :tenant_id AND run_id = :run_id "
-        "AND (status = 'failed' OR number IN (:numbers...)) AND status <> 'running'",
-        run_id=run_id,
-        now_ms=now_ms,
-        numbers=[row["chunk"] for row in failed] or [0],
-    )
 
 
 async def _row(tx: Scoped, run_uuid: str, lock: str = "") -> Row:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from camserver.base.errors import Conflict, NotFound
+from camserver.domain.people import Principal, Role
 from camserver.domain.scoring import (
     ERROR_MAX_CHARS,
     PASSES_MAX,
@@ -14,7 +15,8 @@ from camserver.domain.scoring import (
     RunSpec,
     RunStatus,
 )
-from camserver.store.tx import Row, Tx
+from camserver.store.scoring_chunks import make_due
+from camserver.store.tx import Row, Scoped, Tx
 
 LISTED_MAX = 200
 
@@ -123,7 +125,7 @@ async def _add_chunks(tx: Tx, run_id: int, tenant_id: int, chunks: Sequence[Chun
     await tx.at_once(INSERT_CHUNK, rows)
 
 
-async def unfinished(tx: Tx, tenant_id: int, sheet: str) -> Run | None:
+async def unfinished(tx: Tx, tenant_id: int, sheet: str, or_completed: bool = False) -> Run | None:
     """The newest run for a sheet, unless it is completed or was cancelled."""
     row = await tx.one(
         f"""SELECT {COLUMNS} FROM scoring_runs WHERE tenant_id = :tenant_id AND sheet_digest = :digest
@@ -131,7 +133,8 @@ async def unfinished(tx: Tx, tenant_id: int, sheet: str) -> Run | None:
         tenant_id=tenant_id,
         digest=sheet_digest(sheet),
     )
-    return as_run(row) if row is not None and row["status"] in ("running", "paused", "failed") else None
+    found = ("running", "paused", "failed", *(["completed"] if or_completed else []))
+    return as_run(row) if row is not None and row["status"] in found else None
 
 
 async def get(tx: Tx, run_id: int) -> Run:
@@ -235,20 +238,9 @@ async def set_budget(tx: Tx, run_id: int, budget_micro: int | None) -> None:
     )
 
 
-async def retry_failed(tx: Tx, run_id: int, now_ms: int) -> int:
-    """Makes what failed due again, and nothing else; how many tasks that were."""
-    chunks = await tx.all(
-        "SELECT DISTINCT chunk FROM scoring_results WHERE run_id = :run_id AND state = 'failed'", run_id=run_id
-    )
-    gone = await tx.run("DELETE FROM scoring_results WHERE run_id = :run_id AND state = 'failed'", run_id=run_id)
-    await tx.run(
-        "UPDATE scoring_chunks SET status = 'pending', retry_count = 0, available_at = :now_ms, failed = 0, "
-        "last_error = NULL, updated_at = :now_ms "
-        "WHERE run_id = :run_id AND (status = 'failed' OR number IN (:numbers...)) AND status <> 'running'",
-        run_id=run_id,
-        now_ms=now_ms,
-        numbers=[row["chunk"] for row in chunks],
-    )
+async def retry_failed(tx: Tx, tenant_id: int, run_id: int, now_ms: int) -> int:
+    """Makes what failed due again, and the run goes on; how many tasks that were."""
+    gone = await make_due(Scoped(tx, Principal(tenant_id, None, Role.SYSTEM_ADMIN)), run_id, now_ms)
     await tx.run(
         "UPDATE scoring_runs SET status = 'running', wanted = 'run', reason = NULL, message = NULL, "
         "finished_at = NULL, updated_at = :now_ms WHERE run_id = :run_id AND status <> 'cancelled'",

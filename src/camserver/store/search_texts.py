@@ -5,6 +5,7 @@ The rule is `domain/texts.py`, the same for the three databases. Who may search 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from camserver.domain.texts import Query, comparable, tokens_of
 from camserver.store.sql import Sql
@@ -87,7 +88,7 @@ def holds(kind: str, at_column: str, object_column: str, query: Query, known: st
     for number, token in enumerate(one for one in query.tokens if one != known):
         clauses.append(
             f"EXISTS (SELECT 1 FROM search_tokens t WHERE t.tenant_id = :tenant_id AND t.kind = '{kind}' "
-            f"AND t.token = :token_{number} AND t.at = {at_column} AND t.object_id = {object_column})"
+            f"AND t.token = :token_{number} AND t.at = {at_column} AND t.object_id = {object_column}{ONE_BY_ONE})"
         )
         params[f"token_{number}"] = token
     for number, part in enumerate(query.parts):
@@ -95,7 +96,7 @@ def holds(kind: str, at_column: str, object_column: str, query: Query, known: st
     compared = " AND ".join(f"{_FIND.format(number=number)} > 0" for number in range(len(query.parts)))
     clauses.append(
         f"EXISTS (SELECT 1 FROM search_texts x WHERE x.kind = '{kind}' AND x.object_id = {object_column} "
-        f"AND x.tenant_id = :tenant_id AND {compared})"
+        f"AND x.tenant_id = :tenant_id AND {compared}{ONE_BY_ONE})"
     )
     return Condition("".join(f" AND {clause}" for clause in clauses), params)
 
@@ -104,9 +105,15 @@ def holds(kind: str, at_column: str, object_column: str, query: Query, known: st
 _FIND = "INSTR(x.compared, :part_{number})"
 
 
+# At the end of an EXISTS about few rows. Else PostgreSQL may take it for a join, and read all that could be joined.
+ONE_BY_ONE = "/* one by one */"
+
+
+@lru_cache(maxsize=512)
 def portable(text: str) -> Sql:
-    """PostgreSQL has another name for finding a text in a text."""
-    return Sql(text, postgres=text.replace("INSTR(", "STRPOS("))
+    """PostgreSQL has another name for finding a text in a text, and a way to look rows up one by one."""
+    postgres = text.replace("INSTR(", "STRPOS(").replace(ONE_BY_ONE, " OFFSET 0")
+    return Sql(text.replace(ONE_BY_ONE, ""), postgres=postgres)
 
 
 async def rarest(tx: Scoped, kind: str, tokens: Iterable[str]) -> tuple[str, int]:

@@ -24,6 +24,7 @@ from camserver.store.tx import drive
 
 P = ParamSpec("P")
 R = TypeVar("R")
+V = TypeVar("V")
 
 # Not `-m`: the package has imported that module already when it would be run.
 _WRITER = "from camserver.store.sqlite_writer import main; main()"
@@ -242,6 +243,15 @@ class SqliteStore(Store):
         call = cast(Callable[..., Coroutine[Any, Any, R]], operation)
         try:
             return await self._readers.run(lambda: self._read_here(call, args, kwargs))
+        except sqlite3.OperationalError as error:
+            raise translated(error) from error
+
+    async def read_then(
+        self, then: Callable[[R], V], operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> V:
+        call = cast(Callable[..., Coroutine[Any, Any, R]], operation)
+        try:
+            return await self._readers.run(lambda: then(self._read_here(call, args, kwargs)))
         except sqlite3.OperationalError as error:
             raise translated(error) from error
 

@@ -47,6 +47,14 @@ class StreamerState:
     held: tuple[Held, ...]  # valid viewings, by kind, camera and quality
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Live views that were asked for over some time, and those of them that were refused."""
+
+    requests: int
+    rejections: int
+
+
 async def check_in(tx: Tx, report: StreamerReport, policy: AdmissionPolicy, now_ms: int) -> None:
     """Notes a streamer's report; the guard judges its load. Nothing is written where nothing new is said."""
     row = await tx.one(_ONE, streamer_id=report.streamer_id)
@@ -178,6 +186,12 @@ async def states(tx: Tx, now_ms: int) -> tuple[StreamerState, ...]:
     return tuple(_state(row, held, now_ms) for row in rows)
 
 
+async def asked_since(tx: Tx, since_ms: int) -> Asked:
+    """Of the streamers that are not stopped; as long ago as they are measured, see METRICS_KEPT_MS."""
+    row = await tx.one(_ASKED, since_ms=since_ms)
+    return Asked(0, 0) if row is None else Asked(int(row["requests"] or 0), int(row["rejections"] or 0))
+
+
 def _state(row: Row, held: Mapping[str, list[Held]], now_ms: int) -> StreamerState:
     return StreamerState(
         streamer_id=row["streamer_id"],
@@ -230,3 +244,11 @@ FROM modal_leases WHERE streamer_id = :streamer_id GROUP BY kind, camera_key, qu
 _HELD_ALL = """
 SELECT streamer_id, kind, camera_key, quality, SUM(units) AS units, MAX(transcode_units) AS transcode_units
 FROM modal_leases WHERE valid_until >= :now_ms GROUP BY streamer_id, kind, camera_key, quality"""
+# Totals only grow: what was added since is what is above the first that was measured.
+_ASKED = """
+SELECT SUM(s.requests_total - m.requests) AS requests, SUM(s.rejections_total - m.rejections) AS rejections
+FROM streamers s JOIN (
+  SELECT streamer_id, MIN(requests_total) AS requests, MIN(rejections_total) AS rejections
+  FROM admission_metrics WHERE recorded_at >= :since_ms GROUP BY streamer_id
+) m ON m.streamer_id = s.streamer_id
+WHERE s.reported_at IS NOT NULL"""

@@ -81,11 +81,10 @@ class Tx(ABC):
     async def all(self, sql: str | Sql, **params: object) -> Sequence[Row]:
         """All rows. Bound them with LIMIT: everything is held in memory."""
 
+    @abstractmethod
     async def flat(self, kind: type[F], sql: str | Sql, **params: object) -> list[F]:
-        """All rows as tuples of that kind, which may leave the operation. For long lists."""
-        make = maker_of(kind)
-        names: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]  # of a NamedTuple
-        return [make([row[name] for name in names]) for row in await self.all(sql, **params)]
+        """All rows as tuples of that kind, which may leave the operation. For long lists. The columns are named as
+        the fields, and in their order."""
 
     @abstractmethod
     async def run(self, sql: str | Sql, **params: object) -> int:

@@ -125,6 +125,8 @@ async def register(tx: Tx, tenant_id: int, who: Registration, now_ms: int) -> Re
 async def _site(tx: Tx, tenant_id: int, who: Registration) -> int:
     if who.proven_site_id is not None and not who.site:
         return who.proven_site_id
+    if not who.site and (known := await _known_site(tx, tenant_id, who.worker_id)) is not None:
+        return known
     rows = await tx.all(
         """
         SELECT site_id FROM sites WHERE tenant_id = :tenant_id
@@ -147,6 +149,17 @@ async def _site(tx: Tx, tenant_id: int, who: Registration) -> int:
             f"the certificate of worker {who.worker_id} is for another site than {who.site!r}; enroll it anew there"
         )
     return int(rows[0]["site_id"])
+
+
+async def _known_site(tx: Tx, tenant_id: int, worker_id: str) -> int | None:
+    """Where a worker stood that names no site: there it stands still, also after a second site was added."""
+    row = await tx.one(
+        "SELECT s.site_id FROM workers w JOIN sites s ON s.site_id = w.site_id "
+        "WHERE w.tenant_id = :tenant_id AND w.worker_id = :worker_id",
+        tenant_id=tenant_id,
+        worker_id=worker_id,
+    )
+    return None if row is None else int(row["site_id"])
 
 
 async def heartbeats(

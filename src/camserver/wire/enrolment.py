@@ -15,7 +15,7 @@ from pydantic import Field
 
 from camserver.base.errors import BadInput
 from camserver.base.secrets import Secret
-from camserver.wire.worker import EpochMs, Message, WorkerId
+from camserver.wire.message import EpochMs, Message, WorkerId
 
 CA_PATH: Final = "/v1/ca"
 ENROLL_PATH: Final = "/v1/enroll"

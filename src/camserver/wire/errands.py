@@ -13,7 +13,8 @@ from pydantic import Field, JsonValue, TypeAdapter, ValidationError, model_valid
 
 from camserver.base.errors import BadInput
 from camserver.wire.framing import LENGTH_BYTES, framed, header_of
-from camserver.wire.worker import EpochMs, IntentId, Message, problems
+from camserver.wire.message import EpochMs, Message, problems
+from camserver.wire.worker import IntentId
 
 ERRANDS_PATH: Final = "/v1/errands"
 CONTENT_TYPE: Final = "application/vnd.camserver.errand"

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from pydantic import ValidationError
 
 from camserver.base.errors import BadInput
-from camserver.wire.worker import Message, problems
+from camserver.wire.message import Message, problems
 
 H = TypeVar("H", bound=Message)
 

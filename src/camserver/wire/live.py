@@ -11,13 +11,14 @@ import json
 import struct
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import lt
 from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from camserver.base.errors import BadInput
 from camserver.domain.live_links import Quality
-from camserver.wire.worker import CameraId, EpochMs, Message, Number, problems
+from camserver.wire.message import CameraId, EpochMs, Message, Number, problems
 
 SYNC_PATH: Final = "/v1/streamer/sync"
 SYNC_MAX_BYTES: Final = 1_048_576
@@ -44,7 +45,9 @@ CLOSE_GONE: Final = 4410  # to viewers: the camera; to a feed: nobody watches
 # The feed
 # ---------------------------------------------------------------------------------------------------------------
 
-STREAM, PACKET, STATUS, SOUND = 1, 2, 3, 4
+STREAM, PACKET, STATUS, SOUND, PICTURE = 1, 2, 3, 4, 5
+# All that a streamer ever asks of a worker on a feed.
+PICTURE_ASKED: Final = bytes((PICTURE,))
 _SOUND: Final = struct.Struct(">BBqQ")
 _PACKET: Final = struct.Struct(">BBqqQB")
 # Pictures in more pieces are looked through instead.
@@ -82,7 +85,7 @@ class FeedPacket:
     dts: int | None
     is_keyframe: bool
     boot_ms: int  # of the worker's machine
-    data: bytes
+    data: bytes | memoryview
     starts: tuple[int, ...] = ()  # where its NAL units begin, behind their start codes; empty: not known
 
 
@@ -93,6 +96,13 @@ class FeedSoundPacket:
     data: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class FeedPicture:
+    """The newest keyframe as a JPEG, which was asked for; empty: none could be made."""
+
+    jpeg: bytes
+
+
 class FeedStatus(Message):
     """How the camera is, seen from its worker."""
 
@@ -101,7 +111,7 @@ class FeedStatus(Message):
     message: Annotated[str, Field(max_length=255)] = ""
 
 
-FeedMessage: TypeAlias = FeedStream | FeedPacket | FeedSoundPacket | FeedStatus
+FeedMessage: TypeAlias = FeedStream | FeedPacket | FeedSoundPacket | FeedStatus | FeedPicture
 
 
 def pack_stream(stream: FeedStream) -> bytes:
@@ -132,8 +142,8 @@ def pack_status(status: FeedStatus) -> bytes:
     return bytes((STATUS,)) + status.model_dump_json().encode()
 
 
-def unpack_feed(message: bytes) -> FeedMessage:
-    """A message of a feed, or BadInput."""
+def unpack_feed(message: bytes | memoryview) -> FeedMessage:
+    """A message of a feed, or BadInput. Of a view a picture's data is one, too."""
     kind = message[0] if message else 0
     if kind == PACKET:
         if len(message) <= PACKET_HEAD_BYTES:
@@ -144,7 +154,7 @@ def unpack_feed(message: bytes) -> FeedMessage:
             raise BadInput("a packet of a feed is cut off")
         starts = _STARTS[count].unpack_from(message, PACKET_HEAD_BYTES)
         # In order and inside, or else they are no places in it.
-        if count and (starts[0] < 4 or starts[-1] > len(message) - begin or list(starts) != sorted(set(starts))):
+        if count and (starts[0] < 4 or starts[-1] > len(message) - begin or not _is_rising(starts)):
             raise BadInput("a packet of a feed has its units elsewhere")
         return FeedPacket(
             pts if flags & _HAS_PTS else None,
@@ -158,15 +168,21 @@ def unpack_feed(message: bytes) -> FeedMessage:
         if len(message) <= _SOUND.size:
             raise BadInput("a piece of a feed's sound is cut off")
         _, flags, pts, boot_ms = _SOUND.unpack_from(message)
-        return FeedSoundPacket(pts if flags & _HAS_PTS else None, boot_ms, message[_SOUND.size :])
+        return FeedSoundPacket(pts if flags & _HAS_PTS else None, boot_ms, bytes(message[_SOUND.size :]))
+    if kind == PICTURE:
+        return FeedPicture(bytes(message[1:]))
     if kind == STREAM:
-        return _stream(message[1:])
+        return _stream(bytes(message[1:]))
     if kind == STATUS:
         try:
-            return FeedStatus.model_validate_json(message[1:])
+            return FeedStatus.model_validate_json(bytes(message[1:]))
         except ValidationError as error:
             raise BadInput(f"the status of a feed is none: {problems(error)}") from None
     raise BadInput(f"a feed has no messages of kind {kind}")
+
+
+def _is_rising(places: tuple[int, ...]) -> bool:
+    return len(places) == 1 or all(map(lt, places, places[1:]))
 
 
 def _stream(text: bytes) -> FeedStream:

@@ -14,16 +14,8 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from camserver.base.errors import BadInput
 from camserver.wire.framing import LENGTH_BYTES, framed, header_of, parsed
-from camserver.wire.worker import (
-    BootMs,
-    CameraId,
-    EpochMs,
-    Generation,
-    Message,
-    Number,
-    Seq,
-    problems,
-)
+from camserver.wire.message import CameraId, EpochMs, Message, Number, problems
+from camserver.wire.worker import BootMs, Generation, Seq
 
 LOOKS_PATH: Final = "/v1/looks"
 CONTENT_TYPE: Final = "application/vnd.camserver.look"

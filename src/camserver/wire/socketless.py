@@ -5,7 +5,8 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, ValidationError
 
 from camserver.base.errors import BadInput
-from camserver.wire.worker import CAMERAS_MAX, Message, Start, Stop, WorkerId, problems
+from camserver.wire.message import Message, WorkerId, problems
+from camserver.wire.worker import CAMERAS_MAX, Start, Stop
 
 REGISTER_PATH: Final = "/v1/workers/{worker_id}/register"
 RENEW_PATH: Final = "/v1/leases/renew"

@@ -7,8 +7,6 @@ fields that are not named here. This module knows what a message looks like, not
 from typing import Annotated, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     JsonValue,
     PlainSerializer,
@@ -23,6 +21,7 @@ from camserver.domain.clips import CLIP_SEC
 from camserver.domain.leases import Fault
 from camserver.domain.polygons import POINTS_MAX, POINTS_MIN, POLYGONS_MAX, ZONE_NAME_MAX_CHARS
 from camserver.domain.workers import WorkerState
+from camserver.wire.message import CameraId, EpochMs, Message, Number, WorkerId, problems
 
 PROTOCOL: Final = 1
 SOCKET_PATH: Final = "/v1/worker"
@@ -32,19 +31,13 @@ CAMERAS_MAX: Final = 400
 VERDICTS_MAX: Final = 100
 METRICS_MAX: Final = 64
 LABELS_MAX: Final = 32
-# A message about a wrong message must not grow with it.
-PROBLEM_MAX_CHARS: Final = 500
 
-CameraId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-WorkerId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 # Answers echo it, so it is as narrow as a UUID needs.
 IntentId = Annotated[str, Field(pattern=r"^[0-9a-zA-Z-]{1,36}$")]
 Generation = Annotated[int, Field(ge=1, lt=2**63)]
 Seq = Annotated[int, Field(ge=1, lt=2**63)]
-EpochMs = Annotated[int, Field(ge=0, lt=2**63)]  # UTC epoch milliseconds
 BootMs = Annotated[int, Field(ge=0, lt=2**63)]  # milliseconds since the sender's boot
 Text = Annotated[str, Field(max_length=255)]
-Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 def _to_secret(value: object) -> Secret:
@@ -59,10 +52,6 @@ def _to_secret(value: object) -> Secret:
 SecretText = Annotated[
     Secret, PlainValidator(_to_secret), PlainSerializer(Secret.reveal, return_type=str, when_used="json")
 ]
-
-
-class Message(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Held(Message):
@@ -101,7 +90,7 @@ class Register(Message):
     labels: Annotated[
         dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=128)]],
         Field(max_length=LABELS_MAX),
-    ] = {}
+    ] = Field(default_factory=dict)
     capacity: Capacity
     boot_id: Annotated[str, Field(min_length=1, max_length=64)]
     boot_ms: BootMs  # at sending
@@ -116,7 +105,9 @@ class Heartbeat(Message):
     heartbeat_seq: Annotated[int, Field(ge=0, lt=2**63)]
     boot_ms: BootMs  # at sending
     state: WorkerState
-    metrics: Annotated[dict[Annotated[str, Field(max_length=64)], Number], Field(max_length=METRICS_MAX)] = {}
+    metrics: Annotated[dict[Annotated[str, Field(max_length=64)], Number], Field(max_length=METRICS_MAX)] = Field(
+        default_factory=dict
+    )
     renew: Annotated[tuple[Held, ...], Field(max_length=CAMERAS_MAX)] = ()
 
 
@@ -153,7 +144,7 @@ class Report(Message):
     event_type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
     ts: EpochMs
     boot_ms: BootMs
-    payload: dict[str, JsonValue] = {}
+    payload: dict[str, JsonValue] = Field(default_factory=dict)
 
 
 class FaultPayload(Message):
@@ -250,6 +241,7 @@ class LookParams(Message):
     device: Annotated[str, Field(max_length=128)] = ""  # cameras with the same one share it; "": host and port
     streams_max: Annotated[int, Field(ge=1, le=64)] | None = None  # of that device; None: as the worker finds fit
     clip_sec: Annotated[Number, Field(ge=0, le=60)] = CLIP_SEC  # 0: no clips
+    live_sound: bool = True  # False: its sound is never asked for, whatever the worker allows
 
 
 class Start(Message):
@@ -331,7 +323,7 @@ class Errand(Message):
     camera_id: CameraId | None = None
     generation: Generation | None = None  # with a camera that this worker holds
     source: Source | None = None  # what a probe opens
-    params: dict[str, JsonValue] = {}
+    params: dict[str, JsonValue] = Field(default_factory=dict)
     left_ms: Annotated[int, Field(ge=0)]  # until nobody waits for the answer any more
 
 
@@ -377,15 +369,6 @@ def encode(message: Message) -> str:
         kind = getattr(message, "type", type(message).__name__)
         raise Bug(f"a {kind} message is {len(text.encode())} bytes long, more than {MESSAGE_MAX_BYTES}")
     return text
-
-
-def problems(error: ValidationError) -> str:
-    """What is wrong, without what was sent: that may hold a password."""
-    found = [
-        f"{'.'.join(map(str, problem['loc'])) or 'message'}: {problem['msg']}"
-        for problem in error.errors(include_input=False, include_url=False, include_context=False)
-    ]
-    return "; ".join(found)[:PROBLEM_MAX_CHARS]
 
 
 def _parse(adapter: TypeAdapter[M], text: str | bytes) -> M:

@@ -71,6 +71,13 @@ def test_waits() -> None:
     assert retry_after_sec({"retry-after": "3"}) == 3
     assert retry_after_sec({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
     assert retry_after_sec({"retry-after": "Mon, 16 Nov 2026 00:01:00 GMT", "date": date}) == 60
+    assert retry_after_sec({"retry-after": "2026-11-16T00:01:00Z", "date": date}) == 60
+    assert retry_after_sec({"retry-after": "1m30s"}) == 90
+    assert retry_after_sec({"retry-after": " 0.25 "}) == 0.25
+    assert retry_after_sec({"retry-after": "1794787230", "date": date}) == 30
+    assert retry_after_sec({"retry-after": "1794787230000", "date": date}) == 30
+    assert retry_after_sec({"retry-after": "soon", "retry-after-ms": "later"}) is None
+    assert retry_after_sec({"retry-after": "inf"}) is None
     assert retry_after_sec({"retry-after": "soon"}) is None
     assert retry_after_sec({}) is None
 

@@ -53,6 +53,7 @@ class ScoringLlm:
         self.systems: set[str] = set()
         self.pictured = 0  # questions with a picture
         self.hold: asyncio.Event | None = None  # set by a test: answers wait for it
+        self.hold_after: int | None = None  # from so many calls on they do by themselves
         self._chance = random.Random(seed)
         self._runner: web.AppRunner | None = None
         self._port = port
@@ -76,6 +77,12 @@ class ScoringLlm:
             self.hold.set()
         if self._runner is not None:
             await self._runner.cleanup()
+
+    def release(self) -> None:
+        """Lets answers go that wait."""
+        if self.hold is not None:
+            self.hold.set()
+        self.hold = self.hold_after = None
 
     @property
     def url(self) -> str:
@@ -132,6 +139,8 @@ class ScoringLlm:
 
     async def _think(self) -> None:
         behaviour = self.behaviour
+        if self.hold is None and self.hold_after is not None and self.calls >= self.hold_after:
+            self.hold = asyncio.Event()
         if self.hold is not None:
             await self.hold.wait()
         seconds = behaviour.latency_sec + self._chance.uniform(-behaviour.jitter_sec, behaviour.jitter_sec)

@@ -11,9 +11,11 @@ PAGE = (Path(__file__).parents[3] / "docs" / "guide" / "models.md").read_text()
 
 
 def test_the_examples_can_be_read() -> None:
-    yolov8, yolox, manifest = (text.encode() for text in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))
+    yolov8, yolox, faces, manifest = (text.encode() for text in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))
     assert parse_form(yolov8, "yard.toml").onnx.output == "yolov8"
     assert parse_form(yolox, "yard.toml").onnx.colours == "bgr"
+    packed = faces + b'[files]\n"320n.onnx" = "%s"\n' % (b"0" * 64)  # as `camserver models pack` writes it
+    assert parse_manifest(packed).model == "320n.onnx"
     assert parse_manifest(manifest).name == "yard-yolo"
 
 

@@ -213,6 +213,38 @@ def test_inputs_of_other_types_and_open_sizes(tmp_path: Path, kind: int, shape: 
     assert seen(load_described(written(tmp_path, content, described("nms_inside"))))
 
 
+@pytest.mark.parametrize(
+    ("shape", "imgsz"),
+    [
+        ((1, 3, 64, 96), None),
+        (("batch", 3, "height", "width"), "[64, 96]"),
+        ((1, 3, 64, 96), "[320, 320]"),  # what the input says is what is true
+    ],
+)
+def test_the_size_is_the_models_own_unless_it_is_given(
+    tmp_path: Path, shape: tuple[int | str, ...], imgsz: str | None
+) -> None:
+    content = saying(np.array([[24, 16, 72, 48, 0.9, 0]], np.float32), shape)
+    content = content if imgsz is None else with_metadata(content, imgsz=imgsz)
+    detector = load_described(written(tmp_path, content, f'{TWO}[onnx]\noutput = "nms_inside"\n'))
+    assert detector.input_of(WIDE).values.shape == (1, 3, 64, 96)
+    assert seen(detector, Image.new("RGB", (96, 64))) == [("person", 0.9, MIDDLE)]
+
+
+@pytest.mark.parametrize(("imgsz", "side"), [(None, 640), ("no size", 640), ("[64]", 640), ("[64, 64]", 64)])
+def test_a_size_that_is_nowhere_is_the_usual_one(tmp_path: Path, imgsz: str | None, side: int) -> None:
+    content = saying(np.array(ROW, np.float32), ("batch", 3, "height", "width"))
+    content = content if imgsz is None else with_metadata(content, imgsz=imgsz)
+    detector = load_described(written(tmp_path, content, f'{TWO}[onnx]\noutput = "nms_inside"\n'))
+    assert detector.input_of(WIDE).values.shape == (1, 3, side, side)
+
+
+def test_a_size_in_the_models_file_that_the_grids_do_not_divide_is_refused(tmp_path: Path) -> None:
+    content = saying(np.array([[[1] * 7] * 3], np.float32), (1, 3, 40, 40))
+    with pytest.raises(ModelUnusable, match="multiples of every stride"):
+        load_described(written(tmp_path, content, f'{TWO}[onnx]\noutput = "yolox"\n'))
+
+
 def test_labels_may_stand_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_text("Dog\nCat\n\n")
     text = described("nms_inside", head='labels_file = "names.txt"\n')

@@ -5,19 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from camserver.store import Store, open_store
+from camserver.store import Store
 from tests.rig.clock import ManualClock
-from tests.rig.templates import SqliteTemplate
 from tests.services.control.rig import RunningControl, running_control
-
-
-@pytest.fixture
-async def sqlite_store(sqlite_template: SqliteTemplate) -> AsyncIterator[Store]:
-    url = sqlite_template.fresh()
-    store = await open_store(url)
-    yield store
-    await store.close()
-    sqlite_template.discard(url)
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ from camserver.wire.looks import (
     pack,
     parse_answer,
 )
+from camserver.wire.message import Message
 from camserver.wire.worker import (
     PROTOCOL,
     SOCKET_PATH,
@@ -37,7 +38,6 @@ from camserver.wire.worker import (
     FromServer,
     Heartbeat,
     Held,
-    Message,
     Refused,
     Register,
     Registered,

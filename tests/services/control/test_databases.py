@@ -9,6 +9,8 @@ from tests.rig.clock import ManualClock
 from tests.services.control.rig import SLEEPERS, held, look_header, running_control
 from tests.store.stage import check_history
 
+EVERY_DATABASE = True  # tests/rig/dealt.py
+
 
 async def test_from_registering_to_an_acknowledged_look(store: Store, clock: ManualClock, tmp_path: Path) -> None:
     async with running_control(store, clock, tmp_path) as control:

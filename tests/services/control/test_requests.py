@@ -8,7 +8,8 @@ import pytest
 
 from camserver.domain.workers import WorkerState
 from camserver.store import Store
-from camserver.wire.worker import Ack, Heartbeat, Message, Report, Start
+from camserver.wire.message import Message
+from camserver.wire.worker import Ack, Heartbeat, Report, Start
 from tests.rig.clock import ManualClock
 from tests.services.control.rig import RunningControl, held, look_header, register, running_control
 from tests.store.stage import check_history, session

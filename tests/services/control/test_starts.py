@@ -34,6 +34,7 @@ async def test_a_change_reaches_the_worker_at_once_and_at_the_same_generation(co
     worker = await control.connect()
     first = await worker.start()
     assert (first.sub, first.params.rotation, first.params.clip_sec) == (None, 0, 10.0)
+    assert first.params.live_sound
     key = make_secrets(control.settings).credential_key_bytes()
     login = seal(key, control.tenant_id, "cam_1", b'{"user": "viewer", "password": "pass-word"}')
     values: dict[str, object] = {
@@ -45,6 +46,7 @@ async def test_a_change_reaches_the_worker_at_once_and_at_the_same_generation(co
         "privacy_masks": json.dumps([TRIANGLE, TRIANGLE]),
         "zones": json.dumps([{"name": "門", "points": TRIANGLE}]),
         "mask_clock": 0,
+        "live_sound": 0,
         "device": "nvr",
         "streams_max": 1,
         "clip_sec": 0.0,
@@ -61,6 +63,7 @@ async def test_a_change_reaches_the_worker_at_once_and_at_the_same_generation(co
     assert params["privacy_masks"] == [TRIANGLE, TRIANGLE]
     assert params["zones"] == [{"name": "門", "points": TRIANGLE}]
     assert (params["transport"], params["rotation"], params["mask_clock"]) == ("udp", 270, False)
+    assert params["live_sound"] is False
     assert (params["device"], params["streams_max"], params["clip_sec"]) == ("nvr", 1, 0.0)
     assert (await session(control.store, camera.key))["state"] == "ACTIVE"
 

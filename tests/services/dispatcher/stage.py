@@ -67,7 +67,7 @@ class StageClock(ManualClock):
             self._woken.add(task)
             return
         self._loops.add(task)
-        await asyncio.sleep(0.003)
+        await asyncio.sleep(0.01)
         self.turns += 1
         if self._turned is not None and not self._turned.done():
             self._turned.set_result(None)

@@ -13,6 +13,7 @@ from tests.services.dispatcher.stage import CutStore, Stage, StoreProxy
 from tests.store.scenery import NOW_MS
 
 R = TypeVar("R")
+EVERY_DATABASE = True  # locks are what they differ in (tests/rig/dealt.py)
 SEC = 1000
 HUMAN = Seen("human", ("count.single",))
 

@@ -449,6 +449,7 @@ async def test_two_rounds_at_once_do_no_harm(house: House) -> None:
     assert (await house.missing(), await house.orphans(), await house.evidence.garbage()) == ([], [], [])
 
 
+@pytest.mark.parametrize("db_kind", ["sqlite", "postgres", "mariadb"], indirect=True)
 async def test_many_frames_are_found_by_an_index(store: Store, db_kind: str) -> None:
     evidence = await Evidence.gather(store)
     await store.write(many_frames, evidence.scene.tenant_id, evidence.scene.camera_keys[0], evidence.scene.epoch_id)

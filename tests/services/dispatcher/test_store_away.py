@@ -19,6 +19,7 @@ from tests.rig.polling import until
 from tests.services.dispatcher.stage import CutStore, Stage
 from tests.store.scenery import INTERVAL_MS
 
+EVERY_DATABASE = True  # each goes away in its own way (tests/rig/dealt.py)
 SEC = 1000
 HUMAN = Seen("human", ("count.single",))
 

@@ -10,9 +10,10 @@ from camserver.base.secrets import Secret
 from camserver.clients.llm.opening import open_client
 from camserver.clients.llm.prices import Price
 from camserver.clients.llm.rest_client import RestClient
+from camserver.domain.people import Principal, Role
 from camserver.domain.scoring import RunSpec, RunStatus, ScoringPolicy, plan_chunks
 from camserver.services.scoring.pipeline import Models, ScoringPipeline
-from camserver.store import Store, scoring_runs, tenants
+from camserver.store import ScopedStore, Store, scoring_runs, tenants
 from camserver.store.scoring_runs import NewRun, Run
 from tests.fakes.scoring_llm import truth
 from tests.services.scoring.list_sheet import FIRST, ListSheet
@@ -58,6 +59,9 @@ class Stage:
     async def run(self, run_id: int) -> Run:
         return await self.store.read(scoring_runs.get, run_id)
 
+    def pages(self, run: Run) -> ScopedStore:
+        return self.store.as_(Principal(run.tenant_id, None, Role.VIEWER))
+
     def pipeline(self, run: Run, sheet: ListSheet, policy: ScoringPolicy | None = None) -> ScoringPipeline:
         clients = [self.client(model) for model in (run.spec.model, *run.spec.fallback_models)]
         self._clients = clients
@@ -74,5 +78,8 @@ class Stage:
         try:
             return await pipeline.work()
         finally:
-            for client in self._clients:
-                await client.close()
+            await self.close()
+
+    async def close(self) -> None:
+        for client in self._clients:
+            await client.close()

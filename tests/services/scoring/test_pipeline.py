@@ -1,5 +1,6 @@
 """The stages together, on SQLite, against the fake model."""
 
+import asyncio
 from collections import deque
 from dataclasses import replace
 
@@ -8,8 +9,9 @@ import pytest_asyncio
 
 from camserver.clients.sheets.sheet import SheetError, SheetTrouble
 from camserver.domain.scoring import RunStatus
-from camserver.store import Store, open_store, scoring_chunks, scoring_journal, scoring_runs
+from camserver.store import Store, open_store, scoring_pages, scoring_runs
 from tests.fakes.scoring_llm import Behaviour, ByConcurrency, ScoringLlm
+from tests.rig.polling import until
 from tests.rig.templates import SqliteTemplate
 from tests.services.scoring.list_sheet import Line, ListSheet
 from tests.services.scoring.stage import POLICY, Stage, right_cells
@@ -96,11 +98,11 @@ async def test_a_row_that_no_model_answers_fails_alone_and_can_be_tried_again(st
     assert await stage.work(run, sheet) is RunStatus.COMPLETED
     assert sheet.cells()[-1] == [None, None]
     assert llm.models == {"small": 3 + 3, "large": 3}
-    (note,) = await stage.store.read(scoring_journal.notes, run.run_id, 10)
+    (note,) = await stage.pages(run).read(scoring_pages.notes, run.run_id, 10)
     assert (note.row, note.state) == (8, "failed")
     assert "1 scores" in note.note
     llm.behaviour.always = {}
-    assert await stage.store.write(scoring_runs.retry_failed, run.run_id, stage.clock.now_ms()) == 1
+    assert await stage.store.write(scoring_runs.retry_failed, run.tenant_id, run.run_id, stage.clock.now_ms()) == 1
     assert await stage.work(run, sheet) is RunStatus.COMPLETED
     assert sheet.cells() == right_cells(sheet)
     assert llm.calls == 9 + 1
@@ -123,12 +125,12 @@ async def test_an_exhausted_quota_pauses_and_nothing_is_asked_twice(stage: Stage
 
 async def test_a_budget_is_never_passed(stage: Stage, llm: ScoringLlm) -> None:
     sheet = ListSheet.of(texts(60))
-    budget = 30_000
+    budget = 12_000
     run = await stage.begin(sheet, budget_micro=budget)
     assert await stage.work(run, sheet) is RunStatus.PAUSED
     paused = await stage.run(run.run_id)
     assert paused.reason == "budget"
-    assert 0 < paused.cost_micro == paused.drawn_micro <= budget
+    assert 0.5 * budget < paused.cost_micro == paused.drawn_micro <= budget
     await stage.store.write(scoring_runs.set_budget, run.run_id, 10_000_000)
     assert await stage.work(run, sheet) is RunStatus.COMPLETED
     assert sheet.cells() == right_cells(sheet)
@@ -143,13 +145,29 @@ async def test_a_provider_that_stays_away_fails_chunks_and_the_rest_can_be_run_l
     llm.behaviour.chances = {"500": 1.0}
     run = await stage.begin(sheet)
     assert await stage.work(run, sheet, policy) is RunStatus.FAILED
-    (first, *_) = await stage.store.read(scoring_chunks.exported, run.run_id, 0, 10)
+    (first, *_) = await stage.pages(run).read(scoring_pages.chunks, run.run_id, 0, 10)
     assert first.status == "failed"
     assert "500" in (first.last_error or "")
     llm.behaviour.chances = {}
-    await stage.store.write(scoring_runs.retry_failed, run.run_id, stage.clock.now_ms())
+    await stage.store.write(scoring_runs.retry_failed, run.tenant_id, run.run_id, stage.clock.now_ms())
     assert await stage.work(run, sheet) is RunStatus.COMPLETED
     assert sheet.cells() == right_cells(sheet)
+
+
+async def test_what_only_waits_to_be_asked_again_is_not_waited_for(stage: Stage, llm: ScoringLlm) -> None:
+    sheet = ListSheet.of(texts(4))
+    llm.behaviour.chances = {"500": 1.0}
+    run = await stage.begin(sheet)
+    pipeline = stage.pipeline(run, sheet, replace(POLICY, network_retries=1000))
+    pipeline.drain_sec = 3600
+    working = asyncio.create_task(pipeline.work())
+    await until(lambda: llm.calls >= 12, "waits of more than a second", 60)
+    assert "500" in (pipeline.standing.trouble or "")
+    pipeline.stop()
+    async with asyncio.timeout(60):
+        assert await working is RunStatus.PAUSED
+    await stage.close()
+    assert (await stage.run(run.run_id)).calls == llm.calls
 
 
 async def test_what_a_person_typed_stays_and_the_rest_of_the_block_is_written(stage: Stage, llm: ScoringLlm) -> None:

@@ -9,25 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from camserver.store import Store, open_store
+from camserver.media.fragments import VIDEO_TRACK
+from camserver.store import Store
 from tests.fakes.go2rtc.server import go2rtc
 from tests.fakes.gstreamer.camera import gstreamer_pipelines
 from tests.media.test_rtsp_go2rtc import here_or_skipped, shade
-from tests.rig.templates import SqliteTemplate
 from tests.rig.video_files import sounding_file, video_file
 from tests.services.streamer.house import House, house
 from tests.services.streamer.live_rig import Watcher, heard
 
 SECONDS = 30
-
-
-@pytest.fixture
-async def sqlite_store(sqlite_template: SqliteTemplate) -> AsyncIterator[Store]:
-    url = sqlite_template.fresh()
-    store = await open_store(url)
-    yield store
-    await store.close()
-    sqlite_template.discard(url)
 
 
 @pytest.fixture
@@ -113,6 +104,36 @@ async def test_they_are_heard_by_those_who_want_to(home: House, tmp_path: Path) 
             assert ("opus" if codec == "opus" else "mp4a.40.2") in listener.inits[-1]["mime"], camera_id
             await listener.socket.close()
         await home.nothing_left()
+
+
+def track_of(fragment: bytes) -> int:
+    return int.from_bytes(fragment.partition(b"tfhd")[2][4:8], "big")
+
+
+async def test_one_whose_sound_is_off_is_not_asked_for_it(home: House, tmp_path: Path) -> None:
+    await home.hang_camera("hushed", sounding_file(tmp_path / "hushed.mp4", seconds=6).as_uri(), live_sound=0)
+    await home.held("hushed")
+    listener = await home.watch("hushed", await home.admit("hushed"), hears=True)
+    await listener.until_media(12)
+    assert listener.sounds == []
+    assert "mp4a" not in listener.inits[0]["mime"]
+    # Somebody allows it while it is watched, and takes that back.
+    await home.change("hushed", live_sound=None)
+    while listener.sounds != ["aac"]:
+        assert await listener.next()
+    listener.media = []
+    await until_loud(listener)
+    await home.change("hushed", live_sound=0)
+    while listener.sounds[-1]:
+        assert await listener.next()
+    listener.media = []
+    await listener.until_media(12)
+    assert "mp4a" not in listener.inits[-1]["mime"]
+    init, *fragments = listener.media
+    assert b"soun" not in init
+    assert {track_of(one) for one in fragments} == {VIDEO_TRACK}
+    await listener.socket.close()
+    await home.nothing_left()
 
 
 async def test_they_are_transcoded_where_they_must_be(home: House, tmp_path: Path) -> None:

@@ -1,43 +1,24 @@
 """From a simulated camera over its worker and the streamer to a viewer, and back to nothing."""
 
-import asyncio
 import io
-import threading
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import NamedTuple
 
-import psutil
 import pytest
 from PIL import Image
 
 from camserver.domain import live as domain_live
 from camserver.services.simulator.cameras import CameraAsked, Client, Shows
-from camserver.store import Store, open_store
+from camserver.services.streamer import snapshots
 from tests.rig.effort import times
 from tests.rig.polling import until
 from tests.rig.simulated import simulated
-from tests.rig.templates import SqliteTemplate
 from tests.rig.video_files import video_file
-from tests.services.streamer.house import House, house
+from tests.services.streamer.house import House, left_over
 
 
-@pytest.fixture
-async def sqlite_store(sqlite_template: SqliteTemplate) -> AsyncIterator[Store]:
-    url = sqlite_template.fresh()
-    store = await open_store(url)
-    yield store
-    await store.close()
-    sqlite_template.discard(url)
-
-
-@pytest.fixture
-async def home(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[House]:
-    async with house(sqlite_store, tmp_path / "data") as made:
-        yield made
-
-
-async def test_a_camera_is_watched_over_one_connection(home: House, tmp_path: Path) -> None:
+async def test_a_camera_is_watched_over_one_connection(
+    home: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     film = video_file(tmp_path / "film.mp4", size=(320, 180), fps=10, seconds=4, keyframes_apart=10, bf="0")
     async with simulated(tmp_path / "cache", CameraAsked("street", str(film)), with_login=False) as simulator:
         street = simulator.camera("street")
@@ -55,6 +36,9 @@ async def test_a_camera_is_watched_over_one_connection(home: House, tmp_path: Pa
             assert len(frames) >= 11
         # A new camera is probed once beside that.
         await until(lambda: len(street.clients) == 1, "one connection to the camera")
+        # By the worker: a streamer has nothing that decodes.
+        monkeypatch.delattr(snapshots, "_jpeg")
+        monkeypatch.setattr(snapshots, "WORKER_SEC", 60.0)
         status, jpeg = await home.snapshot(lease_id)
         assert (status, Image.open(io.BytesIO(jpeg)).size) == (200, (320, 180))
         for one in (watcher, *more):
@@ -212,19 +196,3 @@ async def round_of_viewers(home: House, cameras: list[str]) -> None:
         await home.end(lease_id)
         assert await watcher.until_closed() == 4404
     await home.nothing_left()
-
-
-class Left(NamedTuple):
-    tasks: int
-    threads: int
-    children: int
-    descriptors: int
-
-    def __le__(self, other: tuple[object, ...]) -> bool:
-        return all(mine <= theirs for mine, theirs in zip(self, other, strict=True))  # type: ignore[operator]
-
-
-def left_over() -> Left:
-    """What this process has of what could be forgotten."""
-    process = psutil.Process()
-    return Left(len(asyncio.all_tasks()), threading.active_count(), len(process.children()), process.num_fds())

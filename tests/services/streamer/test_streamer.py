@@ -10,7 +10,15 @@ from PIL import Image
 
 from camserver.base.errors import Unavailable
 from camserver.domain import live_links
-from camserver.wire.live import CLOSE_GONE, CLOSE_OVER, CLOSE_REPLACED, CLOSE_SESSION_OVER, FeedStatus
+from camserver.services.streamer import snapshots
+from camserver.wire.live import (
+    CLOSE_GONE,
+    CLOSE_OVER,
+    CLOSE_REPLACED,
+    CLOSE_SESSION_OVER,
+    PICTURE_ASKED,
+    FeedStatus,
+)
 from tests.rig.polling import poll_async, until
 from tests.services.streamer.live_rig import CAMERA, KEYS, Rig, shown, streamer
 
@@ -102,7 +110,14 @@ async def test_a_feed_needs_a_ticket_of_ours_once(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "code"), [("ttl", CLOSE_OVER), ("session_over", CLOSE_SESSION_OVER), ("camera_gone", CLOSE_GONE)]
+    ("reason", "code"),
+    [
+        ("ttl", CLOSE_OVER),
+        ("heartbeat", CLOSE_OVER),
+        ("released", CLOSE_OVER),
+        ("session_over", CLOSE_SESSION_OVER),
+        ("camera_gone", CLOSE_GONE),
+    ],
 )
 async def test_the_end_of_a_viewing_ends_everything_of_it(rig: Rig, reason: str, code: int) -> None:
     lease_id = rig.desk.admit()
@@ -265,6 +280,40 @@ async def test_a_snapshot_is_the_newest_keyframe(rig: Rig) -> None:
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
         jpeg = await answer.read()
     assert Image.open(io.BytesIO(jpeg)).size == (320, 192)
+
+
+async def test_a_snapshot_is_the_workers_where_it_answers(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshots, "WORKER_SEC", 60.0)
+    lease_id = rig.desk.admit()
+    watcher = await rig.watch(lease_id)
+    url = live_links.snapshot_url(KEYS, rig.origin, lease_id)
+    feed = await rig.feed()
+    feed.begin()
+    feed.push(2)
+    await watcher.until_media(3)
+    answers = [b"\xff\xd8 from the worker", b"no picture"]
+    asked: list[None] = []
+
+    def answer() -> None:
+        asked.append(None)
+        feed.line.send(PICTURE_ASKED, answers[len(asked) - 1])
+
+    feed.line.on_picture_asked = answer
+    async with rig.session.get(url) as given:
+        assert (given.status, await given.read()) == (200, answers[0])
+    # One that is none is made here.
+    async with rig.session.get(url) as given:
+        assert Image.open(io.BytesIO(await given.read())).size == (320, 192)
+    assert len(asked) == 2
+    # Two that ask at once share one; and when the worker goes meanwhile, it is made here.
+    feed.line.on_picture_asked = lambda: asked.append(None)
+    both = [asyncio.ensure_future(rig.session.get(url)) for _ in range(2)]
+    await until(lambda: len(asked) == 3, "the worker is asked")
+    feed.line.abort()
+    for one in both:
+        async with await one as given:
+            assert Image.open(io.BytesIO(await given.read())).size == (320, 192)
+    assert len(asked) == 3
 
 
 async def nothing_left(rig: Rig) -> None:

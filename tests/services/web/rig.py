@@ -6,16 +6,19 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 from multidict import CIMultiDictProxy
+from starlette.routing import BaseRoute
 
 from camserver.base.ready import Ready
 from camserver.config import Settings, load
 from camserver.objects.local import LocalObjects
 from camserver.services.web import service
+from camserver.services.web.app import build_api
 from camserver.services.web.setup_link import FILE_NAME
 from camserver.store import Store
 from tests.rig.clock import ManualClock
@@ -24,6 +27,12 @@ from tests.rig.ports import listening_socket, port_of
 
 LOGIN = "owner"
 PASSWORD = "correct horse battery"
+
+
+@cache
+def api_routes() -> tuple[BaseRoute, ...]:
+    """Of the API, built once: the parameters of many tests are made of them whenever tests are collected."""
+    return tuple(build_api().routes)
 
 
 @dataclass(frozen=True, slots=True)

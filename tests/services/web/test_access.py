@@ -14,11 +14,11 @@ from camserver.services.web.openapi import described
 from camserver.services.web.routing import GuardedRoute, GuardedSocket
 from camserver.store import Store, Tx
 from tests.rig.clock import ManualClock
-from tests.services.web.rig import LOGIN, PASSWORD, RunningWeb, running_web
+from tests.services.web.rig import LOGIN, PASSWORD, RunningWeb, api_routes, running_web
 
 CAMERA = {"camera_id": "cam_1", "name": "Gate", "source": {"url": "test://moving"}}
-ROUTES = [route for route in build_api().routes if isinstance(route, GuardedRoute)]
-SOCKETS = [route for route in build_api().routes if isinstance(route, GuardedSocket)]
+ROUTES = [route for route in api_routes() if isinstance(route, GuardedRoute)]
+SOCKETS = [route for route in api_routes() if isinstance(route, GuardedSocket)]
 PUBLIC = {
     *(("GET", path) for path in ("/healthz", "/readyz", "/metrics", "/{address:page_address}")),
     *(("GET", path) for path in ("/api/oidc", "/api/oidc/start", "/api/oidc/callback")),

@@ -105,7 +105,7 @@ async def test_only_those_who_may_read_it_do(web: RunningWeb) -> None:
 
 async def test_a_failed_sign_in_under_a_name_nobody_has_is_in_the_installations_log(web: RunningWeb) -> None:
     owner = await owner_with_frame(web)
-    await web.browser().sign_in("nobody\0", "wrong password")
+    await web.browser().sign_in("nobody", "wrong password")
     assert "nobody" not in json.dumps((await owner.get("/api/audit")).body)
     listed = (await owner.get("/api/audit?installation=true")).body["entries"]
     assert [(one["who"], one["action"]) for one in listed] == [("system", "sign_in_failed")]

@@ -54,11 +54,13 @@ async def test_a_camera_is_added_with_both_streams_and_its_own_values(web: Runni
 async def test_a_change_changes_what_it_names(web: RunningWeb) -> None:
     owner = await added(web)
     pin = ":".join(["AB"] * 32)
-    reply = await change(owner, name="Yard", tls_pin=pin, rotation=None, mask_clock=False, zones=[], clip_sec=0)
+    reply = await change(
+        owner, name="Yard", tls_pin=pin, rotation=None, mask_clock=False, zones=[], clip_sec=0, live_sound=False
+    )
     assert reply.status == 200, reply.content
     own = reply.body["own"]
     assert (reply.body["name"], own["tls_pin"], own["rotation"]) == ("Yard", "ab" * 32, None)
-    assert (own["mask_clock"], own["zones"], own["clip_sec"]) == (False, None, 0)
+    assert (own["mask_clock"], own["zones"], own["clip_sec"], own["live_sound"]) == (False, None, 0, False)
     assert own["privacy_masks"] == [TRIANGLE]
     assert (await owner.get("/api/cameras/cam_1")).body == reply.body
     assert (await change(owner, enabled=False, do_not_process=True)).body["do_not_process"] is True

@@ -9,10 +9,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from camserver.services.web import edge
-from camserver.services.web.app import build_api
 from camserver.services.web.edge import ADDRESS_MAX_BYTES
 from camserver.services.web.routing import GuardedRoute
-from tests.services.web.rig import Browser, RunningWeb
+from tests.services.web.rig import Browser, RunningWeb, api_routes
 
 ROOT = Path(__file__).parents[3]
 WEB = "tests/services/web"
@@ -104,7 +103,7 @@ def test_each_class_is_tried(name: str) -> None:
         assert re.search(rf"^(async )?def {test}\(", (ROOT / file).read_text(), re.MULTILINE), one
 
 
-GETS = [route for route in build_api().routes if isinstance(route, GuardedRoute) and route.methods == {"GET"}]
+GETS = [route for route in api_routes() if isinstance(route, GuardedRoute) and route.methods == {"GET"}]
 STREAMS = {"/api/feed/events"}
 
 

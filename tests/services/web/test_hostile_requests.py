@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from camserver.services.web.throttle import FREE_TRIES
+from camserver.services.web.throttle import FREE_TRIES, Throttle
 from tests.rig.polling import TIMEOUT_SEC
 from tests.services.web.rig import LOGIN, RunningWeb
 
@@ -96,3 +96,35 @@ async def test_a_lock_out_tells_nobody_who_is_here(web: RunningWeb) -> None:
         replies = [await browser.post("/api/session", body) for _ in range(FREE_TRIES + 1)]
         tried[login] = [(reply.status, reply.content) for reply in replies]
     assert tried[LOGIN] == tried["nobody-here"]
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/json; charset=utf-8", "application/problem+json"])
+async def test_json_by_any_of_its_names_is_read_alike(web: RunningWeb, kind: str) -> None:
+    headers = {"Content-Type": kind}
+    answers = [
+        await web.browser().ask("POST", "/api/session", headers=headers, data=body)
+        for body in (b'{"login": "nobody", "password": "x"}', b'{"login": 5}', b"{", b"")
+    ]
+    assert [(one.status, one.body["details"].get("reason")) for one in answers] == [
+        (401, "wrong_login"),
+        (400, "bad_fields"),
+        (400, "bad_fields"),
+        (400, "bad_fields"),
+    ]
+    problems = [[field["problem"] for field in one.body["details"]["fields"]] for one in answers[1:]]
+    assert problems == [["string_type", "missing"], ["json_invalid"], ["missing"]]
+
+
+async def test_what_a_handler_refuses_is_done_once(web: RunningWeb, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ValueError of its own is no wrong body, which would be read another way."""
+    tried: list[str] = []
+
+    def fail(self: object, keys: object, now_ms: int, what: str = "") -> None:
+        tried.append(what)
+        raise ValueError("of the handler")
+
+    monkeypatch.setattr(Throttle, "count_try", fail)
+    headers = {"Content-Type": "application/json"}
+    body = b'{"login": "nobody", "password": "x"}'
+    reply = await web.browser().ask("POST", "/api/session", headers=headers, data=body)
+    assert (reply.status, len(tried)) == (500, 1)

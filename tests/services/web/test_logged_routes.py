@@ -9,6 +9,7 @@ forgotten.
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from camserver.services import web
@@ -87,7 +88,11 @@ def _dotted(path: Path) -> str:
 
 
 PACKAGE = web.__name__
-SOURCES = {_dotted(path): _read(path) for path in sorted(FOLDER.rglob("*.py"))}
+
+
+@cache
+def _sources() -> dict[str, Source]:
+    return {_dotted(path): _read(path) for path in sorted(FOLDER.rglob("*.py"))}
 
 
 def _writes(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
@@ -101,7 +106,7 @@ def _writes(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
 
 def _called(module: str, function: ast.AST) -> Iterator[tuple[str, str]]:
     """The functions of the web service that a function calls, each with its module."""
-    source = SOURCES[module]
+    source = _sources()[module]
     for node in ast.walk(function):
         if not isinstance(node, ast.Call):
             continue
@@ -117,7 +122,7 @@ def _called(module: str, function: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def _reaches_a_write(module: str, name: str, seen: frozenset[tuple[str, str]] = frozenset()) -> bool:
-    function = SOURCES[module].functions.get(name) if module in SOURCES else None
+    function = _sources()[module].functions.get(name) if module in _sources() else None
     if function is None or (module, name) in seen:
         return False
     if any(True for _ in _writes(function)):
@@ -144,7 +149,7 @@ def test_every_route_that_changes_something_writes() -> None:
 
 def test_what_is_not_written_in_a_callers_name_is_listed_with_how_it_is_logged() -> None:
     found: set[str] = set()
-    for module, source in SOURCES.items():
+    for module, source in _sources().items():
         for receiver, call in _writes(source.tree):
             # routes/audit.py names its scoped store so.
             scoped = receiver == "call.store" or ".as_(" in receiver or module.endswith("routes.audit")

@@ -16,7 +16,6 @@ from argon2 import PasswordHasher
 from camserver.domain.facts import DeliveryKind
 from camserver.domain.people import PERMISSIONS, Permission, Role
 from camserver.services.web.access import Gate
-from camserver.services.web.app import build_api
 from camserver.services.web.routing import GuardedRoute
 from camserver.store import Store, Tx, deliveries, errands, open_store, row_security, tenants
 from camserver.store.belt import belted
@@ -25,12 +24,12 @@ from camserver.store.errands import NewErrand
 from tests.rig.clock import ManualClock
 from tests.rig.databases import PostgresServer
 from tests.rig.templates import PostgresTemplate
-from tests.services.web.rig import PASSWORD, Browser, RunningWeb, running_web
+from tests.services.web.rig import PASSWORD, Browser, RunningWeb, api_routes, running_web
 from tests.services.web.scoring_rows import add_run, add_sheet
 from tests.store.people_rows import EventRow, FrameRow, add_event, add_frame, add_incident, add_user
 from tests.store.test_row_security import ROLE, make_role, of_web
 
-ROUTES = [route for route in build_api().routes if isinstance(route, GuardedRoute)]
+ROUTES = [route for route in api_routes() if isinstance(route, GuardedRoute)]
 SOURCE = {"url": "rtsp://10.0.0.9/stream"}
 # Of the clock of tests.
 DAY = "2026-01-01"

@@ -94,6 +94,74 @@ async def test_figures_come_from_the_rows_of_each_database(store: Store) -> None
     assert isinstance(share, Share)
 
 
+async def _move_rows(tx: Tx) -> None:
+    at = NOW_MS - 7_000
+    await tx.run("UPDATE inference_jobs SET status = 'queued', created_at = :at", at=at)
+    await tx.run("UPDATE deliveries SET status = 'delayed', created_at = :at", at=at)
+    await tx.run(
+        "UPDATE camera_sessions SET lease_expires_at = :until, worker_key = (SELECT min(worker_key) FROM workers)",
+        until=NOW_MS + 1,
+    )
+    await tx.run("UPDATE workers SET status = 'DRAINING', last_seen_at = :at", at=NOW_MS - 31_000)
+    await tx.run("UPDATE modal_leases SET streamer_id = 's', valid_until = :until, units = 3", until=NOW_MS + 1)
+    await tx.run("UPDATE streamers SET requests_total = 9, rejections_total = 2, overloaded = 1")
+    await tx.run("UPDATE camera_usage SET bytes = 10, pictures = 4, day_bytes = 5")
+    await tx.run("UPDATE scoring_runs SET status = 'completed', calls = 6, cost_micro = 2500000")
+    await tx.run("UPDATE analyzers SET state = 'open', in_flight = 2")
+
+
+async def test_figures_follow_the_rows(sqlite_store: Store) -> None:
+    home = await sqlite_store.write(tenants.ensure_home, 1)
+    await sqlite_store.write(fill, home)
+    await sqlite_store.write(_some_rows)
+    await sqlite_store.write(_move_rows)
+    found = await sqlite_store.read(rows.read, NOW_MS, 30_000)
+    told = {(one.name, dict(one.labels).get("status") or dict(one.labels).get("state")): one.value for one in found}
+    assert told["jobs_waiting", "queued"] == told["deliveries_waiting", "delayed"] == 1
+    assert told["jobs_oldest_seconds", None] == told["deliveries_oldest_seconds", None] == 7
+    assert told["leases_active", None] == 1
+    assert (told["worker_up", None], told["workers_silent", None], told["worker_state", "DRAINING"]) == (0, 1, 1)
+    assert told["worker_cameras_held", None] == 1
+    assert ("worker_decode_fps", None) not in told, "what a silent worker said is no news"
+    assert told["admission_viewings", None] >= 1
+    assert told["admission_units_used", None] >= 3
+    assert (told["admission_requests_total", None], told["admission_rejections_total", None]) == (9, 2)
+    assert told["streamer_overloaded", None] == 1
+    assert (told["kept_bytes", None], told["kept_pictures", None], told["kept_day_bytes", None]) == (10, 4, 5)
+    assert (told["scoring_calls", "completed"], told["scoring_cost_usd", "completed"]) == (6, 2.5)
+    assert (told["analyzer_state", "open"], told["analyzer_in_flight", None]) == (1, 2)
+
+
+async def test_availability_moves_with_the_hours(sqlite_store: Store) -> None:
+    home = await sqlite_store.write(tenants.ensure_home, 1)
+    await sqlite_store.write(fill, home)
+    await sqlite_store.write(_some_rows)
+    policy = AvailabilityPolicy()
+    before, _ = await sqlite_store.read(rows.availability, policy, NOW_MS)
+    await sqlite_store.write(_seen_all_the_time)
+    after, short = await sqlite_store.read(rows.availability, policy, NOW_MS)
+    assert (before.ratio, after.ratio, short) == (0.0, 1.0, 0)
+    assert policy.objective == 0.99
+
+
+async def _seen_all_the_time(tx: Tx) -> None:
+    row = await tx.one("SELECT * FROM hourly_stats LIMIT 1")
+    camera = await tx.one("SELECT camera_key FROM cameras")
+    assert row is not None
+    assert camera is not None
+    names = [name for name in dict(row) if name != "hour_at"]
+    await tx.run("DELETE FROM hourly_stats")
+    hour_ms = 3_600_000
+    newest = NOW_MS // hour_ms * hour_ms
+    for number in range(9 * 24):
+        values = {**{name: row[name] for name in names}, "hour_at": newest - number * hour_ms, "cells": ""}
+        values |= {"looks": 12, "looks_failed": 0, "camera_key": camera["camera_key"]}
+        columns = ", ".join(values)
+        await tx.run(
+            f"INSERT INTO hourly_stats ({columns}) VALUES ({', '.join(f':{name}' for name in values)})", **values
+        )
+
+
 def test_counting_holds_to_closed_lists() -> None:
     figures.count_request("BREW", 200, 0.1)
     figures.count_request("GET", None, 0.1)

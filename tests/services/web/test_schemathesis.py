@@ -51,7 +51,7 @@ __all__ = ["town", "web"]  # fixtures
 # Of the requests at the edges of an operation's fields every so many-th is made, and so many random ones. Random ones
 # that break the description take long to make, and the edges hold many of them.
 EVERY = times(6, 1)
-EXAMPLES = times(2, 40)
+EXAMPLES = times(2, 10)
 RANDOM_MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE) if THOROUGH else (GenerationMode.POSITIVE,)
 SEED = 8
 # For a server that does not answer at all; the clock of tests stands still.
@@ -64,6 +64,7 @@ CHECKS = [
     response_schema_conformance,
     negative_data_rejection,
 ]
+TOO_LONG = (413, 414)
 # A socket, which OpenAPI has no word for; tests/services/web/test_feed.py.
 SOCKETS = {"GET /api/feed"}
 # For people without the UI: what is wrong is said on a page, too.
@@ -228,8 +229,10 @@ def aimed(case: Case, number: int, town: Town) -> Case:
 
 
 def problems(case: Case, reply: Response) -> Iterator[str]:
+    # What is too long is refused before it is looked at; schemathesis does not count these among the refusals.
+    checks = [check for check in CHECKS if reply.status_code not in TOO_LONG or check is not negative_data_rejection]
     try:
-        case.validate_response(reply, checks=CHECKS)
+        case.validate_response(reply, checks=checks)
     except FailureGroup as found:
         yield from (str(one) for one in found.exceptions)
     described = case.operation.definition.raw["responses"]
@@ -268,15 +271,15 @@ def test_what_is_not_as_described_is_noticed(status: int, kind: str, content: by
     assert list(problems(case, Response(status, {"content-type": [kind]}, content, sent, elapsed=0.0, verify=False)))
 
 
-async def test_the_api_keeps_to_its_description(apps: list[App], town: Town) -> None:
+@pytest.mark.parametrize("login", ["viewer", "system"])
+async def test_the_api_keeps_to_its_description(apps: list[App], town: Town, login: str) -> None:
     found: list[str] = []
-    for login in ("viewer", "system"):
-        asker = Asker(apps[0], town, login)
-        await asker.sign_in()
-        for number, case in enumerate(requests_made()):
-            reply = await asker.ask(aimed(case, number, town))
-            if reply.status_code == 401:
-                await asker.sign_in()
-                reply = await asker.ask(case)
-            found += [f"{login}: {case.operation.label} {case!r}: {one}" for one in problems(case, reply)]
+    asker = Asker(apps[0], town, login)
+    await asker.sign_in()
+    for number, case in enumerate(requests_made()):
+        reply = await asker.ask(aimed(case, number, town))
+        if reply.status_code == 401:
+            await asker.sign_in()
+            reply = await asker.ask(case)
+        found += [f"{case.operation.label} {case!r}: {one}" for one in problems(case, reply)]
     assert not found, f"{len(found)} problems:\n" + "\n".join(found)

@@ -213,6 +213,12 @@ async def test_guessing_is_slowed_down(web: RunningWeb) -> None:
     refused = await guesser.get("/share/guess/clip")
     assert (refused.status, refused.body["details"]["reason"]) == (429, "too_many_links")
     assert int(refused.headers["Retry-After"]) > 0
+    # Where a person looks it is said on a page: who has a link need not know what JSON is.
+    for language, words in (("en", "too many links"), ("ja", "リンクの操作が多すぎます")):
+        page = await opened(web, "/share/guess", **{"Accept-Language": language})
+        assert (page.status, page.headers["Content-Type"]) == (429, "text/html; charset=utf-8")
+        assert int(page.headers["Retry-After"]) > 0
+        assert words in page.content.decode()
 
 
 @pytest.mark.parametrize(

@@ -150,10 +150,14 @@ async def test_the_status_tells_of_load_and_budget(place: Place) -> None:
     await lease(place.owner, quality="main")
     body = (await place.owner.get("/api/system/status")).body
     assert (body["healthy"], body["cpu_percent"], body["memory_percent"]) == (True, 10.0, 20.0)
-    assert (body["active_modals"], body["modal_budget_remaining"], body["suggest_active"]) == (1, 33, False)
+    assert (body["active_modals"], body["modal_budget"], body["modal_budget_remaining"]) == (1, 35, 33)
+    assert body["suggest_active"] is False
+    assert (body["modal_requests_24h"], body["modal_rejections_24h"]) == (1, 0)
+    await place.owner.post("/api/modal/lease", {"camera_id": "cam_2"})
     await report(place.web, Load(86, 76, 0))
     body = (await place.owner.get("/api/system/status")).body
     assert (body["healthy"], body["load_warnings"]) == (False, ["cpu", "memory"])
+    assert (body["modal_requests_24h"], body["modal_rejections_24h"]) == (2, 1)
     await place.web.clock.advance(15_001)
     body = (await place.owner.get("/api/system/status")).body
     assert (body["healthy"], body["cpu_percent"], body["modal_budget_remaining"]) == (False, None, 0)

@@ -43,7 +43,7 @@ async def entered(*doors: Door) -> list[bool]:
     return [door.is_inside for door in doors]
 
 
-def enter_all(*doors: Door, is_urgent: bool = False) -> "list[asyncio.Task[None]]":
+def enter_all(*doors: Door, is_urgent: bool = False) -> "list[asyncio.Task[bool]]":
     return [asyncio.ensure_future(door.enter(is_urgent)) for door in doors]
 
 
@@ -209,7 +209,7 @@ async def test_who_watches_does_not_give_way_and_looks_are_told_instead_of_waiti
     asked: list[str] = []
     watched.on_asked = lambda: asked.append("watched")
     await watched.enter(is_urgent=True)
-    watched.is_live = True
+    watched.watched()
     assert looked_at.is_taken_by_live
     assert not watched.is_taken_by_live, "it is inside itself"
     waiting = enter_all(looked_at)
@@ -222,6 +222,22 @@ async def test_who_watches_does_not_give_way_and_looks_are_told_instead_of_waiti
     assert await entered(looked_at) == [True]
     assert not looked_at.is_taken_by_live
     await asyncio.gather(*waiting)
+
+
+async def test_a_look_that_waits_is_turned_away_when_somebody_begins_to_watch(doors: Doors) -> None:
+    """It asked before anybody watched, and would wait for as long as they do."""
+    watched, looked_at, asked_for = (doors.door(NVR, 1) for _ in range(3))
+    await watched.enter(is_urgent=True)
+    (look,) = enter_all(looked_at)
+    (person,) = enter_all(asked_for, is_urgent=True)
+    await settle()
+    watched.watched()
+    assert not await look
+    assert not looked_at.is_inside
+    assert not person.done(), "a person waits on"
+    watched.unwatched()
+    watched.leave()
+    assert await person
 
 
 async def test_who_wants_to_watch_has_a_look_give_way(doors: Doors) -> None:

@@ -158,6 +158,21 @@ async def test_start_is_acknowledged_renewed_looked_at_and_uploaded(worker: Runn
     assert worker.heartbeats()[-1].metrics["cameras"] == 1
 
 
+async def test_heartbeats_tell_what_the_worker_does(worker: Running) -> None:
+    await worker.going()
+    await worker.pass_until(lambda: len(worker.control.seqs()) >= 6, "looks")
+    count = len(worker.heartbeats())
+    await worker.pass_until(lambda: len(worker.heartbeats()) > count, "a heartbeat after them")
+    told = worker.heartbeats()[-1].metrics
+    assert told["looks_ok"] >= 6
+    assert told["decode_fps"] * 60 >= 5
+    assert 0 < told["detect_fps"] <= told["decode_fps"]
+    assert told["latency_ms_p95"] >= told["latency_ms_p50"] >= 0
+    assert told["lease_renew_rtt_ms"] >= 0
+    assert told["dropped_frames"] == 0
+    assert told["ringbuf_seconds"] == 0, "a camera without video has no ring"
+
+
 async def test_no_look_without_an_answer_to_a_heartbeat(worker: Running) -> None:
     worker.control.answers_heartbeats = False
     worker.begin()

@@ -67,21 +67,16 @@ def count(document: object, *path: str | int) -> int:
 
 
 def retry_after_sec(headers: Mapping[str, str]) -> float | None:
-    """What the answer's headers say, in seconds. A moment counts from the answer's own date: clocks may differ."""
+    """What the answer's headers say, in seconds; None where they say nothing, or nonsense."""
     for name, factor in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name)
         if value is None:
             continue
         try:
-            seconds = float(value) * factor
-            return seconds if math.isfinite(seconds) else None
-        except ValueError:
-            pass
-        try:
-            begin = parsedate_to_datetime(headers["date"]) if "date" in headers else datetime.now(UTC)
-            return (parsedate_to_datetime(value) - begin).total_seconds()
+            seconds = _until(value.strip(), headers) * factor
         except (ValueError, TypeError, OverflowError):
             continue
+        return seconds if math.isfinite(seconds) else None
     return None
 
 
@@ -95,6 +90,9 @@ _LIMIT_HEADERS: tuple[tuple[Literal["requests", "tokens"], str, str, str], ...] 
     )
     for what in _LIMITED
 )
+# A larger number is a moment, in seconds or milliseconds since 1970.
+_EPOCH_SEC = 1e9
+_EPOCH_MS = 1e12
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _UNITS_SEC = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
@@ -114,15 +112,24 @@ def rate_limits(headers: Mapping[str, str]) -> tuple[RateLimit, ...]:
     return tuple(found)
 
 
-def _until(reset: str, headers: Mapping[str, str]) -> float:
-    """Seconds: a number, a duration such as "6m0s" or "120ms", or a moment."""
-    parts = _DURATION.findall(reset)
-    if parts and "".join(number + unit for number, unit in parts) == reset:
+def _until(said: str, headers: Mapping[str, str]) -> float:
+    """Seconds: a number, a duration such as "6m0s" or "120ms", or a moment in any of the usual forms."""
+    parts = _DURATION.findall(said)
+    if parts and "".join(number + unit for number, unit in parts) == said:
         return sum(float(number) * _UNITS_SEC[unit] for number, unit in parts)
-    if "T" in reset:
-        now = parsedate_to_datetime(headers["date"]) if "date" in headers else datetime.now(UTC)
-        return (datetime.fromisoformat(reset.replace("Z", "+00:00")) - now).total_seconds()
-    return float(reset)
+    try:
+        number = float(said)
+    except ValueError:
+        moment = datetime.fromisoformat(said) if said[:4].isdigit() else parsedate_to_datetime(said)
+        return (moment - _sent_at(headers)).total_seconds()
+    if not _EPOCH_SEC <= number < math.inf:
+        return number
+    return number / (1000 if number >= _EPOCH_MS else 1) - _sent_at(headers).timestamp()
+
+
+def _sent_at(headers: Mapping[str, str]) -> datetime:
+    """A moment counts from the answer's own date: clocks may differ."""
+    return parsedate_to_datetime(headers["date"]) if "date" in headers else datetime.now(UTC)
 
 
 def picture_type(picture: bytes) -> str:

@@ -1,5 +1,6 @@
 """What is asked of a language model, what comes back, and every way in which that can fail."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -26,6 +27,18 @@ class Usage:
 
     tokens_in: int = 0
     tokens_out: int = 0
+
+
+# No provider counts more than this for one picture, and none puts more than this around a question.
+PICTURE_TOKENS_MAX = 50_000
+AROUND_TOKENS_MAX = 2_000
+
+
+def tokens_most(prompt: Prompt, schema: JsonSchema | None, picture_tokens: int = PICTURE_TOKENS_MAX) -> int:
+    """What a question can be counted as, at most: no token of a text is shorter than a byte. The schema counts twice,
+    since it is told in words to a server that does not take it otherwise."""
+    texts = len(prompt.system.encode()) + len(prompt.text.encode()) + 2 * len(json.dumps(dict(schema or {})).encode())
+    return texts + AROUND_TOKENS_MAX + picture_tokens * len(prompt.pictures)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from camserver.clients.llm.answers import document_of, object_in, rate_limits, r
 from camserver.clients.llm.lean_http import LeanHttp, Reply, TooLong
 from camserver.clients.llm.provider import Extra, Provider, Question, Said, Without, refused_extra
 from camserver.clients.llm.questions import (
+    AROUND_TOKENS_MAX,
     ERROR_CHARS_MAX,
     Answer,
     Finish,
@@ -30,6 +31,7 @@ from camserver.clients.llm.questions import (
     Prompt,
     RateLimit,
     Usage,
+    tokens_most,
 )
 from camserver.clients.outgoing import OutgoingPolicy, checked_connector
 from camserver.domain.deliveries import DeliveryError, Trouble
@@ -44,10 +46,6 @@ CONNECT_TIMEOUT_SEC = 10.0
 # Extras that may be left out one after the other within one question.
 ADAPTATIONS_MAX = 3
 MODEL_MAX_CHARS = 128
-# No token of a text is shorter than a byte, no provider counts more than this for one picture, and none puts more
-# than this around a question.
-PICTURE_TOKENS_MAX = 50_000
-AROUND_TOKENS_MAX = 2_000
 # Kinds of questions whose JSON is kept, and what stands for their texts in it.
 AROUND_MAX = 64
 _MARK = "\x00\x01the text\x01\x00"
@@ -252,10 +250,8 @@ def _possible(usage: Usage, question: Question) -> Usage:
     """What was used, but no more than this question could have: a lie must not eat up the day's budget."""
     if usage.tokens_in <= AROUND_TOKENS_MAX and usage.tokens_out <= question.max_tokens:
         return usage
-    prompt = _told(question).prompt
-    texts = (prompt.system, prompt.text, json.dumps(dict(question.schema or {})))
-    most_in = sum(len(text.encode()) for text in texts) + PICTURE_TOKENS_MAX * len(prompt.pictures)
-    possible = Usage(min(usage.tokens_in, most_in + AROUND_TOKENS_MAX), min(usage.tokens_out, question.max_tokens))
+    most_in = tokens_most(question.prompt, question.schema)
+    possible = Usage(min(usage.tokens_in, most_in), min(usage.tokens_out, question.max_tokens))
     if possible != usage:
         log.warning("llm_usage_impossible", tokens_in=usage.tokens_in, tokens_out=usage.tokens_out)
     return possible

@@ -41,6 +41,8 @@ R = TypeVar("R")
 
 FLUSH_MIN_SEC: Final = 30.0
 FLUSH_SHARE: Final = 20.0
+# A pass takes memory for what is staged, so it is made with so many of them all the same.
+STAGED_MAX: Final = 250_000
 # How often a pass is made again because somebody wrote the file during it.
 PASSES_MAX: Final = 3
 # A file that is not ours changed just now may still be being written.
@@ -118,6 +120,8 @@ class FileSheet:
         self._snapshot = None
 
     def _is_due(self) -> bool:
+        if self._staging.count >= STAGED_MAX:
+            return True
         waited_ms = self._clock.boot_ms() - self._flushed_ms
         return waited_ms >= max(FLUSH_MIN_SEC * 1000, FLUSH_SHARE * self._took_ms)
 

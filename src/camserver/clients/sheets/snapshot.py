@@ -102,7 +102,7 @@ class Snapshot:
         self._write_page()
         self._file.flush()
         self.signature = signature
-        self.distinct_texts = len(np.unique(np.frombuffer(self._hashes, np.uint64))) if self._hashes else 0
+        self.distinct_texts = _distinct(self._hashes)
         self._hashes = array("Q")
 
     def check(self, found: list[Finding]) -> SheetCheck:
@@ -168,3 +168,12 @@ class Snapshot:
         if self._counts["filled_cells"]:
             message = f"{self._counts['filled_cells']} cells of scores hold something already; they stay as they are"
             yield Finding(Severity.WARNING, Problem.ALREADY_FILLED, "", message)
+
+
+def _distinct(hashes: "array[int]") -> int:
+    """How many are different. They are sorted where they are: of a large sheet they are many."""
+    if not hashes:
+        return 0
+    sorted_here = np.frombuffer(hashes, np.uint64)
+    sorted_here.sort()
+    return 1 + int(np.count_nonzero(sorted_here[1:] != sorted_here[:-1]))

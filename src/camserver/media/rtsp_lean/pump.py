@@ -23,7 +23,9 @@ TICK_SEC = 0.5
 # little less still. Looks may be that much older; with few cameras it is read at once.
 GATHER_SEC = 0.2
 GATHER_FROM = 8
-# The same when one of them can't wait so long.
+# The same while somebody watches; what they see is older by half of it.
+GATHER_WATCHED_SEC = 0.04
+# The same for datagrams, of which only so many are kept.
 GATHER_HASTY_SEC = 0.02
 
 
@@ -140,8 +142,10 @@ class Pump:
         self._settle_gathering()
 
     def _settle_gathering(self) -> None:
-        all_can_wait = not self._in_haste and all(entry.one.can_wait for entry in tuple(self._carried))
-        self._gather_sec = GATHER_SEC if all_can_wait else GATHER_HASTY_SEC
+        if not all(entry.one.can_wait for entry in tuple(self._carried)):
+            self._gather_sec = GATHER_HASTY_SEC
+        else:
+            self._gather_sec = GATHER_WATCHED_SEC if self._in_haste else GATHER_SEC
 
 
 _making = threading.Lock()

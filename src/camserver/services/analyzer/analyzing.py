@@ -13,8 +13,9 @@ from PIL import Image
 from camserver.domain.detections import Detection, DetectionPolicy, Hints, interpret, unknown_names
 from camserver.domain.vocabulary import Vocabulary
 from camserver.services.analyzer.detector import Detector, Model, ModelInput, Preparing
-from camserver.services.analyzer.observing import Observer, is_kept, previous_sight_of, sight_of
+from camserver.services.analyzer.observing import Observer, Sight, is_kept, previous_sight_of, sight_of
 from camserver.services.analyzer.pictures import decode, diff_of, hidden_pixels, quality_of
+from camserver.services.analyzer.remembered import Remembered
 from camserver.wire.analyzer import AnalyzeAnswer, DiffInfo
 from camserver.wire.analyzer_service import AnalyzeAsked, make_answer
 
@@ -53,18 +54,16 @@ class Found:
     before: Sequence[Detection] | None = None  # in the previous picture; None: nobody looked
 
 
-def prepare(question: Question, detector: Detector | None = None) -> Prepared:
+def prepare(question: Question, detector: Detector | None = None, remembered: Remembered | None = None) -> Prepared:
     """BadInput when a picture is none. `detector` is of the model that will look; it may have another picture now."""
     started_ns = time.perf_counter_ns()
     hints, since_ms = question.asked.hints.known(), question.asked.since_previous_ms
-    before = None
-    if question.prev_picture is not None:
-        # First, and made small or let go at once: only one is held in full.
-        only_measured = not is_kept(hints, since_ms)
-        previous = decode(question.prev_picture, "prev_infer_image", only_measured=only_measured)
-        before = previous_sight_of(previous, hints, since_ms)
+    # First, and made small or let go at once: only one is held in full.
+    before = _before(question.prev_picture, hints, since_ms, remembered)
     picture = decode(question.picture, "infer_image")
     now = sight_of(picture)
+    if remembered is not None:
+        remembered.put(question.picture, now)
     quality = quality_of(now.gray, hidden_pixels(now.gray.shape, hints.masks))
     given = detector.input_of(picture) if isinstance(detector, Preparing) else None
     return Prepared(
@@ -74,6 +73,17 @@ def prepare(question: Question, detector: Detector | None = None) -> Prepared:
         took_ns=time.perf_counter_ns() - started_ns,
         given=given,
     )
+
+
+def _before(content: bytes | None, hints: Hints, since_ms: int | None, remembered: Remembered | None) -> Sight | None:
+    if content is None:
+        return None
+    # Where the model may have to look at it too, it has to be decoded all the same.
+    if remembered is not None and not is_kept(hints, since_ms):
+        sight = remembered.get(content)
+        if sight is not None:
+            return sight
+    return previous_sight_of(decode(content, "prev_infer_image"), hints, since_ms)
 
 
 def find(prepared: Prepared, detector: Detector) -> Found:

@@ -23,6 +23,7 @@ from camserver.services.analyzer.crew import Crew
 from camserver.services.analyzer.detector import Detector, Forwarder, InForce
 from camserver.services.analyzer.forms import TooSlow, Unfinished, read_form
 from camserver.services.analyzer.line import Line, NotWanted, Overloaded, Steps
+from camserver.services.analyzer.remembered import Remembered
 from camserver.services.analyzer.vocabulary_file import Held, VocabularyFile
 from camserver.wire.analyzer import VIA_HEADER, AnalyzeAnswer, ModelInfo
 from camserver.wire.analyzer_service import (
@@ -62,6 +63,7 @@ class Routes:
     policy: DetectionPolicy
     in_force: InForce
     started_ms: int = field(init=False)
+    remembered: Remembered = field(init=False, default_factory=Remembered)
     putting: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
     puts: int = field(init=False, default=0)
 
@@ -85,7 +87,8 @@ class Routes:
             question = await _read_question(request, self.line.patience_sec)
             with bind_ids(camera_id=question.asked.camera_id):
                 vocabulary = self.vocabularies.expect(question.asked.schema_version)
-                steps = _steps(_Asked(question, vocabulary, self.policy, lambda: self.line.left_sec(place)))
+                asked = _Asked(question, vocabulary, self.policy, self.remembered, lambda: self.line.left_sec(place))
+                steps = _steps(asked)
                 answer = await _while_connected(request, self.line.run(steps, place))
         return _json(answer)
 
@@ -139,6 +142,7 @@ class _Asked:
     question: Question
     vocabulary: Vocabulary
     policy: DetectionPolicy
+    remembered: Remembered
     left_sec: Callable[[], float]  # for how long the caller still waits
 
     def prepare(self, crew: Crew) -> Prepared | None:
@@ -146,7 +150,7 @@ class _Asked:
         if crew.forwards(self.question.asked.profile):
             return None
         try:
-            return prepare(self.question, crew.one(self.question.asked.profile))
+            return prepare(self.question, crew.one(self.question.asked.profile), self.remembered)
         except Exception as error:
             _fail(error)
 

@@ -29,6 +29,11 @@ class Model:
         known = frozenset(labels)
         return replace(self, events=events_of(known), labels=known)
 
+    @property
+    def is_blind(self) -> bool:
+        """Whether nothing that it may find leads to anything: its labels are others than those that are known."""
+        return bool(self.labels) and self.events == events_of(())
+
 
 class Detector(Protocol):
     """Used by one thread at a time; what it needs (a model, a device) it holds for itself.

@@ -39,6 +39,13 @@ class Form:
 async def read_form(request: Request, timeout_sec: float) -> Form:
     """The parts of the body; BadInput when it is no form, cut off or too large."""
     reader = _Reader(_boundary(request))
+    try:
+        return await _read(reader, request, timeout_sec)
+    finally:
+        reader.close()
+
+
+async def _read(reader: "_Reader", request: Request, timeout_sec: float) -> Form:
     problem: BadInput | None = None
     read_bytes = 0
     try:
@@ -53,9 +60,12 @@ async def read_form(request: Request, timeout_sec: float) -> Form:
         raise TooSlow(f"the body did not arrive within {timeout_sec:g} s; try again") from None
     except ClientDisconnect:
         raise BadInput("the body was cut off") from None
-    if problem is not None:
-        raise problem
-    return reader.form()
+    try:
+        if problem is not None:
+            raise problem
+        return reader.form()
+    finally:
+        del problem  # an error and the frame that raised it would hold each other
 
 
 def _boundary(request: Request) -> bytes:
@@ -110,6 +120,12 @@ class _Reader:
         if not self._complete:
             raise BadInput("the body ends in the middle of the form")
         return Form(self._texts, self._pictures)
+
+    def close(self) -> None:
+        """Lets go of everything. Parser and reader hold each other, so pictures of megabytes would stay until such
+        garbage is looked for, which is seldom."""
+        del self._parser
+        self._texts, self._pictures, self._content = {}, {}, bytearray()
 
     def _part_begin(self) -> None:
         self._parts += 1

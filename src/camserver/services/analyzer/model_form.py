@@ -6,7 +6,8 @@ file.
 
 import ast
 import tomllib
-from typing import Annotated, Any, Literal, Self, TypeVar
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self, TypeGuard, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -38,6 +39,7 @@ class OnnxForm(Table):
     """Defaults are those of most YOLO exports."""
 
     output: Literal["yolov8", "yolov5", "yolox", "detr", "nms_inside", "nms_split"]
+    # Where neither is given, they are those of the model's file; these are for one that leaves them open.
     width: Side = 640
     height: Side = 640
     layout: Literal["nchw", "nhwc"] = "nchw"
@@ -85,6 +87,22 @@ class OnnxForm(Table):
             raise ValueError("boxes_name, scores_name, classes_name and count_name are for nms_split and detr")
         return self
 
+    def sized(self, shape: Sequence[object], imgsz: str | None) -> Self:
+        """With width and height as the model's file has them, unless they were given: those of its input, or where
+        that leaves them open, those that exporters write down beside it (`imgsz`, height and width)."""
+        if not self.model_fields_set.isdisjoint(("width", "height")):
+            return self
+        sides = shape[2:4] if self.layout == "nchw" else shape[1:3]
+        if not _are_sides(sides):
+            sides = _literal(imgsz)
+        if not _are_sides(sides):
+            return self
+        given = {**self.model_dump(exclude_unset=True), "height": sides[0], "width": sides[1]}
+        try:
+            return self.model_validate(given)
+        except ValidationError as error:
+            raise ValueError(f"its file says {sides[1]}x{sides[0]} pixels: {_first_of(error)}") from None
+
     @property
     def is_decided(self) -> bool:
         """Whether the model itself has sorted out doubles."""
@@ -128,9 +146,13 @@ def parse_table(kind: type[T], content: bytes, name: str) -> T:
     try:
         return kind.model_validate(document)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "the whole"
-        raise BadInput(f"{name}: {field}: {first['msg']}") from None
+        raise BadInput(f"{name}: {_first_of(error)}") from None
+
+
+def _first_of(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    field = ".".join(str(part) for part in first["loc"]) or "the whole"
+    return f"{field}: {first['msg']}"
 
 
 def given_labels(labels: list[str] | str | None) -> tuple[str, ...] | None:
@@ -144,17 +166,29 @@ def labels_inside(text: str | None) -> tuple[str, ...]:
     """Those that exporters write into the file: `names`, a list or a table by number. ValueError when it is none."""
     if text is None:
         raise ValueError("no labels are given, and its file holds none (names); give labels or labels_file")
-    try:
-        names = None if len(text) > TOML_BYTES_MAX else ast.literal_eval(text)
-        if isinstance(names, dict):
-            names = [names[number] for number in range(len(names))]
-    except (ValueError, SyntaxError, KeyError, TypeError, MemoryError, RecursionError):
-        names = None
+    names = _literal(text)
+    if isinstance(names, dict):
+        names = [names.get(number) for number in range(len(names))]
     if not isinstance(names, list) or not 0 < len(names) <= LABELS_MAX or not all(isinstance(n, str) for n in names):
         raise ValueError(
             "no labels are given, and those in its file (names) can't be read; give labels or labels_file"
         )
     return tuple(name.strip().lower() for name in names)
+
+
+def _are_sides(sides: object) -> TypeGuard[Sequence[int]]:
+    """Whether it is a height and a width. A side that a model leaves open is a name or nothing."""
+    return isinstance(sides, Sequence) and len(sides) == 2 and all(isinstance(side, int) for side in sides)
+
+
+def _literal(text: str | None) -> Any:
+    """What a model's file says in the notation of Python; None when it is none."""
+    if text is None or len(text) > TOML_BYTES_MAX:
+        return None
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
 
 
 def parse_labels(content: bytes, name: str) -> tuple[str, ...]:

@@ -42,7 +42,6 @@ class OnnxDetector:
     """
 
     def __init__(self, content: bytes, form: OnnxForm, labels: Sequence[str] | None, model: Model) -> None:
-        self._form = form
         options = onnxruntime.SessionOptions()
         # As many pictures at once as there are detectors; each gets one core.
         options.intra_op_num_threads = 1
@@ -50,10 +49,11 @@ class OnnxDetector:
         options.log_severity_level = _ERRORS_ONLY
         try:
             self._session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-            self._input, self._type = _check_input(self._session.get_inputs(), form)
+            inputs, metadata = self._session.get_inputs(), self._session.get_modelmeta().custom_metadata_map
+            self._form = form = form.sized(inputs[0].shape if inputs else (), metadata.get("imgsz"))
+            self._input, self._type = _check_input(inputs, form)
             self._outputs = _choose_outputs([str(one.name) for one in self._session.get_outputs()], form)
-            inside = self._session.get_modelmeta().custom_metadata_map.get("names") if labels is None else None
-            self._labels = labels_inside(inside) if labels is None else tuple(labels)
+            self._labels = labels_inside(metadata.get("names")) if labels is None else tuple(labels)
             self._model = model.labelled(self._labels)
             # What the description gets wrong about the output shows in the first one, so it is made now.
             self.detect(Image.new("RGB", (form.width, form.height)))

@@ -40,11 +40,8 @@ CELL_PX = 8
 FLAT_LEAST, FLAT_MOST = 0.05, 0.8
 
 
-def decode(content: bytes, name: str, *, only_measured: bool = False) -> Image.Image:
-    """The picture in RGB, upright; BadInput when it is neither JPEG nor PNG, too large, endless, or cut off.
-
-    `only_measured`: no model will look at it, so it may be as small as what is measured.
-    """
+def decode(content: bytes, name: str) -> Image.Image:
+    """The picture in RGB, upright; BadInput when it is neither JPEG nor PNG, too large, endless, or cut off."""
     check_scans(content, name)
     try:
         with Image.open(io.BytesIO(content), formats=("JPEG", "PNG")) as picture:
@@ -53,20 +50,13 @@ def decode(content: bytes, name: str, *, only_measured: bool = False) -> Image.I
                 raise BadInput(
                     f"{name} has {width}x{height} pixels; at most {PIXELS_MAX} and {SIDE_MAX} a side are allowed"
                 )
-            needed = MEASURED_WIDTH if only_measured and _halves_to_measured(width, height) else WIDTH_NEEDED
-            picture.draft("RGB", (min(needed, width), 1))
+            picture.draft("RGB", (min(WIDTH_NEEDED, width), 1))
             if width * height <= LARGE_PIXELS:
                 return upright(in_rgb(picture), picture)
             with _one_large:
                 return upright(_made_small(picture), picture)
     except UNREADABLE as error:
         raise BadInput(f"{name} is no readable JPEG or PNG ({type(error).__name__})") from None
-
-
-def _halves_to_measured(width: int, height: int) -> bool:
-    """Whether a JPEG decoded at a half, a quarter or an eighth has the very pixels that `measured_of` makes of it."""
-    factor = width // MEASURED_WIDTH
-    return factor in (2, 4, 8) and width == factor * MEASURED_WIDTH and height % factor == 0
 
 
 def _made_small(picture: Image.Image) -> Image.Image:

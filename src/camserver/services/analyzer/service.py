@@ -14,7 +14,7 @@ from camserver.base import asgi
 from camserver.base.clock import Clock
 from camserver.base.errors import Fatal
 from camserver.base.log import get_logger
-from camserver.base.memory import give_back_large
+from camserver.base.memory import keep_freed
 from camserver.base.ready import Ready
 from camserver.clients.analyzer import AnalyzerClient
 from camserver.config import Settings
@@ -41,7 +41,7 @@ Beside = Callable[[Line, InForce], Coroutine[Any, Any, None]]
 
 async def run(clock: Clock, settings: Settings, ready: Ready, socket: sockets.socket) -> None:
     """Runs the analyzer on a listening socket until cancelled."""
-    give_back_large()
+    keep_freed()
     if settings.analyzer.detector == "remote":
         await _pass_on(clock, settings, ready, socket)
         return

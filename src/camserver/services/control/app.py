@@ -26,8 +26,9 @@ from camserver.wire import errands as errand_wire
 from camserver.wire import looks as look_wire
 from camserver.wire.live import SYNC_MAX_BYTES, SYNC_PATH, parse_sync
 from camserver.wire.looks import LOOKS_PATH, WORKER_HEADER, ErrorBody
+from camserver.wire.message import Message
 from camserver.wire.socketless import ASSIGN_PATH, MESSAGES_PATH, REGISTER_PATH, RENEW_PATH, parse_assign
-from camserver.wire.worker import MESSAGE_MAX_BYTES, SOCKET_PATH, FromWorker, Message, parse_from_worker
+from camserver.wire.worker import MESSAGE_MAX_BYTES, SOCKET_PATH, FromWorker, parse_from_worker
 
 log = get_logger(__name__)
 

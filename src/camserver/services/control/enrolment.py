@@ -19,7 +19,7 @@ from camserver.services.control.guard import CertificateRevoked, Proven
 from camserver.store import Store
 from camserver.store.worker_identities import CertificateRow, enrol, invitation, renewed
 from camserver.wire.enrolment import Certified, Enroll, Renew, secret_hash
-from camserver.wire.worker import Message, problems
+from camserver.wire.message import Message, problems
 
 log = get_logger(__name__)
 

@@ -17,16 +17,8 @@ from camserver.domain.gate import GatePolicy
 from camserver.domain.looks import LookPolicy
 from camserver.store.errand_orders import ErrandOrder
 from camserver.store.intents import StartIntent, StopIntent
-from camserver.wire.worker import (
-    MESSAGE_MAX_BYTES,
-    Errand,
-    LookParams,
-    Message,
-    Source,
-    Start,
-    Stop,
-    problems,
-)
+from camserver.wire.message import Message, problems
+from camserver.wire.worker import MESSAGE_MAX_BYTES, Errand, LookParams, Source, Start, Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +97,11 @@ class Orders:
             for name, value in (("transport", own.transport), ("rotation", own.rotation), ("clip_sec", own.clip_sec))
             if value is not None
         }
-        if own.mask_clock is not None:
-            values["mask_clock"] = bool(own.mask_clock)
+        values |= {
+            name: bool(value)
+            for name, value in (("mask_clock", own.mask_clock), ("live_sound", own.live_sound))
+            if value is not None
+        }
         values |= {
             name: json.loads(text)
             for name, text in (

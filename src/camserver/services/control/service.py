@@ -7,11 +7,13 @@ run on one store. This module builds the parts and runs them; each part's own mo
 import asyncio
 import os
 import socket as sockets
+from dataclasses import dataclass
 
 from camserver.base import asgi
 from camserver.base.clock import Clock
 from camserver.base.doors import DoorPolicy
 from camserver.base.ready import Ready
+from camserver.base.secrets import Secret
 from camserver.base.tls_port import TlsPort
 from camserver.config import Settings, make_secrets, worker_ca
 from camserver.domain.live_links import live_keys
@@ -51,55 +53,21 @@ async def run(
 ) -> None:
     """Runs control on its listening sockets until cancelled; on `tls_socket` for workers at other sites."""
     secrets = make_secrets(settings)
-    policy = settings.leases
-    connections = Connections()
-    epoch = Epoch(store, clock, f"control {sockets.gethostname()} {os.getpid()}")
-    recorder = Recorder(store, policy)
-    entries = Entries(store, clock, connections, epoch, policy.ttl_sec * 1000)
-    reports = Reports(store, clock, connections, entries, policy)
-    guard = Guard(store, clock, secrets.worker_token, settings.certificates, connections)
+    basis = _basis(store, clock, settings, secrets.worker_token)
     live = LiveDesk(store, clock, settings.admission)
     previous = secrets.media_hmac_previous
     keys = live_keys(secrets.media_hmac.reveal().encode(), None if previous is None else previous.reveal().encode())
-    conversations = Conversations(
-        store,
-        clock,
-        connections,
-        epoch,
-        guard,
-        policy,
-        reports,
-        entries,
-        live,
-        settings.control.max_message_bytes,
-        settings.control.arrival_sec,
-    )
-    uploads = Uploads(store, objects, clock, epoch, recorder, Senders(store, clock), settings.jobs.default_priority)
     orders = Orders(settings.looks, settings.gate, secrets.credential_keys)
-    assigner = Assigner(store, clock, connections, policy, settings.assignment, settings.looks.polling_interval_sec)
-    rounds = Rounds(store, clock, connections, policy, orders, assigner)
     authority = None if tls_socket is None else worker_ca(settings)
-    names = settings.control.tls_names
-    tls_port = None if authority is None else TlsPort(authority, names, "control.tls_names", clock)
     routes = Routes(
         clock,
         ready,
-        guard,
+        basis.guard,
         None if authority is None else Enrolment(store, clock, authority, settings.certificates),
-        conversations,
-        uploads,
-        ErrandAnswers(store, objects, clock, epoch),
-        Requests(
-            store,
-            clock,
-            connections,
-            policy,
-            settings.assignment,
-            settings.looks.polling_interval_sec,
-            reports,
-            orders,
-            entries,
-        ),
+        basis.conversations(live),
+        basis.uploads(objects),
+        ErrandAnswers(store, objects, clock, basis.epoch),
+        basis.requests(orders),
         StreamerDesk(live, keys),
         settings.control.upload_max_bytes,
         Room(ROOM_BYTES),
@@ -109,19 +77,99 @@ async def run(
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(asgi.serve(routes.app(), socket, serving.set, message_max_bytes))
-            group.create_task(epoch.keep(ready, serving))
-            group.create_task(rounds.run())
-            group.create_task(ErrandRounds(store, clock, connections, orders).run())
-            group.create_task(LiveRounds(store, clock, connections, keys).run())
-            if tls_socket is not None and tls_port is not None:
+            group.create_task(basis.epoch.keep(ready, serving))
+            group.create_task(basis.rounds(orders).run())
+            group.create_task(ErrandRounds(store, clock, basis.connections, orders).run())
+            group.create_task(LiveRounds(store, clock, basis.connections, keys).run())
+            if tls_socket is not None and authority is not None:
+                tls_port = TlsPort(authority, settings.control.tls_names, "control.tls_names", clock)
                 tls = asgi.Tls(tls_port.context, _door_policy(settings))
                 group.create_task(asgi.serve(routes.app(), tls_socket, lambda: None, message_max_bytes, tls))
                 group.create_task(tls_port.keep())
-                group.create_task(guard.watch())
+                group.create_task(basis.guard.watch())
     finally:
-        await recorder.close()
-        await entries.close()
-        await epoch.close()
+        await basis.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What several parts stand on, and the parts that are made of nothing else."""
+
+    store: Store
+    clock: Clock
+    settings: Settings
+    connections: Connections
+    epoch: Epoch
+    recorder: Recorder
+    entries: Entries
+    reports: Reports
+    guard: Guard
+
+    def conversations(self, live: LiveDesk) -> Conversations:
+        return Conversations(
+            self.store,
+            self.clock,
+            self.connections,
+            self.epoch,
+            self.guard,
+            self.settings.leases,
+            self.reports,
+            self.entries,
+            live,
+            self.settings.control.max_message_bytes,
+            self.settings.control.arrival_sec,
+        )
+
+    def uploads(self, objects: Objects) -> Uploads:
+        senders, priority = Senders(self.store, self.clock), self.settings.jobs.default_priority
+        return Uploads(self.store, objects, self.clock, self.epoch, self.recorder, senders, priority)
+
+    def requests(self, orders: Orders) -> Requests:
+        return Requests(
+            self.store,
+            self.clock,
+            self.connections,
+            self.settings.leases,
+            self.settings.assignment,
+            self.settings.looks.polling_interval_sec,
+            self.reports,
+            orders,
+            self.entries,
+        )
+
+    def rounds(self, orders: Orders) -> Rounds:
+        chosen = self.settings
+        assigner = Assigner(
+            self.store,
+            self.clock,
+            self.connections,
+            chosen.leases,
+            chosen.assignment,
+            chosen.looks.polling_interval_sec,
+        )
+        return Rounds(self.store, self.clock, self.connections, chosen.leases, orders, assigner)
+
+    async def close(self) -> None:
+        await self.recorder.close()
+        await self.entries.close()
+        await self.epoch.close()
+
+
+def _basis(store: Store, clock: Clock, settings: Settings, worker_token: Secret) -> Basis:
+    policy, connections = settings.leases, Connections()
+    epoch = Epoch(store, clock, f"control {sockets.gethostname()} {os.getpid()}")
+    entries = Entries(store, clock, connections, epoch, policy.ttl_sec * 1000)
+    return Basis(
+        store,
+        clock,
+        settings,
+        connections,
+        epoch,
+        Recorder(store, policy),
+        entries,
+        Reports(store, clock, connections, entries, policy),
+        Guard(store, clock, worker_token, settings.certificates, connections),
+    )
 
 
 def _door_policy(settings: Settings) -> DoorPolicy:

@@ -7,10 +7,11 @@ from typing import Literal
 
 import uuid_utils
 
-from camserver.base import figures
+from camserver.base import figures, traces
 from camserver.base.clock import Clock
 from camserver.base.errors import CamError, EpochEnded, Unavailable
 from camserver.base.log import get_logger
+from camserver.base.traces import Step
 from camserver.domain.leases import FrameStanding
 from camserver.domain.uploads import captured_at_by_age, settled_captured_at
 from camserver.objects.keys import Kind, frame_key
@@ -43,6 +44,7 @@ class Uploads:
 
     async def take(self, sender: Sender, upload: LookUpload, received_at: int) -> LookAnswer:
         """Records a look. Whatever is raised, nothing was acknowledged and the worker sends it again."""
+        started_ns = traces.now_ns()
         header = upload.header
         lease = (sender.tenant_id, sender.worker_id, header.camera_id, header.generation)
         answer = await self._take(lease, upload, received_at)
@@ -57,6 +59,8 @@ class Uploads:
                 seq=header.seq,
                 cause=answer.reason,
             )
+        elif not answer.repeat:
+            _trace(sender, header, answer, started_ns)
         return answer
 
     async def _take(self, lease: Key, upload: LookUpload, received_at: int) -> LookAnswer:
@@ -165,6 +169,23 @@ class Uploads:
 
     def _refused(self, reason: str) -> LookRefused:
         return LookRefused(reason=reason[:255], server_time=self.clock.now_ms())
+
+
+def _trace(sender: Sender, header: LookHeader, answer: Recorded, started_ns: int) -> None:
+    traces.add(
+        Step.RECORD,
+        answer.frame_uuid,
+        started_ns,
+        ids={
+            "tenant_id": sender.tenant_id,
+            "worker_id": sender.worker_id,
+            "camera_id": header.camera_id,
+            "generation": header.generation,
+            "seq": header.seq,
+            "standing": answer.standing,
+            "verdict": header.verdict,
+        },
+    )
 
 
 def _gate_state(header: LookHeader) -> bytes | None:

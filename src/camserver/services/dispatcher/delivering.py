@@ -12,11 +12,12 @@ from collections.abc import Sequence, Set
 
 import uuid_utils
 
-from camserver.base import figures
+from camserver.base import figures, traces
 from camserver.base.cancelling import go_on_unless_cancelled
 from camserver.base.errors import Retry
 from camserver.base.log import get_logger, keep_ids
 from camserver.base.secrets import scrub
+from camserver.base.traces import Step
 from camserver.domain.deliveries import (
     Claimed,
     DeliveryError,
@@ -136,9 +137,13 @@ def _start(desk: DeliveryDesk, group: asyncio.TaskGroup) -> None:
 
 async def _deliver(desk: DeliveryDesk, lane: Lane, claimed: Claimed, group: asyncio.TaskGroup) -> None:
     keep_ids(delivery_id=claimed.delivery_id, tenant_id=claimed.tenant_id)
+    if claimed.frame_uuid is not None:
+        keep_ids(trace_id=traces.trace_id_of(claimed.frame_uuid))
+    started_ns = traces.now_ns()
     try:
         try:
             ending = await _attempt(desk, lane, claimed)
+            _trace(claimed, ending, started_ns)
             go_on_unless_cancelled()
         finally:
             # Its place is free while the end is written down.
@@ -151,6 +156,25 @@ async def _deliver(desk: DeliveryDesk, lane: Lane, claimed: Claimed, group: asyn
         log.exception("delivery_left")
     finally:
         del desk.at_work[claimed.delivery_id, claimed.token]
+
+
+def _trace(claimed: Claimed, ending: Ending | Failed, started_ns: int) -> None:
+    traces.add(
+        Step.DELIVER,
+        claimed.frame_uuid,
+        started_ns,
+        failed=type(ending.follows).__name__.lower() if isinstance(ending, Failed) else None,
+        ids={
+            "ending": type(ending).__name__.lower(),
+            "tenant_id": claimed.tenant_id,
+            "site_id": claimed.site_id,
+            "camera_key": claimed.camera_key,
+            "delivery_id": claimed.delivery_id,
+            "receiver_id": claimed.receiver_id,
+            "kind": claimed.kind.value,
+            "attempt": claimed.attempt,
+        },
+    )
 
 
 async def _hand_on(desk: DeliveryDesk, lane: Lane, group: asyncio.TaskGroup) -> None:

@@ -12,12 +12,13 @@ from weakref import WeakValueDictionary
 
 import uuid_utils
 
-from camserver.base import figures
+from camserver.base import figures, traces
 from camserver.base.batches import Batcher
 from camserver.base.cancelling import go_on_unless_cancelled
 from camserver.base.clock import Clock
 from camserver.base.errors import Retry
 from camserver.base.log import get_logger, keep_ids
+from camserver.base.traces import Step
 from camserver.clients.analyzer import AnalyzerError, Question
 from camserver.domain.analysis import Analysis
 from camserver.domain.hints import camera_hints
@@ -183,7 +184,12 @@ async def _wait_for_more(desk: Desk, is_full: bool) -> None:
 
 
 async def _work(desk: Desk, job: ClaimedJob, is_read: asyncio.Event) -> None:
-    keep_ids(job_id=job.job_id, camera_id=job.camera_id, tenant_id=job.frame.tenant_id)
+    keep_ids(
+        job_id=job.job_id,
+        camera_id=job.camera_id,
+        tenant_id=job.frame.tenant_id,
+        trace_id=traces.trace_id_of(job.frame_uuid),
+    )
     try:
         error = await _attempt(desk, job, is_read)
         go_on_unless_cancelled()
@@ -198,8 +204,14 @@ async def _work(desk: Desk, job: ClaimedJob, is_read: asyncio.Event) -> None:
 
 async def _attempt(desk: Desk, job: ClaimedJob, is_read: asyncio.Event) -> AnalyzerError | None:
     """Does the job. Answers what it failed with; a lost fence is no failure, the job is somebody else's then."""
+    started_ns = traces.now_ns()
     try:
-        analysis, vocabulary = await _analyzed(desk, job, is_read)
+        try:
+            analysis, vocabulary = await _analyzed(desk, job, is_read)
+        except AnalyzerError as error:
+            _trace(desk, Step.ANALYZE, job, started_ns, error.kind.value)
+            raise
+        _trace(desk, Step.ANALYZE, job, started_ns)
         await _settle(desk, job, analysis, vocabulary)
     except AnalyzerError as error:
         return error
@@ -208,6 +220,24 @@ async def _attempt(desk: Desk, job: ClaimedJob, is_read: asyncio.Event) -> Analy
         log.exception("job_failed")
         return AnalyzerError(ErrorKind.LOCK_LOST, f"given up: {type(error).__name__}: {error}")
     return None
+
+
+def _trace(desk: Desk, step: Step, job: ClaimedJob, started_ns: int, failed: str | None = None) -> None:
+    """A step of this job that is over. How long the job had waited before is told with it."""
+    if traces.is_traced(job.frame_uuid):
+        age_ms = desk.clock.now_ms() - job.created_at
+        traces.add(step, job.frame_uuid, started_ns, failed=failed, ids={**_ids(job), "age_ms": age_ms})
+
+
+def _ids(job: ClaimedJob) -> dict[str, int | str]:
+    frame = job.frame
+    return {
+        "tenant_id": frame.tenant_id,
+        "site_id": frame.site_id,
+        "camera_id": job.camera_id,
+        "job_id": job.job_id,
+        "attempt": job.attempt,
+    }
 
 
 async def _analyzed(desk: Desk, job: ClaimedJob, is_read: asyncio.Event) -> tuple[Analysis, Vocabulary]:
@@ -264,10 +294,14 @@ async def _settle_in_turn(desk: Desk, job: ClaimedJob, analysis: Analysis, vocab
     tag_groups = tuple((tag, vocabulary.group_of(tag)) for tag in analysis.tags)
     kept = result_json(analysis)
     for _ in range(DECISIONS_MAX):
+        started_ns = traces.now_ns()
         outcome = decide(job.frame, analysis, job.view, vocabulary, desk.policies, desk.clock.now_ms())
         finished = Finished(job.job_id, job.token, outcome, tag_groups, kept)
+        decided_ns = traces.now_ns()
         applied = await patiently(desk.clock, desk.applier.submit, finished)
         if applied is Applied.DONE:
+            traces.add(Step.DECIDE, job.frame_uuid, started_ns, decided_ns, ids=_ids(job))
+            _trace(desk, Step.APPLY, job, decided_ns)
             desk.counters.done += 1
             figures.jobs_done.inc()
             return

@@ -6,18 +6,28 @@ was wrong, then of the next model, and at last fails alone: a bad row never fail
 """
 
 import asyncio
-import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from camserver.base.log import get_logger
 from camserver.clients.llm.prices import Price
-from camserver.clients.llm.questions import BILLED, Answer, Finish, JsonSchema, LlmError, LlmErrorKind, Prompt, Usage
+from camserver.clients.llm.questions import (
+    BILLED,
+    Answer,
+    Finish,
+    JsonSchema,
+    LlmError,
+    LlmErrorKind,
+    Prompt,
+    Usage,
+    tokens_most,
+)
 from camserver.domain.scoring import PauseReason, RunSpec, ScoringPolicy, Source, retry_delay_sec
 from camserver.domain.scoring_answers import Next, after_bad_answer
-from camserver.domain.scoring_limits import Allowance, Ticket
-from camserver.domain.scoring_prompts import user_prompt
+from camserver.domain.scoring_costs import PICTURE_TOKENS_MAX
+from camserver.domain.scoring_limits import Allowance, Ticket, Wait
+from camserver.domain.scoring_prompts import BlockQuestion, user_prompt
 from camserver.services.scoring.budget import Budget
 from camserver.services.scoring.journal import Entry, Journal
 from camserver.services.scoring.slots import Slots
@@ -26,6 +36,7 @@ from camserver.services.scoring.validating import ValidationPool
 from camserver.store.scoring_journal import Kept, Result, Spent
 
 log = get_logger(__name__)
+T = TypeVar("T")
 
 # The first wait after a failure; each further one is twice as long.
 FIRST_WAIT_SEC = 0.2
@@ -96,6 +107,9 @@ class InvokerPool:
         self._validation = ValidationPool()
         self._asked: dict[str, Task] = {}
         self._running: set[asyncio.Task[None]] = set()
+        self._resting: set[asyncio.Task[None]] = set()  # those of them that wait to ask again
+        self._is_draining = False
+        self.trouble: str | None = None  # why nothing is answered just now
         self._interrupted: asyncio.Future[None] | None = None
         self._bad_requests = 0
         self._is_useful = False
@@ -156,7 +170,11 @@ class InvokerPool:
             await journal.progress()
 
     async def drain(self, patience_sec: float) -> None:
-        """Waits for what is in flight: it is paid for. What takes too long is given up."""
+        """Waits for what is in flight: it is paid for. What takes too long, or only waits to be asked again, is given
+        up."""
+        self._is_draining = True
+        for resting in list(self._resting):
+            resting.cancel()
         if self._running:
             _, late = await asyncio.wait(self._running, timeout=patience_sec)
             for one in late:
@@ -175,7 +193,7 @@ class InvokerPool:
             for one in (task, *task.followers):
                 one.chunk.fail(str(error))
         except asyncio.CancelledError:
-            self._drop(task)
+            self._settle(task, None, tally)
             raise
         except Exception as error:
             self._interrupt(error)
@@ -257,12 +275,13 @@ class InvokerPool:
             pictures = (picture,)
         prompt = Prompt(task.question.system, text, pictures, self._spec.temperature)
         failures = 0
+        worst_micro = self._worst_micro(number, prompt, task.question) if self._budget.is_kept else 0
         while True:
-            await self._budget.reserve()
+            await self._budget.reserve(worst_micro)
             cost_micro = 0
             try:
                 controller = self.slots.controller
-                ticket = tally.ticket or await self.slots.again()
+                ticket = tally.ticket if tally.ticket is not None else await self._rest(self.slots.again())
                 tally.ticket = None
                 tally.calls += 1
                 try:
@@ -273,25 +292,39 @@ class InvokerPool:
                     cost_micro = self._bill(number, error, tally)
                     if error.kind in _TOO_MANY:
                         tally.refused += error.kind is LlmErrorKind.RATE_LIMITED
-                        wait_sec = controller.refuse(ticket, error.retry_after_sec, self.slots.now_sec())
+                        wait = controller.refuse(ticket, error.retry_after_sec, self.slots.now_sec())
                     elif error.kind in _AGAIN:
                         controller.lost(ticket)
                         failures += 1
                         if failures > self._policy.network_retries:
                             raise ChunkFailed(error.message) from None
-                        wait_sec = FIRST_WAIT_SEC * retry_delay_sec(failures - 1)
+                        self.trouble = error.message
+                        now_sec = self.slots.now_sec()
+                        wait = Wait(now_sec, now_sec + FIRST_WAIT_SEC * retry_delay_sec(failures - 1), None)
                     else:
                         controller.answered(ticket, self.slots.now_sec())
                         return self._without(error)
                 else:
                     controller.answered(ticket, self.slots.now_sec())
+                    self.trouble = None
                     self._heed(answer)
                     cost_micro = self._count(number, answer.usage, tally)
                     return answer
             finally:
-                self._budget.settle(cost_micro)
-            # Not all at the same moment.
-            await asyncio.sleep(wait_sec * random.uniform(1.0, 1.1))
+                self._budget.settle(worst_micro, cost_micro)
+            await self._rest(self.slots.wait_out(wait))
+
+    async def _rest(self, waiting: Coroutine[Any, Any, T]) -> T:
+        """Waits before asking again, unless the work is being stopped."""
+        this = asyncio.current_task()
+        if self._is_draining or this is None:
+            waiting.close()
+            raise asyncio.CancelledError
+        self._resting.add(this)
+        try:
+            return await waiting
+        finally:
+            self._resting.discard(this)
 
     def _without(self, error: LlmError) -> _NoAnswer:
         """What to note of a question that this model does not answer; Interrupted where none will be answered."""
@@ -311,6 +344,12 @@ class InvokerPool:
             per_question = 1.0 if told.what == "requests" else max(self._tokens, 1.0)
             allowance = Allowance(told.limit, told.remaining, told.reset_sec, told.what)
             self.slots.controller.heed(allowance, per_question, self.slots.now_sec())
+
+    def _worst_micro(self, number: int, prompt: Prompt, question: BlockQuestion) -> int:
+        """What a question costs at most."""
+        price = self._prices[number]
+        usage = Usage(tokens_most(prompt, question.schema, PICTURE_TOKENS_MAX), self._spec.answer_max_tokens)
+        return max(price.cost_micro(usage), 1) if price is not None else 1
 
     def _bill(self, number: int, error: LlmError, tally: _Tally) -> int:
         """What a failed question cost: as told, and where it is likely billed untold, nothing that we could know."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import uuid_utils
 
@@ -31,6 +31,13 @@ class Wishes:
     instructions: str = ""
     budget_micro: int | None = None
     is_new: bool = False  # what an earlier run left is cancelled
+    retries_failed: bool = False  # of the last run too that is over
+
+
+class Found(NamedTuple):
+    run: Run
+    is_resumed: bool  # it goes on with an earlier one
+    retried: int = 0  # tasks of it that had failed and are due again
 
 
 def layout_of(base: SheetLayout, changes: Mapping[str, object]) -> SheetLayout:
@@ -92,10 +99,10 @@ async def find_or_begin(
     policy: ScoringPolicy,
     wishes: Wishes,
     last_row: int,
-) -> tuple[Run, bool]:
-    """The run for a sheet, and whether it goes on with an earlier one."""
+) -> Found:
+    """The run for a sheet."""
     now_ms = clock.now_ms()
-    earlier = await store.read(scoring_runs.unfinished, tenant_id, sheet.address)
+    earlier = await store.read(scoring_runs.unfinished, tenant_id, sheet.address, wishes.retries_failed)
     if earlier is not None and (wishes.is_new or earlier.spec != spec):
         # Another question than before: what is in the sheet stays, what is not asked yet is asked anew.
         await store.write(scoring_runs.want, earlier.run_id, "cancel", now_ms)
@@ -103,11 +110,12 @@ async def find_or_begin(
     if earlier is not None:
         if wishes.budget_micro is not None:
             await store.write(scoring_runs.set_budget, earlier.run_id, wishes.budget_micro)
-        if earlier.status is RunStatus.FAILED:
-            await store.write(scoring_runs.retry_failed, earlier.run_id, now_ms)
+        retried = 0
+        if earlier.status is RunStatus.FAILED or wishes.retries_failed:
+            retried = await store.write(scoring_runs.retry_failed, tenant_id, earlier.run_id, now_ms)
         await store.write(scoring_runs.want, earlier.run_id, "run", now_ms)
-        return await store.read(scoring_runs.get, earlier.run_id), True
+        return Found(await store.read(scoring_runs.get, earlier.run_id), True, retried)
     chunks = tuple(plan_chunks(sheet.layout.first_data_row, last_row, policy.chunk_rows))
     new = NewRun(str(uuid_utils.uuid7()), tenant_id, sheet.address, spec, last_row, wishes.budget_micro, chunks)
     run_id = await store.write(scoring_runs.begin, new, now_ms)
-    return await store.read(scoring_runs.get, run_id), False
+    return Found(await store.read(scoring_runs.get, run_id), False)

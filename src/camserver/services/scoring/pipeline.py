@@ -19,15 +19,13 @@ from camserver.base.clock import Clock
 from camserver.base.log import get_logger
 from camserver.base.secrets import Secret
 from camserver.clients.llm.prices import Price
-from camserver.clients.llm.questions import Usage
 from camserver.clients.sheets.sheet import Sheet
 from camserver.domain.scoring import PauseReason, RunStatus, ScoringPolicy
-from camserver.domain.scoring_costs import PICTURE_TOKENS_MAX
 from camserver.domain.scoring_limits import ConcurrencyController
 from camserver.services.scoring.budget import Budget
 from camserver.services.scoring.invoking import InvokerPool, Model, Pictures
 from camserver.services.scoring.journal import Journal
-from camserver.services.scoring.producing import Producer, questions_of
+from camserver.services.scoring.producing import Producer
 from camserver.services.scoring.scheduling import ChunkScheduler
 from camserver.services.scoring.slots import Sharing, Slots, key_digest
 from camserver.services.scoring.tasks import Interrupted
@@ -40,8 +38,6 @@ log = get_logger(__name__)
 
 # What is in flight when a run is stopped is paid for, and waited for so long.
 DRAIN_SEC = 60.0
-# Characters of a text that an upper bound of its cost is made for.
-TEXT_CHARS_USUAL_MAX = 4_000
 PRUNE_EVERY_SEC = 60.0
 
 
@@ -66,6 +62,7 @@ class Standing:
     workers: int
     spent: Spent
     write_delay_sec: float
+    trouble: str | None  # with the model
     sheet_trouble: str | None
 
 
@@ -86,8 +83,7 @@ class ScoringPipeline:
         self._policy = policy
         token = str(uuid_utils.uuid7())
         self._journal = Journal(store, clock, run.run_id, run.tenant_id)
-        worst_micro = _worst_micro(run, models, pictures is not None) if run.budget_micro is not None else 0
-        self._budget = Budget(store, run.run_id, worst_micro)
+        self._budget = Budget(store, run.run_id, run.budget_micro is not None)
         controller = ConcurrencyController(
             policy.concurrency_start, policy.concurrency_max, policy.cut_factor, policy.clean_batches
         )
@@ -121,6 +117,7 @@ class ScoringPipeline:
             self._sharing.workers,
             self._journal.spent,
             self._writer.delay_sec,
+            self._invokers.trouble,
             self._writer.trouble,
         )
 
@@ -185,11 +182,3 @@ class ScoringPipeline:
             since_ms = self._clock.now_ms() - self._policy.cache_days * 86_400_000
             await self._store.write(scoring_journal.prune_kept, self._run.tenant_id, since_ms, self._policy.cache_max)
             await asyncio.sleep(PRUNE_EVERY_SEC)
-
-
-def _worst_micro(run: Run, models: Models, has_pictures: bool) -> int:
-    """What one question costs at most, of the dearest model: no token is shorter than a byte."""
-    texts = [len(one.system.encode()) for one in questions_of(run.spec)]
-    tokens_in = max(texts, default=0) + 3 * TEXT_CHARS_USUAL_MAX + (PICTURE_TOKENS_MAX if has_pictures else 0)
-    usage = Usage(tokens_in, run.spec.answer_max_tokens)
-    return max((price.cost_micro(usage) for price in models.prices if price is not None), default=0) or 1

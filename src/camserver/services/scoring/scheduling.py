@@ -24,8 +24,9 @@ from camserver.store import Store, scoring_chunks, scoring_runs
 
 log = get_logger(__name__)
 
-LOCK_MS = 60_000
-KEEP_EVERY_SEC = 15.0
+# Renewed every few seconds; a chunk of a process that was killed is taken over after this.
+LOCK_MS = 30_000
+KEEP_EVERY_SEC = 2.0
 # How often a process without work looks whether there is some: others may be at it.
 IDLE_SEC = 0.5
 
@@ -79,7 +80,7 @@ class ChunkScheduler:
     async def keep(self) -> None:
         """Renews the locks until cancelled, tells how far each chunk is, and heeds what a person asked for."""
         while True:
-            await asyncio.sleep(min(KEEP_EVERY_SEC, 2.0))
+            await asyncio.sleep(KEEP_EVERY_SEC)
             try:
                 await self._kept()
             except Retry as error:
@@ -93,6 +94,7 @@ class ChunkScheduler:
         for number in self._open.keys() - ours:
             # Another process has it by now; what is paid for goes into the journal all the same.
             self._open[number].fail("the lock was lost")
+        await self._writer.keep()
         run = await self._store.read(scoring_runs.get, self._run.run_id)
         if run.wanted != "run" or run.status is not RunStatus.RUNNING:
             raise Interrupted(PauseReason(run.reason or "asked"), run.message or "stopped as asked")

@@ -2,17 +2,20 @@
 
 import asyncio
 import hashlib
+import random
 
 from camserver.base.clock import Clock
 from camserver.base.errors import Retry
 from camserver.base.log import get_logger
 from camserver.base.secrets import Secret
-from camserver.domain.scoring_limits import ConcurrencyController, Ticket, share_of
+from camserver.domain.scoring_limits import ConcurrencyController, Ticket, Wait, share_of
 from camserver.store import Dialect, Store, scoring_limits
 
 log = get_logger(__name__)
 
 TELL_EVERY_SEC = 1.0
+# The loop counts time in milliseconds, and would go round and round for less. Who is late by that may make up for it.
+NAP_SEC = 0.002
 SILENT_AFTER_MS = 15_000
 
 
@@ -39,13 +42,18 @@ class Slots:
             if wait_sec <= 0:
                 self.controller.take()
                 return self.controller.sent(self.now_sec())
-            await asyncio.sleep(wait_sec)
+            await asyncio.sleep(max(wait_sec, NAP_SEC))
 
     async def again(self) -> Ticket:
         """Waits for the moment to send again, with the place that is held."""
         while (wait_sec := self.controller.wait_sec(self.now_sec())) > 0:  # noqa: ASYNC110 - it is time that passes
             await asyncio.sleep(wait_sec)
         return self.controller.sent(self.now_sec())
+
+    async def wait_out(self, wait: Wait) -> None:
+        """What a question that came back waits, keeping its place; not all for the same time."""
+        while (left_sec := self.controller.left_sec(wait, self.now_sec())) > 0:  # noqa: ASYNC110 - it is time that passes
+            await asyncio.sleep(left_sec * random.uniform(1.0, 1.1))
 
     def release(self) -> None:
         self.controller.release()

@@ -20,8 +20,8 @@ from camserver.store.scoring_journal import Settled, Unwritten
 
 log = get_logger(__name__)
 
-# A large file takes its time.
-LOCK_MS = 180_000
+# The right to write is renewed meanwhile; of a process that was killed it is free after this.
+LOCK_MS = 60_000
 _STATES = {
     Outcome.WRITTEN: ResultState.WRITTEN,
     Outcome.CHANGED: ResultState.MOVED,
@@ -52,6 +52,7 @@ class SheetWriter:
         self._after_id = 0
         self._turn = asyncio.Lock()
         self._failures = 0
+        self._is_writing = False
         self.has_moved = False
         self.delay_sec = 0.0  # how long the last write took
         self.trouble: str | None = None
@@ -97,10 +98,8 @@ class SheetWriter:
 
     async def _write_all(self, final: bool) -> bool:
         """Whether nothing is left that is known to be in the journal."""
-        now_ms = self._clock.now_ms()
-        if not await self._store.write(
-            scoring_runs.take_writing, self._run_id, self._token, now_ms + LOCK_MS, now_ms
-        ):
+        self._is_writing = await self._take()
+        if not self._is_writing:
             return not await self._store.read(scoring_journal.unwritten, self._run_id, 0, 1)
         began = time.monotonic()
         try:
@@ -120,6 +119,8 @@ class SheetWriter:
             self.trouble = error.message
             log.warning("the sheet could not be written", cause=error.message, kind=error.kind.value)
             return False
+        finally:
+            self._is_writing = False
         self._failures, self.trouble = 0, None
         self.delay_sec = time.monotonic() - began
         if not self._staged and self._after_id and final:
@@ -127,6 +128,15 @@ class SheetWriter:
             self._after_id = 0
             return not await self._store.read(scoring_journal.unwritten, self._run_id, 0, 1)
         return not self._staged
+
+    async def _take(self) -> bool:
+        now_ms = self._clock.now_ms()
+        return await self._store.write(scoring_runs.take_writing, self._run_id, self._token, now_ms + LOCK_MS, now_ms)
+
+    async def keep(self) -> None:
+        """Renews the right to write while it is used: a large file takes its time."""
+        if self._is_writing:
+            await self._take()
 
     async def _batch(self) -> Sequence[Unwritten]:
         return await self._store.read(scoring_journal.unwritten, self._run_id, self._after_id, WRITE_MAX)

@@ -8,11 +8,12 @@ from camserver.base import websocket
 from camserver.base.errors import BadInput
 from camserver.base.log import get_logger
 from camserver.domain.live_links import Ticket
-from camserver.wire.live import FEED_MESSAGE_MAX_BYTES, FeedKey, FeedMessage, unpack_feed
+from camserver.wire.live import FEED_MESSAGE_MAX_BYTES, PICTURE_ASKED, FeedKey, FeedMessage, FeedPicture, unpack_feed
 
 log = get_logger(__name__)
 
 BAD_MESSAGE = 1002
+_PICTURE_ASKED = websocket.frame(websocket.BINARY, PICTURE_ASKED)
 
 
 class FeedSocket(asyncio.Protocol):
@@ -26,6 +27,7 @@ class FeedSocket(asyncio.Protocol):
         on_gone: "Callable[[FeedSocket], None]",
     ) -> None:
         self.ticket = ticket
+        self.key: FeedKey = (ticket.tenant_id, ticket.camera_id, ticket.quality, ticket.transcode)
         self._boot_ms = boot_ms
         self._take = take
         self._on_gone = on_gone
@@ -33,11 +35,7 @@ class FeedSocket(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.heard_boot_ms = boot_ms()
         self.begun_boot_ms = self.heard_boot_ms
-
-    @property
-    def key(self) -> FeedKey:
-        ticket = self.ticket
-        return ticket.tenant_id, ticket.camera_id, ticket.quality, ticket.transcode
+        self._picture: asyncio.Future[bytes] | None = None  # that was asked for and has not come
 
     @property
     def generation(self) -> int:
@@ -50,9 +48,14 @@ class FeedSocket(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.heard_boot_ms = self._boot_ms()
         try:
+            # Nearly always a picture arrives whole, and alone.
+            sole = None if self._frames.has_part else websocket.sole_message(data, FEED_MESSAGE_MAX_BYTES)
+            if sole is not None:
+                self._hear(unpack_feed(sole))
+                return
             for opcode, payload in self._frames.feed(data):
                 if opcode == websocket.BINARY:
-                    self._take(self, unpack_feed(payload))
+                    self._hear(unpack_feed(payload))
                 elif opcode == websocket.CLOSE:
                     self.close(websocket.close_code(payload), "")
                 elif opcode == websocket.PING:
@@ -63,7 +66,28 @@ class FeedSocket(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        self._pictured(b"")
         self._on_gone(self)
+
+    def picture(self) -> "asyncio.Future[bytes]":
+        """The newest keyframe as a JPEG, from the worker; empty when it makes none. All who ask share one."""
+        if self._picture is None:
+            self._picture = asyncio.get_running_loop().create_future()
+            self._write(_PICTURE_ASKED)
+            if self._transport is None:
+                self._picture.set_result(b"")
+        return self._picture
+
+    def _hear(self, message: FeedMessage) -> None:
+        if isinstance(message, FeedPicture):
+            self._pictured(message.jpeg)
+        else:
+            self._take(self, message)
+
+    def _pictured(self, jpeg: bytes) -> None:
+        asked, self._picture = self._picture, None
+        if asked is not None and not asked.done():
+            asked.set_result(jpeg)
 
     def close(self, code: int, reason: str) -> None:
         if self._transport is not None and not self._transport.is_closing():

@@ -4,7 +4,6 @@ import asyncio
 from http import HTTPStatus
 
 from camserver.base.asgi import Upgrade
-from camserver.base.certificates import read_der
 from camserver.base.clock import Clock
 from camserver.base.errors import CamError, Forbidden
 from camserver.base.log import get_logger
@@ -41,6 +40,9 @@ class Sockets:
         if upgrade.path != FEED_PATH:
             upgrade.refuse(HTTPStatus.NOT_FOUND, "there is no such socket")
             return
+        # Only here: most streamers have no such port.
+        from camserver.base.certificates import read_der
+
         seen = None if upgrade.certificate is None else read_der(upgrade.certificate)
         name = None if seen is None else name_in(seen.uri)
         now_ms = self._clock.now_ms()

@@ -3,6 +3,7 @@
 It knows packets, viewers and how things stand. Whether somebody may watch, and who feeds it, is decided elsewhere.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -48,6 +49,8 @@ class Feed(Protocol):
 
     @property
     def generation(self) -> int: ...
+
+    def picture(self) -> "asyncio.Future[bytes]": ...
 
     def close(self, code: int, reason: str) -> None: ...
 
@@ -177,7 +180,7 @@ class LiveStream:
                 self.set_status(message.state, message.reason, message.message)
             if message.reason == "codec":
                 self.on_unplayable(self)
-        else:
+        elif isinstance(message, FeedStream):
             self._take_stream(message)
 
     def set_status(self, state: LiveState, reason: str = "", message: str = "") -> None:
@@ -304,7 +307,7 @@ class LiveStream:
         if packet.is_keyframe:
             self._needs_key = False
             self._forget_group()
-            self._keyframe = (stream, packet.data, boot_ms)
+            self._keyframe = (stream, bytes(packet.data), boot_ms)
         elif self._needs_key:
             return
         placed = self._timeline.place(packet.pts, packet.dts, stream.time_base, packet.is_keyframe, boot_ms)

@@ -14,7 +14,7 @@ from camserver.base.errors import BadInput
 from camserver.base.log import get_logger
 from camserver.services.streamer.fragments import Fragment
 from camserver.wire.live import CLOSE_SLOW, ViewerEnd
-from camserver.wire.worker import Message
+from camserver.wire.message import Message
 
 log = get_logger(__name__)
 

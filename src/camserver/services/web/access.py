@@ -90,8 +90,18 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
+def _cookie(given: str) -> str:
+    """The session's, which is never quoted; the others are not looked at."""
+    found = ""
+    for one in given.split(";"):
+        name, _, value = one.partition("=")
+        if name.strip() == SESSION_COOKIE:
+            found = value.strip()
+    return found
+
+
 async def find_session(web: Web, request: HTTPConnection, now_ms: int) -> SignedIn | None:
-    token = request.cookies.get(SESSION_COOKIE, "")
+    token = _cookie(request.headers.get("cookie", ""))
     if not token or len(token) > _TOKEN_MAX_CHARS:
         return None
     hashed = token_hash(token)

@@ -10,6 +10,7 @@ from camserver.store.overrides import NAMES, Overrides
 from camserver.wire import api
 
 _POLYGON_FIELDS = ("ignore_masks", "privacy_masks")
+_FLAGS = ("mask_clock", "live_sound")
 
 
 def columns(asked: api.CameraValues) -> dict[str, object]:
@@ -28,7 +29,8 @@ def own(values: Overrides, network_zone: str) -> api.CameraOwn:
     for name in (*_POLYGON_FIELDS, "zones", "hints"):
         text = shown[name]
         shown[name] = None if text is None else json.loads(str(text))
-    shown["mask_clock"] = None if values.mask_clock is None else bool(values.mask_clock)
+    for name in _FLAGS:
+        shown[name] = None if shown[name] is None else bool(shown[name])
     return api.CameraOwn.model_validate({**shown, "network_zone": network_zone})
 
 
@@ -48,7 +50,7 @@ def _column(name: str, value: object) -> object:
         return _hints(value)
     if name == "tls_pin":
         return str(value).replace(":", "").lower()
-    if name == "mask_clock":
+    if name in _FLAGS:
         return int(bool(value))
     if name == "device":
         return str(value).strip() or None

@@ -41,7 +41,7 @@ class Directory:
             return
         scope["app"] = self._api
         scope["route"] = route
-        if route.reads_address_only:
+        if route.is_lean:
             await route.serve(scope, receive, send)
         else:
             await self._stacked(scope, receive, send)

@@ -1,7 +1,8 @@
 """The outermost layer: everything that holds for every request before it means anything.
 
-Host allow-list (421), bounded body (413, 408), bounded address (414), HEAD wherever there is a GET, security headers
-on every answer, one log line a request without its query, and a request id. It knows no routes and nobody's name.
+Host allow-list (421), bounded body (413, 408), bounded address (414), no U+0000 (400), HEAD wherever there is a GET,
+security headers on every answer, one log line a request without its query, and a request id. It knows no routes and
+nobody's name.
 What a connection may cost before there is a request is `base.asgi`'s.
 """
 
@@ -19,7 +20,7 @@ from uuid_utils import uuid7
 
 from camserver.base import figures
 from camserver.base.clock import Clock
-from camserver.base.errors import Reject
+from camserver.base.errors import BadInput, Reject
 from camserver.base.hosts import in_address
 from camserver.base.log import get_logger, keep_ids
 from camserver.config import Settings, StreamerSettings
@@ -43,7 +44,10 @@ BODY_MAX_BYTES = 65_536
 # A file that is sent whole, by its path. Characters of it may take several bytes, and JSON escapes some.
 LONG_BODIES_MAX_BYTES = {"/api/imports": 2_000_000}
 # Pieces of a sheet that is to be scored.
-_PIECES = re.compile(r"/api/scoring/sheets/[A-Za-z0-9-]{1,36}/parts/[0-9]{1,6}")
+_SHEETS = "/api/scoring/sheets/"
+_PIECES = re.compile(rf"{_SHEETS}[A-Za-z0-9-]{{1,36}}/parts/[0-9]{{1,6}}")
+# Of JSON; behind a backslash that is one itself, it is a plain text.
+_NOTHING = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 BODY_TIMEOUT_SEC = 30
 ADDRESS_MAX_BYTES = 8_192
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -58,6 +62,8 @@ _HEADERS: Final[tuple[Header, ...]] = (
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
     (b"cache-control", b"no-store"),
 )
+_POLICY: Final = b"content-security-policy"
+_NAMES: Final = frozenset([*(name for name, _ in _HEADERS), _POLICY])
 
 
 class WrongHost(Reject):
@@ -119,6 +125,7 @@ class Edge:
             self._check_host(scope, host)
             _check_address(scope)
             body = await _read_body(headers, receive, _body_max_bytes(scope["path"]))
+            _check_characters(scope, headers, body)
         except Reject as refused:
             response = error_response(refused, choose_language(headers.get("accept-language", "")))
             # What is left of the body was not read, so the connection can't be used again.
@@ -187,7 +194,7 @@ def content_policy(streamer: StreamerSettings, host: str) -> str:
 
 
 def _policy_header(streamer: StreamerSettings, host: str) -> Header:
-    return b"content-security-policy", content_policy(streamer, host).encode("latin-1")
+    return _POLICY, content_policy(streamer, host).encode("latin-1")
 
 
 def _origin(url: str) -> str:
@@ -211,8 +218,11 @@ class _Answer:
             given = message.get("headers", ())
             # A page may be stricter about itself. Names are in lower case, as they must be in ASGI.
             named = {name for name, _ in given}
-            added = [header for header in (*_HEADERS, self._content_policy) if header[0] not in named]
-            message["headers"] = [*given, *added]
+            if named.isdisjoint(_NAMES):
+                message["headers"] = [*given, *_HEADERS, self._content_policy]
+            else:
+                added = [header for header in (*_HEADERS, self._content_policy) if header[0] not in named]
+                message["headers"] = [*given, *added]
         await self._send(message)
 
 
@@ -242,8 +252,17 @@ def _check_address(scope: Scope) -> None:
         )
 
 
+def _check_characters(scope: Scope, headers: Headers, body: bytes | None) -> None:
+    """No text holds the character of nothing: PostgreSQL can't keep it, and no person writes it."""
+    nothing = "\0" in scope["path"] or b"%00" in scope.get("query_string", b"")
+    if not nothing and body and b"\\u0000" in body and "json" in headers.get("content-type", ""):
+        nothing = _NOTHING.search(body) is not None
+    if nothing:
+        raise BadInput("the request holds the character U+0000; leave it out", reason="bad_character")
+
+
 def _body_max_bytes(path: str) -> int:
-    if _PIECES.fullmatch(path):
+    if path.startswith(_SHEETS) and _PIECES.fullmatch(path):
         return PART_BYTES
     return LONG_BODIES_MAX_BYTES.get(path, BODY_MAX_BYTES)
 

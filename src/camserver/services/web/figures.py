@@ -74,7 +74,12 @@ MEANINGS = {
     "objects_floor_bytes": "Room below which old pictures go before their time.",
     "scoring_runs": "Runs of scoring, by status.",
     "scoring_calls": "Questions that they asked.",
+    "scoring_refused": "Of these, refused as too many (429).",
+    "scoring_reused": "Questions that were not asked, since the same was answered before.",
+    "scoring_busy_seconds": "How long processes worked on them, all together.",
     "scoring_cost_usd": "What these cost.",
+    "scoring_limit": "Questions that running ones may have in flight, as found out.",
+    "scoring_write_delay_seconds": "How long a sheet took for what it was last given, the slowest of running ones.",
     "worker_up": "1 while a worker sends heartbeats.",
     "worker_state": "1, with the worker's state.",
     "worker_cameras_held": "Cameras that it holds.",
@@ -96,11 +101,18 @@ class InstallationFigures:
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def text(self) -> bytes:
+        registry = CollectorRegistry()
+        registry.register(await self._told())
+        return own.own_text() + generate_latest(registry)
+
+    async def families(self) -> "Iterable[Metric]":
+        """For the telemetry of this process."""
+        return (await self._told()).collect()
+
+    async def _told(self) -> "_Told":
         async with self._reading:
             await self._refresh()
-        registry = CollectorRegistry()
-        registry.register(_Told(self._samples + self._availability))
-        return own.own_text() + generate_latest(registry)
+        return _Told(self._samples + self._availability)
 
     async def _refresh(self) -> None:
         """One reader at a time; others get what it read."""

@@ -99,6 +99,7 @@ class _PlainTags(dict[str, dict[str, object]]):
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__()
         self.vocabulary = vocabulary
+        self.lists: dict[str, list[dict[str, object]]] = {}  # by ids that are parted by commas
 
     def __missing__(self, tag_id: str) -> dict[str, object]:
         [tag] = shown_tags(self.vocabulary, [tag_id])
@@ -106,6 +107,14 @@ class _PlainTags(dict[str, dict[str, object]]):
             self.clear()
         self[tag_id] = plain = tag.model_dump()
         return plain
+
+    def of_text(self, text: str) -> list[dict[str, object]]:
+        found = self.lists.get(text)
+        if found is None:
+            if len(self.lists) >= PLAIN_TAGS_MAX:
+                self.lists.clear()
+            found = self.lists[text] = [self[tag_id] for tag_id in sorted(text.split(","))]
+        return found
 
 
 # Of the vocabulary that was asked for last, which is the active one.
@@ -115,10 +124,20 @@ _plain_tags: _PlainTags | None = None
 
 def plain_tags(vocabulary: Vocabulary, tag_ids: Iterable[str]) -> list[dict[str, object]]:
     """What `shown_tags` gives, as it stands in an answer."""
+    known = _plain_tags_of(vocabulary)
+    return [known[tag_id] for tag_id in tag_ids]
+
+
+def plain_tags_in(vocabulary: Vocabulary, text: str | None) -> list[dict[str, object]]:
+    """The same of ids that are parted by commas, sorted. It is not to be changed: the next answer has it, too."""
+    return _plain_tags_of(vocabulary).of_text(text) if text else []
+
+
+def _plain_tags_of(vocabulary: Vocabulary) -> _PlainTags:
     global _plain_tags
     if _plain_tags is None or _plain_tags.vocabulary is not vocabulary:
         _plain_tags = _PlainTags(vocabulary)
-    return [_plain_tags[tag_id] for tag_id in tag_ids]
+    return _plain_tags
 
 
 @lru_cache(maxsize=256)

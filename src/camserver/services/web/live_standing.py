@@ -13,6 +13,7 @@ class LiveStanding:
     cpu_percent: float | None  # of the busiest; None: none reports
     memory_percent: float | None
     load_warnings: tuple[str, ...]
+    modal_budget: int
     modal_budget_remaining: int
 
 
@@ -28,10 +29,14 @@ def live_standing(states: Sequence[StreamerState], policy: AdmissionPolicy) -> L
         cpu_percent=worst.cpu_percent if there else None,
         memory_percent=worst.memory_percent if there else None,
         load_warnings=warnings(worst, policy),
+        modal_budget=sum(_budget(state, policy) for state in there),
         modal_budget_remaining=sum(_remaining(state, policy) for state in there),
     )
 
 
+def _budget(state: StreamerState, policy: AdmissionPolicy) -> int:
+    return budget_of(Kind.MODAL, policy.of_units(state.total_units))
+
+
 def _remaining(state: StreamerState, policy: AdmissionPolicy) -> int:
-    budget = budget_of(Kind.MODAL, policy.of_units(state.total_units))
-    return max(0, budget - used(state.held, Kind.MODAL))
+    return max(0, _budget(state, policy) - used(state.held, Kind.MODAL))

@@ -55,13 +55,13 @@ async def note_investigation(
 
 
 async def note_listed(
-    call: Call, kind: str, vocabulary: Vocabulary, tag_ids: Iterable[str], has_memo: bool = False
+    call: Call, kind: str, vocabulary: Vocabulary, tag_ids: Iterable[str], has_memo: bool = False, uuid: str = ""
 ) -> None:
-    """The same for a list, by its tags' ids."""
+    """The same, by the tags' ids."""
     if call.principal.may(Permission.INVESTIGATE) and (
         has_memo or any(group_of(vocabulary, tag_id) == INVESTIGATION_ONLY for tag_id in set(tag_ids))
     ):
-        await _note(call, "investigation_listed", kind, "")
+        await _note(call, "investigation_opened" if uuid else "investigation_listed", kind, uuid)
 
 
 async def note_link(call: Call, what: str, frame_uuid: str) -> None:

@@ -195,6 +195,7 @@ _JA_BY_REASON: Mapping[str, str] = {
     "archive_away": "コピーの保管先に接続できません。少し待ってからもう一度お試しください。",
     "whole_tenant": "すべての拠点に影響する変更です。全拠点の管理者に依頼してください。",
     "rule_event": "「{named}」というイベントの種類はありません。使えるのは {known} です。",
+    "bad_character": "使えない文字（U+0000）が含まれています。取り除いてからもう一度お試しください。",
     "too_many_links": "リンクの操作が多すぎます。{retry_after_sec}秒待ってからもう一度お試しください。",
     "no_thumb_boxes": "小さい画像には枠を描けません。`boxes` を外してください。",
     "shares_off": "共有は無効になっています（media.shares）。管理者にお問い合わせください。",

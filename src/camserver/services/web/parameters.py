@@ -1,19 +1,24 @@
-"""What a handler is given of a request's address: the values in its path and query, checked as the handler says.
+"""What a handler is given of a request: the values in its path and query and its body, checked as the handler says.
 
 FastAPI finds out what each parameter is like with every request, which for a search with a dozen filters took longer
 than to search. Here that is found out once, when the route is made; each value is checked by the same validator, and
 what is wrong is told in the same words.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
+from fastapi import params
 from fastapi._compat import ModelField, field_annotation_is_sequence
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from starlette.requests import Request
+
+JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +54,23 @@ class Parameters:
         self._path = [_parameter(field, "path") for field in dependant.path_params]
         self._query = [_parameter(field, "query") for field in dependant.query_params]
         self._request_name = dependant.request_param_name
+        self._body = dependant.body_params[0] if dependant.body_params else None
         self._parts: list[tuple[str | None, Callable[..., Any], Parameters]] = [
             (part.name, _call_of(part), Parameters(part)) for part in dependant.dependencies
         ]
 
     async def read(self, request: Request) -> dict[str, Any]:
-        """The handler's arguments; RequestValidationError when something is wrong with them."""
+        """The handler's arguments; RequestValidationError when something is wrong with them, or ValueError when its
+        body is no JSON, RecursionError when it is too deep."""
         query: dict[str, list[str]] = {}
         for name, value in parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True):
             query.setdefault(name, []).append(value)
         errors: list[Any] = []
         values = await self._read(request, query, errors)
+        if self._body is not None:
+            given = json.loads(await request.body())
+            values[self._body.name], wrong = self._body.validate(given, loc=("body",))
+            errors += wrong or ()
         if errors:
             raise RequestValidationError(errors)
         return values
@@ -84,10 +95,23 @@ class Parameters:
 
 def reads_address_only(dependant: Dependant) -> bool:
     """Whether nothing but the address, and the request itself, is asked for."""
+    return not dependant.body_params and _reads_nothing_else(dependant)
+
+
+def reads_body(dependant: Dependant) -> bool:
+    """Whether a model of the whole body is asked for, the address and the request itself, and nothing else."""
+    if len(dependant.body_params) != 1 or not _reads_nothing_else(dependant):
+        return False
+    info = dependant.body_params[0].field_info
+    is_model = isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel)
+    is_whole = isinstance(info, params.Body) and not isinstance(info, params.Form) and not info.embed
+    return is_model and is_whole and info.is_required()
+
+
+def _reads_nothing_else(dependant: Dependant) -> bool:
     others = (
         dependant.header_params,
         dependant.cookie_params,
-        dependant.body_params,
         dependant.response_param_name,
         dependant.background_tasks_param_name,
         dependant.http_connection_param_name,

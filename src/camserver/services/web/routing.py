@@ -6,11 +6,14 @@ socket accepted, and turn every error into an answer. The need is in the OpenAPI
 """
 
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from fastapi.utils import is_body_allowed_for_status_code
 from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette.routing import WebSocketRoute
@@ -23,7 +26,7 @@ from camserver.services.web.access import Gate, Needs, admit, admit_socket
 from camserver.services.web.answers import answer_error
 from camserver.services.web.calls import Call, with_call
 from camserver.services.web.once import HEADER, Repeat, answer_once
-from camserver.services.web.parameters import Parameters, reads_address_only
+from camserver.services.web.parameters import JSON, Parameters, reads_address_only, reads_body
 from camserver.wire import api
 
 Handler = Callable[..., Awaitable[Any]]
@@ -113,6 +116,10 @@ class GuardedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         self.reads_address_only = self.methods == {"GET"} and reads_address_only(self.dependant)
         handler = _lean_handler(self) if self.reads_address_only else super().get_route_handler()
+        self.is_lean = self.reads_address_only
+        if reads_body(self.dependant):
+            self.is_lean = True
+            handler = _lean_handler(self, _stacked(handler))
 
         async def guarded(request: Request) -> Response:
             try:
@@ -128,21 +135,52 @@ class GuardedRoute(APIRoute):
         return guarded
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request that was found to be this route's, where `reads_address_only`."""
+        """Answers a request that was found to be this route's, where it `is_lean`."""
         response = await self._guarded(Request(scope, receive, send))
         await response(scope, receive, send)
 
 
-def _lean_handler(route: APIRoute) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-    """What FastAPI makes of a handler, for one that only reads the address and answers with a model or a response."""
+_Answers = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+def _stacked(whole: _Answers) -> _Answers:
+    """FastAPI's own handler with what it finds in a scope."""
+
+    async def handle(request: Request) -> Response:
+        async with AsyncExitStack() as inner, AsyncExitStack() as function:
+            stacks = {"fastapi_middleware_astack": inner, "fastapi_inner_astack": inner}
+            request.scope.update(stacks, fastapi_function_astack=function)
+            return await whole(request)
+
+    return handle
+
+
+def _lean_handler(route: APIRoute, whole: _Answers | None = None) -> _Answers:
+    """What FastAPI makes of a handler, for one that only reads the address and answers with a model or a response.
+
+    With `whole`, FastAPI's own, for one that reads a body as well: that one gets what is not plain JSON, and where
+    something is wrong: it knows what to say to it.
+    """
     parameters = Parameters(route.dependant)
     endpoint = route.endpoint
     status_code = route.status_code or 200
+    has_body = is_body_allowed_for_status_code(status_code)
 
     async def handle(request: Request) -> Response:
-        found = await endpoint(**await parameters.read(request))
+        if whole is None:
+            values = await parameters.read(request)
+        elif request.headers.get("content-type") != JSON:
+            return await whole(request)
+        else:
+            try:
+                values = await parameters.read(request)
+            except (RequestValidationError, ValueError, RecursionError):
+                return await whole(request)
+        found = await endpoint(**values)
         if isinstance(found, Response):
             return found
+        if not has_body:
+            return Response(status_code=status_code)
         body = (
             found.__pydantic_serializer__.to_json(found, by_alias=True)
             if isinstance(found, BaseModel)

@@ -6,6 +6,7 @@ import socket
 from urllib.parse import urlsplit
 
 from camserver.base import asgi
+from camserver.base import figures as own_figures
 from camserver.base.clock import Clock
 from camserver.base.errors import Retry
 from camserver.base.log import get_logger
@@ -49,6 +50,7 @@ async def run(
     web = await _make_web(store, objects, clock, settings, ready, sock)
     ui = UiFiles({})
     limits = asgi.Limits(connections_per_address=settings.web.connections_per_address)
+    forget_source = own_figures.add_source(web.figures.families)
     try:
         if for_people:
             ui = await asyncio.to_thread(load_ui, FOLDER)
@@ -59,6 +61,7 @@ async def run(
             group.create_task(live_rounds.run(store, clock, settings, web.feeds))
             group.create_task(asgi.serve(build_app(web, ui), sock, lambda: ready.set("web"), limits=limits))
     finally:
+        forget_source()
         await web.feeds.close()
         await web.desk.close()
         await web.archive_files.close()

@@ -70,8 +70,12 @@ def page(share: Opened, base: str, language: Language) -> str:
 
 
 def over_page(language: Language) -> str:
+    return problem_page(_say("over", language), language)
+
+
+def problem_page(text: str, language: Language) -> str:
     title = _say("over_title", language)
-    return _html(title, [f"<h1>{escape(title)}</h1>", f"<p>{escape(_say('over', language))}</p>"], language)
+    return _html(title, [f"<h1>{escape(title)}</h1>", f"<p>{escape(text)}</p>"], language)
 
 
 def _picture(share: Opened, base: str, n: int) -> str:

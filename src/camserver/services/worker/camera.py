@@ -77,6 +77,7 @@ class Camera:
         self._watched_until_boot_ms = 0
         self._check_boot_ms = 0
         self.ring = self._new_ring()
+        self._moments = given.traces.begin()  # of the look under way
 
     @property
     def gate(self) -> Gate:
@@ -208,6 +209,7 @@ class Camera:
         return wake_boot_ms
 
     async def _act(self) -> None:
+        self._moments = self._given.traces.begin()
         now_boot_ms = self._clock.boot_ms()
         stall_boot_ms = self._stall_boot_ms()
         asked = self._take_asked()
@@ -312,6 +314,7 @@ class Camera:
     async def _look(self, is_asked: bool) -> Looked:
         wanted = Wanted(self._holds, is_asked, is_asked, lambda: self._hold.is_covered)
         caught = await self._streams.look(wanted)
+        self._moments.caught()
         while True:
             now_boot_ms = self._clock.boot_ms()
             if not self._hold.covers(now_boot_ms):
@@ -327,6 +330,7 @@ class Camera:
             boot_ms = now_boot_ms if caught.shot.boot_ms is None else caught.shot.boot_ms
             try:
                 made = await self._darkroom.develop(caught.shot, self._headers.now_ms_at(boot_ms))
+                self._moments.judged()
                 break
             except BadInput as error:
                 # The other stream may show it, once.
@@ -359,6 +363,7 @@ class Camera:
         gate_state = self.gate_state() if self._looks_ok % GATE_STATE_EVERY == 0 else None
         header = self._headers.ok(made, full, len(kept), boot_ms, gate_state)
         await self._given.spool.add(LookUpload(header, made.developed.infer_jpeg, kept))
+        self._given.traces.keep(header, self.start.intent_id, self._moments)
         now_boot_ms = self._clock.boot_ms()
         self._given.counts.kept(now_boot_ms, max(now_boot_ms - boot_ms, 0), made.verdict is not Verdict.SKIP)
         self._back_off.worked()
@@ -377,6 +382,7 @@ class Camera:
         header = self._headers.failed(miss, boot_ms)
         self._given.counts.failed += 1
         await self._given.spool.add(LookUpload(header, b"", b""))
+        self._given.traces.keep(header, self.start.intent_id, self._moments)
         self._back_off.failed(miss)
         self._reported_ready = False
         return Looked(miss.message, captured_at=header.captured_at, seq=header.seq)

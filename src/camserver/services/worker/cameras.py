@@ -247,7 +247,7 @@ def _wanted(source: wire.Source, params: LookParams, given: Surroundings) -> Sou
         transport=params.transport,
         tls_pin=params.tls_pin,
         addresses=given.addresses,
-        with_sound=given.live_sound,
+        with_sound=given.live_sound and params.live_sound,
     )
 
 

@@ -43,7 +43,7 @@ def place_of(kind: str, url: str, device: str = "") -> Place:
 class _Waiting:
     door: "Door"
     wish: Wish
-    admitted: "asyncio.Future[None]"
+    admitted: "asyncio.Future[bool]"  # False: it was turned away
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +75,16 @@ class Doors:
         self._doors.append(door)
         return door
 
-    async def enter(self, door: "Door", is_urgent: bool) -> None:
+    async def enter(self, door: "Door", is_urgent: bool) -> bool:
+        """Whether it was let in; not if all that the device bears came to be watched live meanwhile."""
         if not door.place.is_limited:
-            return
+            return True
         waiting = _Waiting(door, Wish(door.place, is_urgent), asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         began_boot_ms = self._clock.boot_ms()
         self._admit()
         try:
-            await waiting.admitted
+            is_in = await waiting.admitted
         except asyncio.CancelledError:
             if waiting in self._waiting:
                 self._waiting.remove(waiting)
@@ -94,6 +95,7 @@ class Doors:
         if waited_ms > LONG_WAIT_MS:
             self.long_waits += 1
             log.warning("camera had to wait for its device or network", device=door.place.device, waited_ms=waited_ms)
+        return is_in
 
     def changed(self) -> None:
         """Something was opened or left, so others may go."""
@@ -134,6 +136,13 @@ class Doors:
         live = sum(other.is_inside and other.is_live for other in self._doors if other.place.device == device)
         return live >= self._streams_max().get(device, self.policy.device_streams_max)
 
+    def turn_away(self) -> None:
+        """Looks that wait for what is now watched live, perhaps for minutes, are told so instead."""
+        for waiting in [one for one in self._waiting if not one.wish.is_urgent and self.is_taken_by_live(one.door)]:
+            self._waiting.remove(waiting)
+            if not waiting.admitted.done():
+                waiting.admitted.set_result(False)
+
     def _admit(self) -> None:
         wishes = [waiting.wish for waiting in self._waiting]
         if not wishes:
@@ -145,7 +154,7 @@ class Doors:
             waiting.door.is_inside = waiting.door.is_opening = True
             # One that was cancelled meanwhile leaves by itself.
             if not waiting.admitted.done():
-                waiting.admitted.set_result(None)
+                waiting.admitted.set_result(True)
         self._make_way(limits)
 
     def _make_way(self, limits: dict[str, int]) -> None:
@@ -195,16 +204,21 @@ class Door:
         self.on_asked: Callable[[], None] = lambda: None
         self._doors = doors
 
-    async def enter(self, is_urgent: bool = False) -> None:
-        """Waits until it may be connected. It must be left again, whatever happens then."""
-        if not self.is_inside:
-            await self._doors.enter(self, is_urgent)
+    async def enter(self, is_urgent: bool = False) -> bool:
+        """Waits until it may be connected; it must be left again, whatever happens then. False: it may not, since all
+        that its device bears is watched live."""
+        return self.is_inside or await self._doors.enter(self, is_urgent)
 
     def opened(self) -> None:
         """It is connected, or it failed to: the next may open theirs."""
         if self.is_opening:
             self.is_opening = False
             self._doors.changed()
+
+    def watched(self) -> None:
+        """Somebody watches what is behind it."""
+        self.is_live = True
+        self._doors.turn_away()
 
     def unwatched(self) -> None:
         """Nobody watches it any more: kept open for looks alone, it gives way like any other."""

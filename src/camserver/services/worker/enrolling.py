@@ -28,7 +28,7 @@ from camserver.wire.enrolment import (
     Token,
 )
 from camserver.wire.looks import ErrorBody
-from camserver.wire.worker import Message
+from camserver.wire.message import Message
 
 TIMEOUT = aiohttp.ClientTimeout(total=30, connect=10)
 WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

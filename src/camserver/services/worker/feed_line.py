@@ -1,14 +1,23 @@
-"""The socket to a streamer: a WebSocket that is written to from the loop, with a bound on what waits."""
+"""The socket to a streamer: a WebSocket that any thread writes to, with a bound on what waits.
+
+What the network takes at once is given to it by the thread that has it: handing every picture to the loop's thread
+means two threads that wake each other up and wait for the interpreter's lock. Only what the network does not take
+goes on from the loop.
+"""
 
 import asyncio
+import contextlib
 import ipaddress
+import os
 import ssl
+import threading
+from collections.abc import Callable
 from typing import cast
 from urllib.parse import urlsplit
 
 from camserver.base import websocket
 from camserver.base.errors import BadInput, Unavailable
-from camserver.wire.live import FeedStatus, pack_status
+from camserver.wire.live import PICTURE_ASKED, FeedStatus, pack_status
 
 CONNECT_SEC = 10.0
 ANSWER_MAX_BYTES = 16_384
@@ -18,45 +27,100 @@ BACKLOG_MAX_BYTES = 4_000_000
 
 class FeedLine(asyncio.Protocol):
     def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
+        self._lock = threading.Lock()
+        self._fd = -1  # a second one of the connection; -1: all goes through the transport, as with TLS
+        self._is_over = False
+        self._is_behind = False  # something was not taken at once: what follows has to wait behind it
+        self._waiting: list[bytes] = []  # for the loop
+        self._waiting_bytes = 0
         self._answer = bytearray()
         self._key = websocket.new_key()
         self._frames = websocket.Frames(MESSAGE_MAX_BYTES)
-        self.answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.answered: asyncio.Future[None] = self._loop.create_future()
         self.closed = asyncio.Event()
         self.close_code: int | None = None  # that the streamer gave
+        # Called when the streamer asks for a picture to keep.
+        self.on_picture_asked: Callable[[], None] = lambda: None
 
     @property
     def backlog_bytes(self) -> int:
-        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+        transport = self._transport
+        if not self._is_behind or transport is None:
+            return 0
+        return self._waiting_bytes + transport.get_write_buffer_size()
 
     def ask(self, host: str, target: str, ticket: str) -> None:
         assert self._transport is not None
         self._transport.write(websocket.request(host, target, self._key, {"Authorization": f"Bearer {ticket}"}))
 
     def send(self, *pieces: bytes) -> None:
-        """One binary message, in pieces."""
-        if self._transport is not None and not self._transport.is_closing():
-            size = sum(map(len, pieces))
-            self._transport.write(b"".join((websocket.client_head(websocket.BINARY, size), *pieces)))
+        """One binary message, in pieces; from any thread."""
+        self._put(websocket.client_head(websocket.BINARY, sum(map(len, pieces))), *pieces)
 
     def send_status(self, status: FeedStatus) -> None:
         self.send(pack_status(status))
 
     def close(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(websocket.client_head(websocket.CLOSE, 2) + websocket.close_payload(1000))
+            self._put(websocket.client_head(websocket.CLOSE, 2), websocket.close_payload(1000))
+            self._is_over = True
+            self._write_on()
             self._transport.close()
 
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
 
+    def _put(self, *pieces: bytes) -> None:
+        with self._lock:
+            if self._is_over:
+                return
+            size = sum(map(len, pieces))
+            given = 0 if self._has_to_wait() else self._write(pieces, size)
+            if given == size:
+                return
+            self._is_behind = True
+            self._waiting.append(b"".join(pieces)[given:])
+            self._waiting_bytes += size - given
+            is_first = len(self._waiting) == 1
+        if is_first:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._write_on)
+
+    def _has_to_wait(self) -> bool:
+        if self._fd < 0:
+            return True
+        if self._is_behind and self._transport is not None:
+            self._is_behind = bool(self._waiting) or self._transport.get_write_buffer_size() > 0
+        return self._is_behind
+
+    def _write(self, pieces: "tuple[bytes, ...]", size: int) -> int:
+        """How much the network takes now."""
+        try:
+            return os.writev(self._fd, pieces)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            self._is_over = True  # the loop sees it as well, and says so
+            return size
+
+    def _write_on(self) -> None:
+        """In the loop."""
+        with self._lock:
+            waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+            if waiting and self._transport is not None and not self._transport.is_closing():
+                self._transport.write(b"".join(waiting))
+
     # The network ----------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # Of whichever loop: not all of them derive theirs from this class.
         self._transport = cast(asyncio.Transport, transport)
+        sock = transport.get_extra_info("socket")
+        if sock is not None and transport.get_extra_info("sslcontext") is None:
+            self._fd = os.dup(sock.fileno())
 
     def data_received(self, data: bytes) -> None:
         if not self.answered.done():
@@ -68,13 +132,20 @@ class FeedLine(asyncio.Protocol):
                 if opcode == websocket.CLOSE:
                     self.close_code = websocket.close_code(payload)
                     self.close()
-                elif opcode == websocket.PING and self._transport is not None:
-                    self._transport.write(websocket.client_head(websocket.PONG, len(payload)) + payload)
+                elif opcode == websocket.BINARY and payload == PICTURE_ASKED:
+                    self.on_picture_asked()
+                elif opcode == websocket.PING:
+                    self._put(websocket.client_head(websocket.PONG, len(payload)), payload)
         except BadInput:
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._transport = None
+        with self._lock:
+            self._is_over = True
+            self._transport = None
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
         self.closed.set()
         if not self.answered.done():
             self.answered.set_exception(Unavailable("the streamer closed the connection"))

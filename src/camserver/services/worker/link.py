@@ -315,7 +315,7 @@ class Link:
                     heartbeat_seq=self._heartbeat_seq,
                     boot_ms=sent_boot_ms,
                     state=self._states.state,
-                    metrics=dict(self._hooks.metrics()),
+                    metrics={**self._hooks.metrics(), "lease_renew_rtt_ms": self.renew_rtt_ms},
                     renew=self._cameras.renewals()[:CAMERAS_MAX],
                 ),
             )

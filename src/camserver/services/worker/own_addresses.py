@@ -4,10 +4,13 @@ A worker may start before its name service does, and a server may move: so they 
 registration.
 """
 
+import asyncio
 import socket
 from urllib.parse import urlsplit
 
 from camserver.base.log import get_logger
+from camserver.media.waiting_threads import NAMES
+from camserver.services.worker.waiting import end
 
 log = get_logger(__name__)
 
@@ -16,6 +19,7 @@ class OwnAddresses:
     def __init__(self, server_url: str) -> None:
         self._host = urlsplit(server_url).hostname or ""
         self._known: frozenset[str] = frozenset()
+        self._finding: asyncio.Future[None] | None = None
 
     def __call__(self) -> frozenset[str]:
         """Those that are known now."""
@@ -33,3 +37,12 @@ class OwnAddresses:
                 )
             return
         self._known = frozenset(str(one[4][0]) for one in found)
+
+    def find_again(self) -> None:
+        """Asks beside everything else, unless that is under way."""
+        if self._finding is None or self._finding.done():
+            self._finding = asyncio.ensure_future(NAMES.run(self.find))
+
+    async def close(self) -> None:
+        if self._finding is not None:
+            await end(self._finding)

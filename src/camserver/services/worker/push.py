@@ -4,11 +4,12 @@ A camera that fails is tried again while the push lasts, after growing pauses, a
 """
 
 import asyncio
-from collections import deque
+import threading
 from collections.abc import Callable
 from fractions import Fraction
 
 from camserver.base.clock import Clock
+from camserver.base.errors import BadInput
 from camserver.base.log import get_logger
 from camserver.domain.jobs import backoff_ms
 from camserver.domain.leases import Fault
@@ -18,11 +19,13 @@ from camserver.media.packets import Stream as Video
 from camserver.media.parameter_sets import is_played_everywhere
 from camserver.media.shots import JpegShot
 from camserver.media.transcoding import Transcoding, VideoWork
+from camserver.media.video_picture import decode
 from camserver.services.worker.camera import Camera
 from camserver.services.worker.feed_line import BACKLOG_MAX_BYTES, FeedLine
 from camserver.services.worker.streams import Stream
 from camserver.services.worker.waiting import end, event_within, within
 from camserver.wire.live import (
+    PICTURE_ASKED,
     STATUS_EVERY_SEC,
     FeedSound,
     FeedStatus,
@@ -35,7 +38,9 @@ from camserver.wire.live import (
 
 log = get_logger(__name__)
 
+# How often the line to the server is looked at, and how often whether a camera still sends.
 TICK_SEC = 1.0
+CHECK_SEC = 2.0
 RETRY_BASE_SEC = 1.0
 RETRY_CAP_SEC = 30.0
 # A device that bears no more streams is said to after so long.
@@ -74,6 +79,9 @@ class Push:
         self._jitter = jitter
         self._failures = 0
         self._status = FeedStatus(state="connecting")
+        self._consumer: Pushed | None = None
+        self._picturing: asyncio.Task[None] | None = None
+        line.on_picture_asked = self._picture_asked
 
     async def run(self) -> None:
         """Until the streamer wants no more, or the camera is not ours any more."""
@@ -91,22 +99,37 @@ class Push:
                 why = FeedStatus(state="waiting", reason=SHED)
             raise
         finally:
-            await end(feeding, *others)
+            await end(feeding, *others, *(() if self._picturing is None else (self._picturing,)))
             if not self._line.closed.is_set():
                 self._line.send_status(why)
         if feeding.done() and not feeding.cancelled():
             feeding.result()
 
+    def _picture_asked(self) -> None:
+        """One at a time; whoever asks again meanwhile gets the same one."""
+        if self._picturing is None or self._picturing.done():
+            self._picturing = asyncio.ensure_future(self._send_picture())
+
+    async def _send_picture(self) -> None:
+        key = None if self._consumer is None else self._consumer.keyframe
+        jpeg = b"" if key is None else await asyncio.to_thread(_jpeg, key)
+        self._line.send(PICTURE_ASKED, jpeg)
+
     async def _tell_on(self) -> None:
         """Says how things stand, so that silence means something; ends when the camera is not ours any more."""
         while self._camera.hold.is_covered:
             self._line.send_status(self._status)
-            await self._clock.sleep(STATUS_EVERY_SEC)
+            await self._clock.sleep(self._until_next(STATUS_EVERY_SEC))
 
     def _tell(self, status: FeedStatus) -> None:
         if status != self._status:
             self._status = status
             self._line.send_status(status)
+
+    def _until_next(self, every_sec: float) -> float:
+        """All pushes of a machine do it at the same moments: waking up for each alone costs more than doing it."""
+        every_ms = round(every_sec * 1000)
+        return (every_ms - self._clock.boot_ms() % every_ms) / 1000
 
     async def _feed_on(self) -> None:
         while True:
@@ -125,7 +148,7 @@ class Push:
 
     async def _feed_once(self) -> Miss:
         """Pushes what one connection gives; why it ended."""
-        consumer = Pushed(self._line, asyncio.get_running_loop(), self._clock.boot_ms)
+        consumer = self._consumer = Pushed(self._line, asyncio.get_running_loop(), self._clock.boot_ms)
         between = Transcoding(consumer, self._work, self._clock.boot_ms)
         if self._work is not None:
             note = "transcoded_mask" if self._work.masks else "transcoded_codec"
@@ -198,7 +221,7 @@ class Push:
             elif consumer.begun.is_set():
                 self._failures = 0
                 self._tell(FeedStatus(state="live"))
-            await event_within(self._clock, TICK_SEC, consumer.over)
+            await event_within(self._clock, self._until_next(CHECK_SEC), consumer.over)
             silent_ms = self._clock.boot_ms() - consumer.heard_boot_ms
             if consumer.miss is None and silent_ms > STALL_SEC * 1000:
                 text = f"the camera sent nothing for {STALL_SEC:g} s"
@@ -207,7 +230,7 @@ class Push:
 
 
 class Pushed:
-    """A `Consumer`: packets from the reading thread to the loop, and from there to the streamer.
+    """A `Consumer`: packets from the thread that reads, or transcodes, to the streamer.
 
     What the streamer does not take is bounded: beyond it packets are left out up to the next keyframe.
     """
@@ -225,10 +248,12 @@ class Pushed:
         self.unplayable = ""  # why no browser plays what the camera sends
         self._line = line
         self._loop = loop
-        self._waiting: deque[Packet] = deque()
-        self._is_flushing = True  # until it begins
+        self._lock = threading.Lock()
+        self._held: list[Packet] | None = []  # what came before it began
+        self._is_begun = False
         self._needs_key = True
         self.stream: Video | None = None
+        self.keyframe: Packet | None = None  # the newest that was pushed
         self.begun = asyncio.Event()  # a packet came, or nothing will
         self.over = asyncio.Event()
         self.miss: Miss | None = None
@@ -238,10 +263,11 @@ class Pushed:
     # In the reading thread, and in that which transcodes ---------------------------------------------------------
 
     def offer(self, packet: Packet) -> None:
-        self._waiting.append(packet)
-        if not self._is_flushing:
-            self._is_flushing = True
-            self._call(self._flush)
+        with self._lock:
+            if self._held is not None:
+                self._held.append(packet)
+            else:
+                self._push(packet)
 
     def ended(self, miss: Miss) -> None:
         self._call(self._end, miss)
@@ -257,21 +283,17 @@ class Pushed:
     def begin(self, warm: tuple[Packet, ...]) -> None:
         """Pushes what came before, then what comes. The last of the one may be the first of the other."""
         sent = set(map(id, warm))
-        for packet in warm:
-            self._push(packet)
-        while self._waiting and id(self._waiting[0]) in sent:
-            self._waiting.popleft()
-        self._flush()
-
-    def _flush(self) -> None:
-        self._is_flushing = False
-        while self._waiting:
-            self._push(self._waiting.popleft())
+        with self._lock:
+            held, self._held = self._held or [], None
+            for packet in (*warm, *(one for one in held if id(one) not in sent)):
+                self._push(packet)
 
     def _end(self, miss: Miss) -> None:
         self.miss = miss
         self.begun.set()
         self.over.set()
+
+    # In either, one at a time ----------------------------------------------------------------------------------
 
     def _push(self, packet: Packet) -> None:
         if packet.stream.sound is not None:
@@ -280,8 +302,9 @@ class Pushed:
         self.heard_boot_ms = packet.boot_ms
         if packet.stream is not self.stream:
             self._note_stream(packet.stream)
-        if not self.begun.is_set():
-            self.begun.set()
+        if not self._is_begun:
+            self._is_begun = True
+            self._call(self.begun.set)
         if self.unplayable:
             return
         if packet.is_keyframe:
@@ -291,6 +314,8 @@ class Pushed:
         if self._needs_key:
             self.skipped += 1
             return
+        if packet.is_keyframe:
+            self.keyframe = packet
         head = packet_head(packet.pts, packet.dts, packet.is_keyframe, packet.boot_ms, packet.starts)
         self._line.send(head, packet.data)
 
@@ -319,6 +344,15 @@ class Pushed:
         self._is_sound_told = heard is not None
         told = FeedStream(stream.codec, stream.extradata, stream.time_base, *self.about(), heard)
         self._line.send(pack_stream(told))
+
+
+def _jpeg(key: Packet) -> bytes:
+    """Work for a thread."""
+    try:
+        return decode((key,)).full()
+    except BadInput as error:
+        log.info("no picture can be made of a keyframe", cause=error.message)
+        return b""
 
 
 async def _done_within(clock: Clock, seconds: float, task: "asyncio.Task[None]") -> bool:

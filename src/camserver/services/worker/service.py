@@ -14,7 +14,7 @@ It reaches the server by socket and HTTP only; it never touches a database.
 import asyncio
 import ipaddress
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -49,6 +49,8 @@ from camserver.services.worker.identity_file import Enrolled
 from camserver.services.worker.intents import Intents
 from camserver.services.worker.link import READY_NAME, Hooks, Identity, Link, ServerClock
 from camserver.services.worker.live import Lives, TranscodeLimits
+from camserver.services.worker.look_traces import LookTraces
+from camserver.services.worker.metrics import Metrics
 from camserver.services.worker.own_addresses import OwnAddresses
 from camserver.services.worker.renewing import Renewing
 from camserver.services.worker.reports import Reports
@@ -56,7 +58,6 @@ from camserver.services.worker.spool import FREE_FLOOR_BYTES, Spool
 from camserver.services.worker.states import States
 from camserver.services.worker.upload_client import UploadClient
 from camserver.services.worker.uploads import Uploader
-from camserver.services.worker.waiting import end
 from camserver.wire.worker import Kinds
 
 log = get_logger(__name__)
@@ -149,6 +150,7 @@ class Parts:
     reports: Reports
     states: States
     errands: Errands
+    intents: Intents
     registered: asyncio.Event
     renewing: Renewing | None
     lives: Lives
@@ -187,105 +189,112 @@ async def _parts(
     identity: Identity, enrolled: Enrolled | None, clock: ServerClock, settings: Settings, ready: Ready
 ) -> AsyncIterator[Parts]:
     """Builds everything, and takes it down again in the opposite order."""
-    reports = Reports(clock)
-    states = States(reports)
-    counts = LookCounts()
     spool = Spool(settings.worker.spool_dir, settings.worker.spool_max_bytes)
     await spool.open()
     own = OwnAddresses(settings.worker.server_url)
     await NAMES.run(own.find)
     pictures = ThreadPoolExecutor(PICTURE_THREADS, thread_name_prefix="pictures")
-    given = Surroundings(
-        clock,
-        identity.boot_id,
-        spool,
-        reports,
-        pictures,
-        settings.gate,
-        settings.leases,
-        counts,
-        AddressPolicy(settings.worker.allow_loopback, also_own=own),
-        looks=settings.looks,
-        rings=Rings(settings.worker.ring_max_bytes, settings.worker.ring_sec, clock.boot_ms),
-        live_sound=settings.worker.live_sound,
-    )
-    cameras = Cameras(given, identity.slots)
-    registered = asyncio.Event()
-    finding = asyncio.ensure_future(asyncio.sleep(0))
+    given = _surroundings(identity, clock, settings, spool, pictures, own)
     try:
         context = None if enrolled is None else tls.client_context(enrolled.ca_pem, enrolled.chain_pem)
         connector = aiohttp.TCPConnector(ssl=True if context is None else context)
         async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session:
-            client = UploadClient(session, identity.server_url, identity.worker_id, identity.token)
-            uploader = Uploader(spool, client, clock, reports, identity.boot_id, settings.worker.uploads_in_flight)
-
-            def on_registered() -> None:
-                nonlocal finding
-                registered.set()
-                uploader.try_now()
-                if finding.done():
-                    finding = asyncio.ensure_future(NAMES.run(own.find))
-
-            def metrics() -> Mapping[str, float]:
-                return {
-                    "cameras": len(cameras),
-                    "looks_ok": counts.ok,
-                    "looks_failed": counts.failed,
-                    "looks_given_up": counts.given_up,
-                    "streams_waiting": cameras.doors.waiting,
-                    "streams_waited_long": cameras.doors.long_waits,
-                    "ring_bytes": 0 if given.rings is None else given.rings.used_bytes,
-                    "spool_looks": spool.looks,
-                    "spool_bytes": spool.disk_bytes,
-                    "spool_in_memory": spool.memory_looks,
-                    "spool_dropped": spool.dropped,
-                    "spool_set_aside": spool.set_aside,
-                    "uploads_recorded": uploader.recorded,
-                    "uploads_refused": uploader.refused,
-                    "uploads_failed": uploader.failed,
-                    "reports_dropped": reports.dropped,
-                    "errands_done": errands.done,
-                    "errands_refused": errands.refused,
-                    "live_pushes": len(lives),
-                    "live_transcodes": lives.transcodes,
-                    "live_shed": lives.shed,
-                    "lease_renew_rtt_ms": link.renew_rtt_ms,
-                    # By the seeds' names (004, section 7.1).
-                    **counts.rates(clock.boot_ms()),
-                    "dropped_frames": spool.dropped + counts.given_up,
-                    "ringbuf_seconds": 0.0 if given.rings is None else given.rings.shortest_sec,
-                }
-
-            streamers = streamer_tls(enrolled)
-            files = ErrandFiles(settings.worker.spool_dir / ERRANDS_FOLDER, free_floor_bytes=FREE_FLOOR_BYTES)
-            errands = Errands(errand_handlers(cameras, clock, given), client, files, clock)
-            renewing = None
-            if enrolled is not None and context is not None:
-                folder = settings.worker.identity_dir
-                renewing = Renewing(enrolled, folder, identity.server_url, session, (context, streamers), clock)
-            hooks = Hooks(
-                on_registered,
-                metrics,
-                lambda: report_drops(spool, reports),
-                errands.take,
-                (lambda: None) if renewing is None else renewing.expired,
-            )
-            chosen = settings.worker
-            limits = TranscodeLimits(chosen.transcodes_max, chosen.transcode_width, chosen.transcode_fps)
-            lives = Lives(cameras, clock, lambda: (link.renew_rtt_ms, spool.looks), streamers, limits=limits)
-            intents = Intents(cameras, spool, states, clock, lives)
-            link = Link(identity, session, clock, cameras, intents, states, reports, ready, hooks)
+            tls_client = TlsClient(enrolled, context, streamer_tls(enrolled))
+            parts = _assemble(identity, tls_client, settings, ready, clock, given, own, session)
             try:
-                yield Parts(link, uploader, cameras, reports, states, errands, registered, renewing, lives)
+                yield parts
             finally:
-                await end(finding)
-                await lives.close()
-                await errands.close()
-                await intents.close()
-                await cameras.close()
+                await own.close()
+                await parts.lives.close()
+                await parts.errands.close()
+                await parts.intents.close()
+                await parts.cameras.close()
     finally:
         await spool.close()
         pictures.shutdown(wait=False, cancel_futures=True)
+
+
+def _surroundings(
+    identity: Identity,
+    clock: ServerClock,
+    settings: Settings,
+    spool: Spool,
+    pictures: ThreadPoolExecutor,
+    own: OwnAddresses,
+) -> Surroundings:
+    """What every camera works with."""
+    return Surroundings(
+        clock,
+        identity.boot_id,
+        spool,
+        Reports(clock),
+        pictures,
+        settings.gate,
+        settings.leases,
+        LookCounts(),
+        AddressPolicy(settings.worker.allow_loopback, also_own=own),
+        looks=settings.looks,
+        rings=Rings(settings.worker.ring_max_bytes, settings.worker.ring_sec, clock.boot_ms),
+        traces=LookTraces(identity.worker_id, identity.site),
+        live_sound=settings.worker.live_sound,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TlsClient:
+    """By what this worker shows who it is; the contexts get the new certificate when it is renewed."""
+
+    enrolled: Enrolled | None
+    server: ssl.SSLContext | None  # None: on loopback, without TLS
+    streamers: ssl.SSLContext
+
+    def renewing(self, settings: Settings, session: aiohttp.ClientSession, clock: ServerClock) -> Renewing | None:
+        if self.enrolled is None or self.server is None:
+            return None
+        chosen = settings.worker
+        contexts = (self.server, self.streamers)
+        return Renewing(self.enrolled, chosen.identity_dir, chosen.server_url, session, contexts, clock)
+
+
+def _assemble(
+    identity: Identity,
+    tls_client: TlsClient,
+    settings: Settings,
+    ready: Ready,
+    clock: ServerClock,
+    given: Surroundings,
+    own: OwnAddresses,
+    session: aiohttp.ClientSession,
+) -> Parts:
+    """Every part with the others that it speaks to."""
+    chosen, spool, reports = settings.worker, given.spool, given.reports
+    states = States(reports)
+    cameras = Cameras(given, identity.slots)
+    client = UploadClient(session, identity.server_url, identity.worker_id, identity.token)
+    lanes = chosen.uploads_in_flight
+    uploader = Uploader(spool, client, clock, reports, identity.boot_id, lanes, look_traces=given.traces)
+    files = ErrandFiles(chosen.spool_dir / ERRANDS_FOLDER, free_floor_bytes=FREE_FLOOR_BYTES)
+    errands = Errands(errand_handlers(cameras, clock, given), client, files, clock)
+    renewing = tls_client.renewing(settings, session, clock)
+    limits = TranscodeLimits(chosen.transcodes_max, chosen.transcode_width, chosen.transcode_fps)
+    lives = Lives(cameras, clock, lambda: (link.renew_rtt_ms, spool.looks), tls_client.streamers, limits=limits)
+    intents = Intents(cameras, spool, states, clock, lives)
+    registered = asyncio.Event()
+
+    def on_registered() -> None:
+        registered.set()
+        uploader.try_now()
+        own.find_again()
+
+    hooks = Hooks(
+        on_registered,
+        Metrics(clock, cameras, given.counts, given.rings, spool, uploader, reports, errands, lives),
+        lambda: report_drops(spool, reports),
+        errands.take,
+        (lambda: None) if renewing is None else renewing.expired,
+    )
+    link = Link(identity, session, clock, cameras, intents, states, reports, ready, hooks)
+    return Parts(link, uploader, cameras, reports, states, errands, intents, registered, renewing, lives)
 
 
 def streamer_tls(enrolled: Enrolled | None) -> ssl.SSLContext:

@@ -103,7 +103,8 @@ class Stream:
             return PREEMPTED
         self._is_busy = True
         try:
-            await self._enter(wanted.is_urgent)
+            if not await self._enter(wanted.is_urgent):
+                return PREEMPTED
             if not wanted.is_covered():
                 return Miss(Fault.NO_VIDEO, "the lease ran out before the camera could be connected")
             return await self._grab_in_time(wanted)
@@ -113,10 +114,10 @@ class Stream:
             if not self.is_open or self._door.is_asked_to_leave or not wanted.hold:
                 self._begin_closing()
 
-    async def _enter(self, is_urgent: bool) -> None:
-        """Through the door; a look and somebody who watches may come at the same time."""
+    async def _enter(self, is_urgent: bool) -> bool:
+        """Whether through the door; a look and somebody who watches may come at the same time."""
         async with self._entering:
-            await self._door.enter(is_urgent)
+            return await self._door.enter(is_urgent)
 
     async def join_live(self, consumer: Consumer) -> None:
         """Gives `consumer` the packets of this stream's one connection, which is opened if it is not.
@@ -128,7 +129,7 @@ class Stream:
             await asyncio.wait({self._closing})
         await self._enter(is_urgent=True)
         self._lives.add(consumer)
-        self._door.is_live = True
+        self._door.watched()
         self.video.join_live(consumer)
 
     def opened_live(self) -> None:

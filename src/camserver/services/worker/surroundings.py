@@ -12,6 +12,7 @@ from camserver.domain.leases import LeasePolicy
 from camserver.domain.looks import LookPolicy
 from camserver.media.addresses import AddressPolicy
 from camserver.media.ring import Rings
+from camserver.services.worker.look_traces import LookTraces
 from camserver.services.worker.reports import Reports
 from camserver.services.worker.spool import Spool
 
@@ -71,4 +72,5 @@ class Surroundings:
     jitter: Callable[[], float] = random.random
     looks: LookPolicy = field(default_factory=LookPolicy)
     rings: Rings | None = None  # memory for clips; None: no clips
+    traces: LookTraces = field(default_factory=LookTraces)
     live_sound: bool = False  # whether those who watch live may hear, too

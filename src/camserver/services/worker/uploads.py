@@ -9,10 +9,12 @@ import asyncio
 import random
 from collections.abc import Callable
 
+from camserver.base import traces
 from camserver.base.clock import Clock
 from camserver.base.log import get_logger
 from camserver.domain.jobs import backoff_ms
 from camserver.services.worker.backlog import Entry
+from camserver.services.worker.look_traces import LookTraces
 from camserver.services.worker.reports import Reports
 from camserver.services.worker.spool import Spool
 from camserver.services.worker.upload_client import Away, Outcome, Stuck, UploadClient
@@ -40,6 +42,7 @@ class Uploader:
         boot_id: str,
         in_flight_max: int,
         jitter: Callable[[], float] = random.random,
+        look_traces: LookTraces | None = None,
     ) -> None:
         self._spool = spool
         self._client = client
@@ -48,6 +51,7 @@ class Uploader:
         self._boot_id = boot_id
         self._in_flight_max = in_flight_max
         self._jitter = jitter
+        self._traces = look_traces or LookTraces()
         self._away_count = 0
         self._pause_until_boot_ms = 0
         self._try_now = asyncio.Event()
@@ -100,7 +104,10 @@ class Uploader:
                 self._report_refused(entry, "its file is damaged")
                 settled = True
                 return
+            sent_ns = traces.now_ns()
             outcome = await self._client.send(self._body(look))
+            if isinstance(outcome, Recorded):
+                self._traces.recorded(entry.name, outcome, sent_ns, entry.attempts)
             settled = await self._settle(entry, outcome)
         finally:
             if not settled:
@@ -121,7 +128,10 @@ class Uploader:
             self._away_count = 0
             self.recorded += 1
             # What was acknowledged must never be lost: at debug this is the worker's own account of it.
-            log.debug("look_recorded", **_ids(entry), frame_uuid=outcome.frame_uuid, standing=outcome.standing)
+            frame_uuid, trace_id = outcome.frame_uuid, traces.trace_id_of(outcome.frame_uuid)
+            log.debug(
+                "look_recorded", **_ids(entry), frame_uuid=frame_uuid, trace_id=trace_id, standing=outcome.standing
+            )
             await self._spool.acknowledged(entry)
             return True
         if isinstance(outcome, LookRefused):

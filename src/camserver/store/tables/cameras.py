@@ -101,6 +101,7 @@ camera_overrides = table(
     Column("clip_sec", Double, nullable=True),  # 0 = no clips
     Column("hints", Json, nullable=True),  # what the analyzer is told of the camera: preset, objects, thresholds
     Column("suggest_weight", SmallInteger, nullable=True),  # 0..10: how readily it is suggested; NULL = 5
+    Column("live_sound", SmallInteger, nullable=True),  # 0: its sound is never asked for
 )
 
 # What deciding needs to know of a camera. Every outcome is conditional on `version` and raises it, so two

@@ -72,6 +72,7 @@ class CameraValues(Asked):
     clip_sec: Annotated[float, Field(ge=0, le=60, allow_inf_nan=False)] | None = None  # 0: no clips
     hints: CameraHints | None = None  # replaced as a whole
     suggest_weight: Annotated[int, Field(ge=0, le=10)] | None = None  # how readily it is suggested; null: 5
+    live_sound: bool | None = None  # false: the worker never asks the camera for sound
 
 
 class CameraAsked(CameraValues):
@@ -189,6 +190,7 @@ class CameraOwn(Answer):
     clip_sec: float | None
     hints: CameraHints | None
     suggest_weight: int | None
+    live_sound: bool | None
     network_zone: Literal["local", "vpn"]
 
 

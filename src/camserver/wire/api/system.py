@@ -15,13 +15,17 @@ class AnalyzerStatus(Answer):
 
 
 class SystemStatus(Answer):
-    # Live view: not overloaded; the load of the busiest streamer, null while none reports; units left for viewings.
+    # Live view: not overloaded; the load of the busiest streamer, null while none reports; units for viewings, and
+    # those of them that are left; what was asked for and refused in the last 24 hours.
     healthy: bool
     cpu_percent: float | None
     memory_percent: float | None
     load_warnings: list[Literal["cpu", "memory", "swap"]]
     active_modals: int
+    modal_budget: int
     modal_budget_remaining: int
+    modal_requests_24h: int
+    modal_rejections_24h: int
     suggest_active: bool
     now: int
     version: str

@@ -33,6 +33,7 @@ class Made:
     files: dict[str, bytes] = field(default_factory=lambda: {"model.onnx": seeing(0.9)})
     hashes: dict[str, str] = field(default_factory=dict)  # where they shall be wrong
     more: str = ""
+    label: str = "Person"
     key: bytes | None = None
     signature: bytes | None = None
 
@@ -42,7 +43,8 @@ class Made:
         files = "\n".join(f'"{name}" = "{value}"' for name, value in listed.items())
         head = f'name = "{self.name}"\nversion = "{self.version}"\nruntime = "onnx"\nlicence = "Apache-2.0"\n'
         reading = '[onnx]\noutput = "nms_inside"\nwidth = 64\nheight = 64\n'
-        return f'{head}model = "model.onnx"\nlabels = ["Person"]\n{self.more}\n[files]\n{files}\n{reading}'.encode()
+        described = f'model = "model.onnx"\nlabels = ["{self.label}"]\n{self.more}\n'
+        return f"{head}{described}[files]\n{files}\n{reading}".encode()
 
     def contents(self) -> dict[str, bytes]:
         made = {**self.files, "model.toml": self.manifest}

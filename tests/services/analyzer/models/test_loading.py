@@ -109,3 +109,11 @@ def test_a_model_that_fails_at_its_first_picture_is_refused(tmp_path: Path, monk
     monkeypatch.setattr(LiteRtDetector, "detect", broken)
     with pytest.raises(ModelUnusable, match=r"fails when it is shown a picture: no such operator"):
         load(settings_in(tmp_path))
+
+
+def test_a_model_that_leads_to_no_event_is_loaded_with_a_warning(tmp_path: Path) -> None:
+    content = saying(np.array([[16, 24, 48, 40, 0.9, 0]], np.float32))
+    path = written(tmp_path, content, 'labels = ["bolt"]\n[onnx]\noutput = "nms_inside"\n', "own")
+    (warning,) = load(settings_in(tmp_path / "data", detector="onnx", model_path=path)).warnings
+    assert "leads to no event" in warning
+    assert "docs/guide/models.md" in warning

@@ -33,6 +33,18 @@ class Loaded:
         return self.detectors[0].model
 
 
+def _loaded(detectors: Sequence[Detector], warnings: tuple[str, ...] = ()) -> Loaded:
+    model = detectors[0].model
+    if not model.is_blind:
+        return Loaded(detectors, warnings)
+    blind = (
+        f"the model {model.name} {model.version} leads to no event: none of its labels is a person, an animal, a "
+        "vehicle or a hazard by the names in docs/guide/models.md; give it such labels in its TOML"
+    )
+    log.warning("about the model", warning=blind)
+    return Loaded(detectors, (*warnings, blind))
+
+
 def installed_models(settings: Settings) -> InstalledModels:
     return InstalledModels(settings.server.data_dir, settings.analyzer.bundle_max_bytes)
 
@@ -45,12 +57,12 @@ def load(settings: Settings, *, stand_in: bool = True) -> Loaded:
     """
     chosen = settings.analyzer
     if chosen.model_path is not None:
-        return Loaded(load_file(chosen.model_path, chosen.detector, chosen.workers, chosen.model_sha256))
+        return _loaded(load_file(chosen.model_path, chosen.detector, chosen.workers, chosen.model_sha256))
     warnings: tuple[str, ...] = ()
     try:
         pointer = installed_models(settings).active()
         if pointer is not None:
-            return Loaded(load_installed(settings, pointer, chosen.workers))
+            return _loaded(load_installed(settings, pointer, chosen.workers))
     except CamError as error:
         if not stand_in:
             raise

@@ -13,10 +13,7 @@ from camserver.services.web.labels import (
     plain_cause,
     plain_issue,
     plain_tags,
-    shown_cause,
-    shown_issue,
     shown_review_label,
-    shown_tags,
 )
 from camserver.services.web.looks import note_investigation, note_listed
 from camserver.services.web.plain_answers import plain_answer
@@ -31,8 +28,8 @@ from camserver.services.web.routes.filters import (
     TagIds,
     To,
 )
-from camserver.services.web.routes.frames import shown_frame
-from camserver.services.web.routes.incidents import shown_incident
+from camserver.services.web.routes.frames import plain_frame, shown_frame
+from camserver.services.web.routes.incidents import plain_incident
 from camserver.services.web.routing import Routes
 from camserver.store import event_pages, event_views, frame_pages, summaries
 from camserver.store.event_pages import EventFilter, EventSummary
@@ -82,29 +79,30 @@ async def list_events(
     return plain_answer(api.EventPage, {"events": shown, "next_before": next_before})
 
 
-@routes.get("/api/events/{event_uuid}", Permission.READ)
-async def get_event(call: TheCall, event_uuid: EventUuid) -> api.EventDetail:
+@routes.get("/api/events/{event_uuid}", Permission.READ, response_model=api.EventDetail)
+async def get_event(call: TheCall, event_uuid: EventUuid) -> Response:
     """One event with its incident, its best frame, how its clip stands and, for people who may investigate, what a
     language model said of it."""
     view = await call.store.read(event_views.get, event_uuid)
     found, clip, review = view.event, view.clip, view.review
+    summary, frame = found.summary, found.best_frame
     vocabulary = await active_vocabulary(call)
-    shown = api.EventDetail.model_validate(
+    tags = [*summary.tags, *(() if frame is None else frame.tags)]
+    has_opinion = review is not None or bool(view.scores)
+    await note_listed(call, "event", vocabulary, tags, has_opinion, event_uuid)
+    return plain_answer(
+        api.EventDetail,
         {
-            **shown_event(vocabulary, found.summary),
-            "incident": None if found.incident is None else shown_incident(found.incident),
-            "best_frame": None if found.best_frame is None else shown_frame(vocabulary, found.best_frame),
+            **plain_event(vocabulary, summary),
+            "incident": None if found.incident is None else plain_incident(found.incident),
+            "best_frame": None if frame is None else plain_frame(vocabulary, frame),
             "clip": None if clip is None else shown_clip(clip),
             "llm_review": None
             if review is None
             else {**fields_of(review), "label": shown_review_label(review.label)},
-            "scores": [fields_of(one) for one in view.scores],
-        }
+            "scores": view.scores,
+        },
     )
-    frame_tags = [] if shown.best_frame is None else shown.best_frame.tags
-    has_opinion = shown.llm_review is not None or bool(shown.scores)
-    await note_investigation(call, "event", event_uuid, [*shown.tags, *frame_tags], has_opinion)
-    return shown
 
 
 @routes.get("/api/events/{event_uuid}/frames", Permission.READ)
@@ -146,13 +144,4 @@ def plain_event(vocabulary: Vocabulary, event: EventSummary) -> dict[str, Any]:
         "tags": plain_tags(vocabulary, event.tags),
         "issue": plain_issue(event.subject) if event.subject else None,
         "cause": plain_cause(event.cause),
-    }
-
-
-def shown_event(vocabulary: Vocabulary, event: EventSummary) -> dict[str, object]:
-    return {
-        **fields_of(event),
-        "tags": shown_tags(vocabulary, event.tags),
-        "issue": shown_issue(event.subject) if event.subject else None,
-        "cause": shown_cause(event.cause),
     }

@@ -1,7 +1,7 @@
 """Frames: one with its boxes and tags, and its pictures."""
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
 
@@ -10,7 +10,7 @@ from camserver.domain.people import Permission
 from camserver.domain.vocabulary import Vocabulary
 from camserver.services.web import pictures
 from camserver.services.web.calls import TheCall
-from camserver.services.web.labels import active_vocabulary, shown_tags
+from camserver.services.web.labels import active_vocabulary, plain_tags, shown_tags
 from camserver.services.web.looks import note_investigation, note_media
 from camserver.services.web.routing import Routes
 from camserver.store import archive_links, frame_pages
@@ -60,3 +60,11 @@ def shown_frame(vocabulary: Vocabulary, frame: FrameDetail) -> api.Frame:
         {**fields_of(frame), "pictures": list(frame.pictures), "tags": shown_tags(vocabulary, frame.tags)},
         from_attributes=True,
     )
+
+
+def plain_frame(vocabulary: Vocabulary, frame: FrameDetail) -> dict[str, Any]:
+    """What `api.Frame` would be, as it stands in an answer."""
+    shown = fields_of(frame)
+    del shown["cursor"]
+    shown["tags"] = plain_tags(vocabulary, frame.tags)
+    return shown

@@ -3,14 +3,15 @@
 Their events are the list of events with `incident`.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Path, Query
+from fastapi import Path, Query, Response
 
 from camserver.base.records import fields_of
 from camserver.domain.people import Permission
 from camserver.services.web.calls import TheCall
-from camserver.services.web.labels import shown_issue
+from camserver.services.web.labels import plain_issue, shown_issue
+from camserver.services.web.plain_answers import plain_answer
 from camserver.services.web.routes.filters import CameraIds, Cursor, From, SeverityMin, SiteName, To
 from camserver.services.web.routing import Routes
 from camserver.store import incident_pages, incident_reviews, summaries
@@ -27,7 +28,7 @@ Reviewed = Annotated[
 ]
 
 
-@routes.get("/api/incidents", Permission.READ)
+@routes.get("/api/incidents", Permission.READ, response_model=api.IncidentPage)
 async def list_incidents(
     call: TheCall,
     camera_ids: CameraIds = [],  # noqa: B006 - read by FastAPI, which gives each call its own
@@ -38,16 +39,15 @@ async def list_incidents(
     reviewed: Reviewed = None,
     before: Cursor = None,
     limit: Annotated[int, Query(ge=1, le=incident_pages.PAGE_MAX)] = PAGE_USUAL,
-) -> api.IncidentPage:
+) -> Response:
     """Incidents by the time they began, newest first. Filters narrow; several cameras are alternatives."""
     wanted = IncidentFilter(tuple(camera_ids), severity_min, from_ms, to_ms, reviewed, site)
     if site is not None:
         await call.store.read(summaries.check_site, site)
     found = await call.store.read(incident_pages.page, wanted, before, limit)
-    return api.IncidentPage(
-        incidents=[shown_incident(incident) for incident in found],
-        next_before=found[-1].cursor if len(found) == limit else None,
-    )
+    shown = [plain_incident(incident) for incident in found]
+    next_before = found[-1].cursor if len(found) == limit else None
+    return plain_answer(api.IncidentPage, {"incidents": shown, "next_before": next_before})
 
 
 # Above the route of single incidents, which would take the word for a uuid.
@@ -97,3 +97,11 @@ async def unreview_incident(
 def shown_incident(incident: IncidentSummary) -> api.Incident:
     issue = None if incident.subject is None else shown_issue(incident.subject)
     return api.Incident.model_validate({**fields_of(incident), "issue": issue})
+
+
+def plain_incident(incident: IncidentSummary) -> dict[str, Any]:
+    """What `api.Incident` would be, as it stands in an answer."""
+    shown = fields_of(incident)
+    del shown["cursor"], shown["subject"]
+    shown["issue"] = None if incident.subject is None else plain_issue(incident.subject)
+    return shown

@@ -17,14 +17,14 @@ from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.looks import note_link
 from camserver.services.web.routing import Routes
 from camserver.services.web.throttle import LINKS, wrong_links_of
-from camserver.store import archive_links, audit, clips, frame_pages
+from camserver.store import archive_links, audit, clips, frame_pages, media_links
+from camserver.store.media_links import CLIP
 from camserver.wire import api
 
 routes = Routes()
 
 # A search engine that is given a link must not keep what it opens.
 _HEADERS = {"Cache-Control": "private, max-age=60", "X-Robots-Tag": "noindex"}
-CLIP = "clip"
 _OBJECTS = (*(kind.value for kind in Kind), frame_pages.THUMB, CLIP)
 
 _RESPONSES: dict[int | str, dict[str, object]] = {
@@ -45,17 +45,11 @@ async def make_link(call: TheCall, asked: api.MediaLinkAsked) -> api.MediaLink:
     principal = call.principal
     maker = f"{principal.tenant_id} {principal.user_id} {principal.token_id}"
     call.web.links_made.count(maker, call.web.clock.boot_ms(), LINKS)
-    if asked.archive_file_id is not None:
-        await call.store.read(archive_links.linkable, asked.frame_uuid, asked.archive_file_id)
-    elif asked.kind == CLIP:
-        await call.store.read(clips.linkable, asked.frame_uuid)
-    else:
-        await call.store.read(frame_pages.linkable_picture, asked.frame_uuid, asked.kind)
     ttl_sec = asked.ttl_sec or call.web.settings.media.link_ttl_sec
     exp_unix = call.now_ms // 1000 + ttl_sec
     details = {"kind": "copy" if asked.archive_file_id is not None else asked.kind, "expires_at": exp_unix * 1000}
     entry = audit.Entry("media_link_made", call.now_ms, call.address, "frame", asked.frame_uuid, details)
-    await call.store.write(audit.add_own, entry)
+    await call.store.write(media_links.give, asked.frame_uuid, asked.kind, asked.archive_file_id, entry)
     signature = links.sign(_keys(call), asked.frame_uuid, asked.archive_file_id or asked.kind, exp_unix)
     url = f"{call.web.public_url}/media/frame/{asked.frame_uuid}?{urlencode(asdict(signature))}"
     return api.MediaLink(url=url, expires_at=exp_unix * 1000)
@@ -92,11 +86,11 @@ async def open_link(
         place = await call.web.store.read(clips.linked, frame_uuid)
         await note_link(call, kind, frame_uuid)
         return await films.clip_response(call, place, _HEADERS)
-    picture = await call.web.store.read(frame_pages.linked_picture, frame_uuid, kind)
+    picture, content = await pictures.linked(call, frame_uuid, kind)
     await note_link(call, kind, frame_uuid)
     if boxes:
         return await pictures.drawn_response(call, picture, kind, _HEADERS, with_words=False)
-    return await pictures.picture_response(call, picture, kind, _HEADERS)
+    return await pictures.picture_response(call, picture, kind, _HEADERS, content)
 
 
 async def _archived(call: Call, frame_uuid: str, given: Signature) -> Response:

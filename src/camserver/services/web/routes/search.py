@@ -10,10 +10,16 @@ from camserver.domain.scoring_sheets import CONDITIONS_MAX, parse_condition
 from camserver.domain.texts import QUERY_MAX_CHARS
 from camserver.domain.vocabulary import Vocabulary
 from camserver.services.web.calls import TheCall
-from camserver.services.web.labels import active_vocabulary, shown_primary_event, shown_tags
+from camserver.services.web.labels import (
+    active_vocabulary,
+    plain_cause,
+    plain_issue,
+    plain_tags_in,
+    shown_primary_event,
+    shown_tags,
+)
 from camserver.services.web.looks import note_listed
 from camserver.services.web.plain_answers import plain_answer
-from camserver.services.web.routes.events import plain_event
 from camserver.services.web.routes.filters import (
     CameraIds,
     Cursor,
@@ -27,6 +33,8 @@ from camserver.services.web.routes.filters import (
 )
 from camserver.services.web.routing import Routes
 from camserver.store import event_search
+from camserver.store.cameras import public_camera_id
+from camserver.store.event_pages import EventRow
 from camserver.store.event_search import FoundEvent, SearchFilter
 from camserver.wire import api
 
@@ -96,7 +104,7 @@ async def search_events(
     except tags: an event has all of them."""
     page = await call.store.read(event_search.search, asked, before, limit)
     vocabulary = await active_vocabulary(call)
-    tags = [tag for found in page.found for tag in found.event.tags]
+    tags = (tag for found in page.found for tag in found.row.tag_ids)
     await note_listed(call, "event", vocabulary, tags, any(found.passages for found in page.found))
     return plain_answer(
         api.SearchPage,
@@ -132,9 +140,15 @@ async def count_facets(call: TheCall, asked: Asked) -> api.SearchFacets:
 
 
 def _plain(vocabulary: Vocabulary, found: FoundEvent) -> dict[str, Any]:
-    shown = plain_event(vocabulary, found.event)
-    shown["unknown"] = found.unknown
-    shown["reviewed_at"] = found.reviewed_at
+    """What `api.FoundEvent` would be: most of it is as it is in the row."""
+    row = found.row
+    shown: dict[str, Any] = dict(zip(EventRow._fields, row, strict=True))
+    del shown["event_id"], shown["subject"], shown["unknown_flag"]
+    shown["camera_id"] = public_camera_id(row.camera_id)
+    shown["tags"] = plain_tags_in(vocabulary, row.tags)
+    shown["issue"] = plain_issue(row.subject) if row.subject else None
+    shown["cause"] = plain_cause(row.cause)
+    shown["unknown"] = row.unknown_flag == 1
     shown["passages"] = [
         {"kind": one.kind, "case_uuid": one.case_uuid, "excerpt": one.excerpt} for one in found.passages
     ]

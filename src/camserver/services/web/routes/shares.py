@@ -7,12 +7,13 @@ from typing import Annotated, Literal
 from fastapi import Path, Query, Response
 from starlette.responses import HTMLResponse
 
-from camserver.base.errors import NotFound
+from camserver.base.errors import NotFound, TooManyTries
 from camserver.domain.people import Permission
 from camserver.domain.shares import Sharing, over
 from camserver.services.web import films, pictures, share_page
 from camserver.services.web.access import Gate, token_hash
 from camserver.services.web.calls import Call, TheCall
+from camserver.services.web.messages import message_for
 from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.services.web.throttle import LINKS, wrong_links_of
@@ -61,12 +62,17 @@ async def revoke_share(call: TheCall, share_uuid: Annotated[str, Path(pattern=ap
 
 
 @routes.get("/share/{token}", Gate.PUBLIC, response_class=HTMLResponse)
-async def open_share(call: TheCall, token: Token) -> Response:
+async def open_share(call: TheCall, token: str) -> Response:
     """The page of a share."""
+    # Whatever is wrong is said on a page: who has a link need not know what JSON is.
     try:
         share = await _opened(call, token, is_page=True)
     except NotFound:
         return HTMLResponse(share_page.over_page(call.language), status_code=404, headers=share_page.HEADERS)
+    except TooManyTries as error:
+        page = share_page.problem_page(message_for(error, call.language), call.language)
+        headers = {**share_page.HEADERS, "Retry-After": str(error.details["retry_after_sec"])}
+        return HTMLResponse(page, status_code=error.http_status, headers=headers)
     return HTMLResponse(share_page.page(share, f"/share/{token}", call.language), headers=share_page.HEADERS)
 
 

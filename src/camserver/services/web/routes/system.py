@@ -6,6 +6,7 @@ from typing import Any
 
 from camserver import __version__
 from camserver.config import describe
+from camserver.domain.admission import METRICS_KEPT_MS
 from camserver.domain.people import Permission
 from camserver.domain.progress import analysis_standing
 from camserver.services.web.access import Gate
@@ -24,11 +25,14 @@ async def status(call: TheCall) -> api.SystemStatus:
     """Load and budget of live view, counts of cameras, sessions and jobs, how analysis gets on, and readiness."""
     found = await call.store.read(counts.count)
     states = await call.web.store.read(streamers.states, call.now_ms)
+    asked = await call.web.store.read(streamers.asked_since, call.now_ms - METRICS_KEPT_MS)
     return api.SystemStatus.model_validate(
         {
             **asdict(found),
             **asdict(live_standing(states, call.web.settings.admission)),
             "active_modals": await call.store.read(viewings.count_modals, call.now_ms),
+            "modal_requests_24h": asked.requests,
+            "modal_rejections_24h": asked.rejections,
             "suggest_active": await call.store.read(suggestions.is_active, call.now_ms),
             "analyzer": {
                 "standing": analysis_standing(found.last_done_at, found.oldest_waiting_at, call.now_ms).value,
