@@ -1,6 +1,7 @@
 """Claims, fences and locks: several dispatchers, slow ones, dead ones, and ones that stop."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,11 +29,12 @@ async def test_two_dispatchers_share_the_work_and_do_nothing_twice(
             await stage.look(camera, HUMAN, NOW_MS + number * SEC)
     analyzer.add_fault(Fault.hold())
     async with stage.dispatcher(two_stores[0]), stage.dispatcher(two_stores[1]):
-        # Each asks ten questions and has five jobs at hand for when they are answered.
-        await stage.until_status(running=30)
-        holders = {job["locked_by"] for job in await stage.jobs()}
-        assert len(holders) == 2, "neither took everything"
+        # Each asks ten questions and has up to five jobs at hand for when they are answered: how many depends on what
+        # the other one was claiming at the same moment.
         await analyzer.until_received(2 + 20)
+        held = Counter(job["locked_by"] for job in await stage.jobs() if job["status"] == "running")
+        assert len(held) == 2, "neither took everything"
+        assert all(10 <= count <= 15 for count in held.values()), held
         # All at once, so that the results of one camera meet: each moves the state the others were decided on.
         analyzer.heal()
         await stage.until_status(done=30)
