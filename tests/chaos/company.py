@@ -128,7 +128,17 @@ class Company:
         return running
 
     async def until_ready(self, name: str) -> None:
-        await self.running[name].until_ready(f"http://{LOOPBACK}:{self.ports[name]}/readyz", PATIENCE_SEC)
+        """However often it has to be started: its database may be away just then."""
+        url = f"http://{LOOPBACK}:{self.ports[name]}/readyz"
+        while True:
+            running = self.running[name]
+            try:
+                await running.until_ready(url, PATIENCE_SEC)
+                return
+            except RuntimeError:
+                if running.exit_code != Exit.STORE_AWAY:
+                    raise
+                self.tend()
 
     def kill(self, name: str, by: signal.Signals = signal.SIGKILL) -> None:
         """kill -9, or another signal that nobody survives."""

@@ -79,13 +79,19 @@ class Viewer:
             assert answer.status == 200, await answer.text()
 
     async def segments(self) -> None:
-        """Reads as a player of HLS does: the list, then what it names last."""
-        async with self._plain.get(self.lease["hls_url"]) as answer:
-            assert answer.status == 200, await answer.text()
-            listed = await answer.text()
+        """Reads as a player of HLS does: the list, again where it is not there yet, then what it names last."""
+        listed = await poll_async(self._listed, "a list of segments")
         name = [line for line in listed.splitlines() if line.endswith(".m4s")][-1]
         async with self._plain.get(self.lease["hls_url"].removesuffix("index.m3u8") + name) as answer:
             assert answer.status in (200, 404)  # a list goes on
+
+    async def _listed(self) -> str | None:
+        async with self._plain.get(self.lease["hls_url"]) as answer:
+            listed = await answer.text()
+            if answer.status == 503 and "Retry-After" in answer.headers:
+                return None
+            assert answer.status == 200, listed
+            return listed
 
     async def picture(self) -> None:
         async with self._plain.get(self.lease["snapshot_url"]) as answer:

@@ -5,7 +5,7 @@ import dataclasses
 import io
 import json
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -32,6 +32,7 @@ from camserver.wire.live import (
     sound_head,
 )
 from tests.media.video import encoded, flat
+from tests.rig.polling import TIMEOUT_SEC
 from tests.rig.ports import listening_socket
 
 KEYS = live_links.live_keys(b"a media key of the tests")
@@ -196,16 +197,27 @@ class Watcher:
         return True
 
     async def until_state(self, state: str, reason: str | None = None) -> None:
-        while (
-            not self.statuses
-            or self.statuses[-1]["state"] != state
-            or self.statuses[-1]["reason"] != (self.statuses[-1]["reason"] if reason is None else reason)
-        ):
-            assert await self.next(), f"closed before {state}: {self.statuses}"
+        def is_so() -> bool:
+            now = self.statuses[-1] if self.statuses else {"state": None}
+            return now["state"] == state and reason in (None, now["reason"])
+
+        await self._read_until(is_so, f"{state} {reason or ''}")
 
     async def until_media(self, count: int) -> None:
-        while len(self.media) < count:
-            assert await self.next(), f"closed after {len(self.media)} pieces: {self.end}"
+        await self._read_until(lambda: len(self.media) >= count, f"{count} pieces")
+
+    async def _read_until(self, is_so: Callable[[], bool], what: str) -> None:
+        """What comes meanwhile would keep a wait without an end going: pictures, and figures every five seconds."""
+        try:
+            async with asyncio.timeout(TIMEOUT_SEC):
+                while not is_so():
+                    assert await self.next(), f"closed before {what}: {self}"
+        except TimeoutError:
+            raise TimeoutError(f"{what}: not within {TIMEOUT_SEC:g} s; {self}") from None
+
+    def __str__(self) -> str:
+        told = [(status["state"], status["reason"]) for status in self.statuses]
+        return f"told {told}, {len(self.media)} pieces, end {self.end}"
 
     async def until_closed(self) -> int | None:
         while await self.next():

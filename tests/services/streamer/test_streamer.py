@@ -206,6 +206,18 @@ async def test_why_there_is_no_picture_is_said_and_pictures_go_on_on_the_same_so
     assert len(watcher.inits) == 1, "the same video needs no other init segment"
 
 
+async def test_a_word_that_comes_late_does_not_hide_that_a_worker_went_away(rig: Rig) -> None:
+    watcher = await rig.watch(rig.desk.admit())
+    feed = await rig.feed()
+    feed.begin()
+    feed.push(2)
+    feed.line.send_status(FeedStatus(state="connecting"))
+    await watcher.until_media(3)
+    feed.line.close()
+    await watcher.until_state("moving", "moved")
+    assert [status["state"] for status in watcher.statuses] == ["connecting", "live", "moving"]
+
+
 async def test_a_feed_of_an_earlier_holder_is_ended(rig: Rig) -> None:
     lease_id = rig.desk.admit()
     watcher = await rig.watch(lease_id)

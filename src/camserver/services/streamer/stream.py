@@ -176,12 +176,17 @@ class LiveStream:
         elif isinstance(message, FeedSoundPacket):
             self._take_sound(message)
         elif isinstance(message, FeedStatus):
-            if message.state != "live":
+            if self._is_news(message.state):
                 self.set_status(message.state, message.reason, message.message)
             if message.reason == "codec":
                 self.on_unplayable(self)
         elif isinstance(message, FeedStream):
             self._take_stream(message)
+
+    def _is_news(self, said: LiveState) -> bool:
+        """Pictures say best that it is live. A worker that connects anew says first what went wrong before, so while
+        pictures are shown *connecting* is only a word that came late."""
+        return said != "live" and (said, self.state) != ("connecting", "live")
 
     def set_status(self, state: LiveState, reason: str = "", message: str = "") -> None:
         """Tells the viewers, when it is something else than before."""
