@@ -49,6 +49,8 @@ log = logs.get_logger(__name__)
 # A process that was told to stop and hangs ends itself then and says where it hung. The supervisor's patience
 # is longer, because its kill would say nothing.
 STOP_DEADLINE_SEC = 8.0
+# A database that does not answer for so long is not waited for by a process that was told to stop.
+STOP_STORE_SEC = 5.0
 
 
 @dataclass(slots=True)
@@ -74,6 +76,12 @@ class Resources:
     def web_store(self) -> "Store":
         """The store as web uses it: where `web.store_url` is set, with a belt around each tenant."""
         return self._web_store or self.store
+
+    def hurry(self) -> None:
+        """The process was told to stop."""
+        for store in (self._store, self._web_store):
+            if store is not None:
+                store.hurry(STOP_STORE_SEC)
 
     @property
     def objects(self) -> "Objects":
@@ -194,17 +202,22 @@ def serve(process: str, names: Sequence[str], settings: "Settings") -> None:
 
 
 async def _run(parts: Sequence[Part], settings: "Settings") -> None:
-    _stop_on_signals()
+    on_stop: list[Callable[[], None]] = []
+    _stop_on_signals(on_stop)
     try:
         async with _resources(parts, settings) as given:
+            on_stop.append(given.hurry)
             collect_seldom()
             await run_parts(parts, given)
     except asyncio.CancelledError:
         log.info("stopped")
 
 
-def _stop_on_signals() -> None:
-    """The first SIGTERM or SIGINT cancels the calling task. Settings are read at start only, so SIGHUP is moot."""
+def _stop_on_signals(on_stop: Sequence[Callable[[], None]] = ()) -> None:
+    """The first SIGTERM or SIGINT cancels the calling task, and calls whatever is in `on_stop` by then.
+
+    Settings are read at start only, so SIGHUP is moot.
+    """
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None
@@ -213,6 +226,8 @@ def _stop_on_signals() -> None:
         if not task.cancelling():
             log.info("stopping", signal=number.name)
             faulthandler.dump_traceback_later(STOP_DEADLINE_SEC, exit=True)
+            for call in on_stop:
+                call()
             task.cancel()
 
     for number in (signal.SIGTERM, signal.SIGINT):

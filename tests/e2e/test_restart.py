@@ -1,16 +1,22 @@
-"""Restarting the server while people use it: its port stays open, as systemd keeps it, and nobody is refused."""
+"""Restarting the server while people use it: its port stays open, as systemd keeps it, and nobody is refused.
+
+And stopping one whose database does not answer.
+"""
 
 import asyncio
 import signal
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import aiohttp
 
 from camserver.base.exits import Exit
 from tests.e2e.installation import installation
+from tests.rig.cutter import Cutter, Way
 from tests.rig.polling import until
 from tests.rig.processes import REPOSITORY, Launcher, toml
+from tests.rig.templates import PostgresTemplate
 
 HOLDER = REPOSITORY / "tests" / "rig" / "socket_holder.py"
 PATIENCE_SEC = 180.0
@@ -69,3 +75,20 @@ async def test_nobody_is_refused_while_the_server_is_restarted(launcher: Launche
         await asyncio.gather(*asking, return_exceptions=True)
     assert not visitors.failed
     assert await server.stop() == Exit.OK
+
+
+async def test_a_server_whose_database_does_not_answer_stops_in_order(
+    launcher: Launcher, tmp_path: Path, postgres_template: PostgresTemplate
+) -> None:
+    """A network that is dark says nothing of it: what is under way would be waited for, for a minute."""
+    url = urlsplit(postgres_template.fresh())
+    async with Cutter(url.port or 0) as net:
+        behind = url._replace(netloc=url.netloc.replace(str(url.port), str(net.port))).geturl()
+        house = installation(launcher, tmp_path / "data", store={"url": behind})
+        server = launcher.camserver("server", settings=house.settings)
+        await server.until_ready(f"{house.web_url}/readyz", PATIENCE_SEC)
+        before = net.passed_bytes[Way.UP]
+        net.hold(Way.DOWN)
+        await until(lambda: net.passed_bytes[Way.UP] > before, "the database is asked something")
+        assert await server.stop() == Exit.OK
+        assert any(line["event"] == "stopped" for line in server.log())

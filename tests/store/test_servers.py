@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from urllib.parse import urlsplit
 
 import asyncmy.errors
 import asyncpg
@@ -11,6 +12,7 @@ import pytest_asyncio
 from camserver.base.errors import Bug, Conflict, NotFound, StoreBusy, StoreUnavailable
 from camserver.store import Store, Tx, open_store
 from camserver.store.server_store import ServerStore
+from tests.rig.cutter import Cutter, Way
 from tests.rig.databases import DatabaseServer
 from tests.rig.polling import poll_async, until
 from tests.rig.templates import Template
@@ -338,3 +340,40 @@ async def test_the_databases_time_is_told(store: ServerStore[object]) -> None:
     assert first is not None
     assert second is not None
     assert 1_700_000_000_000 < first <= second
+
+
+# A process that has to end
+
+
+async def test_a_database_that_does_not_answer_is_given_up_by_who_has_to_end(request: pytest.FixtureRequest) -> None:
+    for kind in SERVERS:
+        template: Template = request.getfixturevalue(f"{kind}_template")
+        url = urlsplit(template.fresh())
+        assert url.port is not None
+        async with Cutter(url.port) as net:
+            behind = url._replace(netloc=url.netloc.replace(str(url.port), str(net.port)))
+            store = await open_store(behind.geturl(), pool_size=POOL, acquire_timeout_sec=30)
+            await store.write(put, "before")
+            net.hold(Way.DOWN)
+            writes = [asyncio.ensure_future(store.write(put, str(number))) for number in range(POOL + 1)]
+            assert isinstance(store, ServerStore)
+            await until(lambda store=store: store.pool.in_use == POOL, "a full pool")  # type: ignore[misc]
+            store.hurry(0.0)
+            for ended in await asyncio.gather(*writes, return_exceptions=True):
+                assert isinstance(ended, StoreUnavailable), ended
+            with pytest.raises(StoreUnavailable, match="did not answer before this process had to end"):
+                await store.read(owners)
+            await store.close()
+            # What the driver still has to tell the database.
+            net.heal()
+            await until(lambda net=net: net.open_connections == 0, "the last connection is closed")  # type: ignore[misc]
+        template.discard(url.geturl())
+
+
+async def test_whoever_has_to_end_soon_is_answered_until_then(store: ServerStore[object]) -> None:
+    working = asyncio.ensure_future(store.write(put_and_wait, "under way"))
+    await gate("inside").wait()
+    store.hurry(3600.0)
+    gate("go on").set()
+    await working
+    assert await store.read(owners) == ["under way"]

@@ -105,6 +105,10 @@ class BeltedStore(Store):
     def away(self) -> bool:
         return self._main.away or self._belt.away
 
+    def hurry(self, within_sec: float) -> None:
+        """Likewise: the ordinary store is hurried by its owner."""
+        self._belt.hurry(within_sec)
+
     async def close(self) -> None:
         """Closes what is its own; the ordinary store is its owner's to close."""
         await self._belt.close()

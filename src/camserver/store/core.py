@@ -81,6 +81,9 @@ class Store(ABC):
     async def database_time_ms(self) -> int | None:
         """The database's own time; None on SQLite, whose time is this machine's."""
 
+    def hurry(self, within_sec: float) -> None:  # noqa: B027 - a database on this machine's own disk answers
+        """Whoever uses it has to end: what a database does not answer within so long is given up, as unavailable."""
+
     @abstractmethod
     async def close(self) -> None: ...
 

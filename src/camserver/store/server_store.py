@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, ParamSpec, TypeVar
 
 from camserver.base.errors import CamError, Conflict, StoreBusy, StoreUnavailable
+from camserver.base.hurry import Hurry
 from camserver.store.core import Operation, Store
 from camserver.store.pool import Lend, Pool
 from camserver.store.tx import Tx
@@ -22,6 +23,10 @@ BACKOFF_BASE_SEC = 0.005
 
 class ServerStore(Store, Generic[C]):
     pool: Pool[C]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._hurry = Hurry()
 
     @abstractmethod
     def _tx(self, connection: C) -> Tx: ...
@@ -71,6 +76,13 @@ class ServerStore(Store, Generic[C]):
         return await self._with_connection(once)
 
     async def _with_connection(self, once: Callable[[Lend[C]], Awaitable[R]]) -> R:
+        try:
+            async with self._hurry.heeded():
+                return await self._attempts(once)
+        except TimeoutError as error:
+            raise StoreUnavailable("the database did not answer before this process had to end") from error
+
+    async def _attempts(self, once: Callable[[Lend[C]], Awaitable[R]]) -> R:
         for attempt in range(ATTEMPTS_MAX):
             try:
                 async with self.pool.lend() as loan:
@@ -98,6 +110,9 @@ class ServerStore(Store, Generic[C]):
             self._note_away()
             await self.pool.forget_free()
         return translated
+
+    def hurry(self, within_sec: float) -> None:
+        self._hurry.within(within_sec)
 
     async def close(self) -> None:
         await self.pool.close()
