@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from camserver.domain.detections import Detection
+from camserver.services.analyzer import service
 from camserver.services.analyzer.detector import ModelInput
 from camserver.services.analyzer.fitting import fit
 from camserver.services.analyzer.planes import Picture
@@ -117,11 +118,15 @@ class FittingDetector(ScriptedDetector):
     threads: list[str]
 
 
-async def test_a_models_input_is_made_while_the_model_has_another_picture(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("cores", "threads"), [(2, ["picture", "detector"]), (1, ["detector", "detector"])])
+async def test_a_models_input_is_made_while_the_model_has_another_picture_if_there_is_a_core_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cores: int, threads: list[str]
+) -> None:
+    monkeypatch.setattr(service, "usable_cores", lambda: cores)
     detector = FittingDetector([PERSON])
     detector.threads = []
     async with running_analyzer(tmp_path, [detector]) as analyzer:
         await analyzer.put_vocabulary()
         assert await ask(analyzer) == 200
-    assert detector.threads == ["picture", "detector"]
+    assert detector.threads == threads
     assert detector.sizes == [(64, 64)]
