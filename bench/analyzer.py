@@ -68,27 +68,61 @@ def pictures() -> list[bytes]:
 
 _sent = itertools.count()
 
+# Written over in a body that was made before.
+NAME = "cam_" + 12 * "x"
+MARK = b"%016d"
 
-def never_sent(picture: bytes) -> bytes:
+
+def marked(picture: bytes, mark: bytes) -> bytes:
     """The same picture in other bytes: with a comment in its JPEG, right after the mark of its beginning."""
-    comment = b"%016d" % next(_sent)
-    return picture[:2] + b"\xff\xfe" + (2 + len(comment)).to_bytes(2) + comment + picture[2:]
+    return picture[:2] + b"\xff\xfe" + (2 + len(mark)).to_bytes(2) + mark + picture[2:]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A request as the dispatcher makes it, but for the camera's name and the marks of its pictures."""
+
+    content: bytes
+    places: tuple[int, ...]  # of the name and of each mark
+
+    def filled(self, *values: bytes) -> bytearray:
+        made = bytearray(self.content)
+        for place, value in zip(self.places, values, strict=True):
+            made[place : place + len(value)] = value
+        return made
+
+
+@cache
+def body_of(number: int, has_previous: bool) -> Body:
+    """About one picture and the one before it. Made once: whoever asks shares the cores with what is measured."""
+    marks = [MARK % (-1 - n) for n in range(1 + has_previous)]
+    shown = [marked(pictures()[(number - n) % len(FRAMES)], mark) for n, mark in enumerate(marks)]
+    question = Question(
+        NAME, CAPTURED_AT_MS, "r-1", shown[0], shown[1] if has_previous else None, {"time_band": "day"}
+    )
+    body = b"".join(form_parts(question, SHIPPED_VERSION, BOUNDARY))
+    head = (
+        f"POST /v1/analyze HTTP/1.1\r\nHost: {LOOPBACK}\r\nContent-Length: {len(body)}\r\n"
+        f"Content-Type: multipart/form-data; boundary={BOUNDARY}\r\n\r\n"
+    )
+    content = head.encode() + body
+    return Body(content, tuple(content.index(one) for one in (NAME.encode(), *marks)))
 
 
 class Camera:
     """Asks as the dispatcher does: a new picture, and the one before it."""
 
     def __init__(self) -> None:
-        self._name = f"cam_{next(_sent)}"
+        self._name = b"cam_%012d" % next(_sent)
         self._next = next(_sent) * APART
         self._before: bytes | None = None
 
-    def request_body(self) -> bytes:
-        picture = never_sent(pictures()[self._next % len(FRAMES)])
+    def request(self) -> bytearray:
+        mark, before = MARK % next(_sent), self._before
+        body = body_of(self._next % len(FRAMES), before is not None)
         self._next += 1
-        question = Question(self._name, CAPTURED_AT_MS, "r-1", picture, self._before, {"time_band": "day"})
-        self._before = picture
-        return b"".join(form_parts(question, SHIPPED_VERSION, BOUNDARY))
+        self._before = mark
+        return body.filled(self._name, mark) if before is None else body.filled(self._name, mark, before)
 
 
 @dataclass(slots=True)
@@ -111,30 +145,40 @@ class Round:
         return 1000 * self.cpu_sec / self.pictures
 
 
-class Caller:
+class Caller(asyncio.Protocol):
     """One connection that is kept. Less than an HTTP library does: it shares the cores with what is measured."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._camera = Camera()
-        self._opened: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._transport: asyncio.Transport | None = None
+        self._answer = b""
+        self._answered: asyncio.Future[int] | None = None
+
+    def data_received(self, data: bytes) -> None:
+        self._answer += data
+        head, end, body = self._answer.partition(b"\r\n\r\n")
+        length = head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]
+        if end and len(body) == int(length) and self._answered is not None:
+            self._answer = b""
+            self._answered.set_result(int(head.split(b" ", 2)[1]))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._answered is not None and not self._answered.done():
+            self._answered.set_exception(exc or ConnectionResetError("closed without an answer"))
 
     async def ask(self) -> int:
-        if self._opened is None:
-            self._opened = await asyncio.open_connection(LOOPBACK, self._port)
-        reader, writer = self._opened
-        body = self._camera.request_body()
-        head = f"POST /v1/analyze HTTP/1.1\r\nHost: {LOOPBACK}\r\nContent-Length: {len(body)}\r\n"
+        loop = asyncio.get_running_loop()
+        if self._transport is None:
+            self._transport, _ = await loop.create_connection(lambda: self, LOOPBACK, self._port)
+        self._answered = loop.create_future()
         async with asyncio.timeout(REQUEST_TIMEOUT_SEC):
-            writer.write(f"{head}Content-Type: multipart/form-data; boundary={BOUNDARY}\r\n\r\n".encode() + body)
-            await writer.drain()
-            answer = (await reader.readuntil(b"\r\n\r\n")).lower()
-            await reader.readexactly(int(answer.split(b"content-length:")[1].split(b"\r\n")[0]))
-        return int(answer.split(b" ")[1])
+            self._transport.write(self._camera.request())
+            return await self._answered
 
     def close(self) -> None:
-        if self._opened is not None:
-            self._opened[1].close()
+        if self._transport is not None:
+            self._transport.close()
 
 
 @dataclass(slots=True)

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import aiohttp
-import numpy as np
 import pytest
 from PIL import Image
 
 from camserver.domain.detections import Detection
+from camserver.services.analyzer import service
 from camserver.services.analyzer.detector import ModelInput
 from camserver.services.analyzer.fitting import fit
+from camserver.services.analyzer.planes import Picture
 from tests.rig.polling import poll_async, until
 from tests.services.analyzer.rig import PERSON, RunningAnalyzer, ScriptedDetector, form, running_analyzer
 
@@ -105,22 +106,27 @@ async def test_stopping_with_work_under_way_ends(tmp_path: Path) -> None:
 class FittingDetector(ScriptedDetector):
     """Tells by whom its input was made, and who gave it."""
 
-    def input_of(self, picture: Image.Image) -> ModelInput:
+    def input_of(self, picture: Picture) -> ModelInput:
         self.threads.append(threading.current_thread().name.split("_")[0])
-        return ModelInput(np.asarray(picture), fit(picture, (64, 64), "corner", 0))
+        fitted = fit(picture, (64, 64), "corner", 0)
+        return ModelInput(fitted.pixels, fitted)
 
     def detect_in(self, given: ModelInput) -> Sequence[Detection]:
         self.threads.append(threading.current_thread().name.split("_")[0])
-        return self.detect(given.fitted.picture)
+        return self.detect(Image.fromarray(given.fitted.pixels))
 
     threads: list[str]
 
 
-async def test_a_models_input_is_made_while_the_model_has_another_picture(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("cores", "threads"), [(2, ["picture", "detector"]), (1, ["detector", "detector"])])
+async def test_a_models_input_is_made_while_the_model_has_another_picture_if_there_is_a_core_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cores: int, threads: list[str]
+) -> None:
+    monkeypatch.setattr(service, "usable_cores", lambda: cores)
     detector = FittingDetector([PERSON])
     detector.threads = []
     async with running_analyzer(tmp_path, [detector]) as analyzer:
         await analyzer.put_vocabulary()
         assert await ask(analyzer) == 200
-    assert detector.threads == ["picture", "detector"]
+    assert detector.threads == threads
     assert detector.sizes == [(64, 64)]

@@ -76,9 +76,11 @@ def crew(*, seats: int = 1, fast: int = 0) -> Crew:
 
 
 @asynccontextmanager
-async def working(chosen: Crew, waiting_max: int = 20, patience_sec: float = PATIENCE_SEC) -> AsyncIterator[Work]:
+async def working(
+    chosen: Crew, waiting_max: int = 20, patience_sec: float = PATIENCE_SEC, *, has_spare_core: bool = True
+) -> AsyncIterator[Work]:
     clock = HandClock()
-    work = Work(Line(chosen, waiting_max, patience_sec, clock), clock)
+    work = Work(Line(chosen, waiting_max, patience_sec, clock, has_spare_core=has_spare_core), clock)
     try:
         yield work
     finally:
@@ -96,6 +98,34 @@ async def test_the_next_picture_is_prepared_while_the_detector_has_one_but_no_mo
         work.open.set()
         await asyncio.gather(*asked)
         assert (len(work.prepared), len(work.found), work.line.taken) == (6, 6, 0)
+
+
+async def test_without_a_spare_core_nothing_is_prepared_before_its_turn() -> None:
+    async with working(crew(seats=2), has_spare_core=False) as work:
+        work.open.clear()
+        asked = [work.start() for _ in range(6)]
+        await until(lambda: len(work.found) == 2, "both detectors have one")
+        assert (len(work.prepared), work.line.taken) == (2, 6)
+        left = work.start()
+        await until(lambda: work.line.taken == 7, "one more waits")
+        left.cancel()
+        work.open.set()
+        await asyncio.gather(*asked)
+        assert (len(work.prepared), len(work.found), work.line.taken) == (6, 6, 0)
+
+
+async def test_without_a_spare_core_an_error_reaches_whoever_asked() -> None:
+    async with working(crew(), has_spare_core=False) as work:
+
+        def refuse() -> None:
+            raise BadInput("no picture")
+
+        work.error = refuse
+        with pytest.raises(BadInput, match="no picture"):
+            await work.ask()
+        work.error = lambda: None
+        await work.ask()
+        assert work.line.taken == 0
 
 
 async def test_who_waited_longer_than_the_caller_does_is_not_worked_on() -> None:

@@ -10,6 +10,7 @@ from camserver.domain.detections import DetectionPolicy
 from camserver.services.analyzer import analyzing
 from camserver.services.analyzer.analyzing import Prepared, Question, conclude, find, prepare
 from camserver.services.analyzer.observing import Sight
+from camserver.services.analyzer.planes import Picture
 from camserver.services.analyzer.remembered import Remembered
 from camserver.wire.analyzer_service import parse_fields
 from tests.services.analyzer.rig import CAPTURED_AT, shipped
@@ -60,15 +61,15 @@ def test_answers_are_the_same_and_the_picture_before_is_not_decoded_again(
     asked, remembered = question(second, first), Remembered()
     prepare(question(first), None, remembered)
     without = answered(asked, prepare(asked))
-    decoded, decode = list[str](), analyzing.decode
+    opened, open_picture = list[str](), analyzing.open_picture
 
-    def noted(content: bytes, name: str) -> Image.Image:
-        decoded.append(name)
-        return decode(content, name)
+    def noted(content: bytes, name: str) -> Picture:
+        opened.append(name)
+        return open_picture(content, name)
 
-    monkeypatch.setattr(analyzing, "decode", noted)
+    monkeypatch.setattr(analyzing, "open_picture", noted)
     assert answered(asked, prepare(asked, None, remembered)) == without
-    assert decoded == ["infer_image"]
+    assert opened == ["infer_image"]
 
 
 def test_where_the_model_may_have_to_look_at_it_the_picture_before_is_there() -> None:

@@ -8,13 +8,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from PIL import Image
-
 from camserver.domain.detections import Detection, DetectionPolicy, Hints, interpret, unknown_names
 from camserver.domain.vocabulary import Vocabulary
 from camserver.services.analyzer.detector import Detector, Model, ModelInput, Preparing
 from camserver.services.analyzer.observing import Observer, Sight, is_kept, previous_sight_of, sight_of
-from camserver.services.analyzer.pictures import decode, diff_of, hidden_pixels, quality_of
+from camserver.services.analyzer.pictures import diff_of, hidden_pixels, open_picture, quality_of
+from camserver.services.analyzer.planes import Picture, rgb_of
 from camserver.services.analyzer.remembered import Remembered
 from camserver.wire.analyzer import AnalyzeAnswer, DiffInfo
 from camserver.wire.analyzer_service import AnalyzeAsked, make_answer
@@ -39,7 +38,7 @@ class Question:
 class Prepared:
     """A picture that is one, and what was measured of it without a model."""
 
-    picture: Image.Image
+    picture: Picture
     observer: Observer
     diff: DiffInfo
     took_ns: int
@@ -60,7 +59,7 @@ def prepare(question: Question, detector: Detector | None = None, remembered: Re
     hints, since_ms = question.asked.hints.known(), question.asked.since_previous_ms
     # First, and made small or let go at once: only one is held in full.
     before = _before(question.prev_picture, hints, since_ms, remembered)
-    picture = decode(question.picture, "infer_image")
+    picture = open_picture(question.picture, "infer_image")
     now = sight_of(picture)
     if remembered is not None:
         remembered.put(question.picture, now)
@@ -83,7 +82,7 @@ def _before(content: bytes | None, hints: Hints, since_ms: int | None, remembere
         sight = remembered.get(content)
         if sight is not None:
             return sight
-    return previous_sight_of(decode(content, "prev_infer_image"), hints, since_ms)
+    return previous_sight_of(open_picture(content, "prev_infer_image"), hints, since_ms)
 
 
 def find(prepared: Prepared, detector: Detector) -> Found:
@@ -92,10 +91,16 @@ def find(prepared: Prepared, detector: Detector) -> Found:
     if given is not None and isinstance(detector, Preparing):
         detections = detector.detect_in(given)
     else:
-        detections = detector.detect(prepared.picture)
+        detections = _detect(detector, prepared.picture)
     before = prepared.observer.to_find_too(detections)
-    found_before = None if before is None else detector.detect(before)
+    found_before = None if before is None else _detect(detector, before)
     return Found(detections, detector.model, time.perf_counter_ns() - started_ns, found_before)
+
+
+def _detect(detector: Detector, picture: Picture) -> Sequence[Detection]:
+    if isinstance(detector, Preparing):
+        return detector.detect_in(detector.input_of(picture))
+    return detector.detect(rgb_of(picture))
 
 
 def conclude(

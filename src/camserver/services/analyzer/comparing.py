@@ -13,6 +13,7 @@ from camserver.media.change import Gray
 from camserver.media.polygon_pixels import Bools
 from camserver.media.view import EDGE_LUMA, block_px, steps_of
 from camserver.services.analyzer.pictures import PIXEL_DELTA, region_pixels
+from camserver.services.analyzer.planes import Picture, Planes
 
 # Parts of the picture that are compared each for itself.
 ROWS, COLUMNS = 3, 4
@@ -72,9 +73,12 @@ def _correlations(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(spread > 1e-6, common / np.sqrt(np.maximum(spread, 1e-6)), 0.0)
 
 
-def has_colours(picture: Image.Image) -> bool:
-    """Whether an RGB picture has any: at night most cameras have none."""
-    small = np.asarray(picture.resize(_COLOURS_SIZE, Image.Resampling.NEAREST))
+def has_colours(picture: Picture) -> bool:
+    """Whether a picture has any: at night most cameras have none."""
+    if isinstance(picture, Planes):
+        small = picture.sampled(_COLOURS_SIZE)
+    else:
+        small = np.asarray(picture.resize(_COLOURS_SIZE, Image.Resampling.NEAREST))
     red, green, blue = small[..., 0], small[..., 1], small[..., 2]
     spread = np.maximum(np.maximum(red, green), blue) - np.minimum(np.minimum(red, green), blue)
     return float(spread.mean(dtype=np.float64)) >= COLOURS_MIN

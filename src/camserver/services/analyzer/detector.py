@@ -9,6 +9,7 @@ from PIL import Image
 
 from camserver.domain.detections import ALL_EVENTS, Detection, events_of
 from camserver.services.analyzer.fitting import Fitted
+from camserver.services.analyzer.planes import Picture
 
 if TYPE_CHECKING:
     from camserver.domain.vocabulary import Vocabulary
@@ -64,7 +65,7 @@ class Preparing(Protocol):
     Detectors of one model make the same input, so any of them may be given it.
     """
 
-    def input_of(self, picture: Image.Image) -> ModelInput: ...
+    def input_of(self, picture: Picture) -> ModelInput: ...
 
     def detect_in(self, given: ModelInput) -> Sequence[Detection]: ...
 

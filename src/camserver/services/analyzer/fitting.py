@@ -3,7 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
+
+from camserver.services.analyzer.planes import Picture, Planes
 
 # A picture of another shape stands at the upper left corner or in the middle, with bars beside it, or is stretched.
 Fit = Literal["corner", "centre", "stretch"]
@@ -14,7 +18,7 @@ Place = tuple[float, float, float, float]
 class Fitted:
     """What the model sees. The picture fills the part of it that the edges name, in shares of width and height."""
 
-    picture: Image.Image
+    pixels: NDArray[np.uint8]  # rows x columns x RGB
     left: float
     top: float
     width: float
@@ -35,13 +39,19 @@ class Fitted:
         return (left, top, right, bottom) if left < right and top < bottom else None
 
 
-def fit(picture: Image.Image, size: tuple[int, int], how: Fit, bar_grey: int) -> Fitted:
+def fit(picture: Picture, size: tuple[int, int], how: Fit, bar_grey: int) -> Fitted:
     """The picture at `size`. With bars its shape is kept; stretched, people become too wide to be recognized well."""
     if how == "stretch":
-        return Fitted(picture.resize(size, Image.Resampling.BILINEAR), 0.0, 0.0, 1.0, 1.0)
-    scale = min(size[0] / picture.width, size[1] / picture.height)
+        return Fitted(_scaled(picture, size), 0.0, 0.0, 1.0, 1.0)
+    scale = min(size[0] / picture.size[0], size[1] / picture.size[1])
     width, height = (max(round(length * scale), 1) for length in picture.size)
     left, top = ((size[0] - width) // 2, (size[1] - height) // 2) if how == "centre" else (0, 0)
-    whole = Image.new("RGB", size, (bar_grey, bar_grey, bar_grey))
-    whole.paste(picture.resize((width, height), Image.Resampling.BILINEAR), (left, top))
+    whole = np.full((size[1], size[0], 3), bar_grey, np.uint8)
+    whole[top : top + height, left : left + width] = _scaled(picture, (width, height))
     return Fitted(whole, left / size[0], top / size[1], width / size[0], height / size[1])
+
+
+def _scaled(picture: Picture, size: tuple[int, int]) -> NDArray[np.uint8]:
+    if isinstance(picture, Planes):
+        return picture.scaled(size)
+    return np.asarray(picture.resize(size, Image.Resampling.BILINEAR))

@@ -5,7 +5,9 @@ answer would come after its caller has given up, it is refused with the time aft
 waits in vain is told so at that time.
 
 A detector shall never wait for a picture: while it has one, the next is decoded beside it (`AHEAD`), and what follows
-from its finds is worked out elsewhere. More than that is not decoded ahead: a decoded picture is large.
+from its finds is worked out elsewhere. More than that is not decoded ahead: a decoded picture is large. Where
+detectors take every core there is nothing to be gained beside them, and one thread does all of a picture, which is
+then not handed over from thread to thread.
 
 A thread can't be stopped. One that never comes back makes the line `stuck`, and only another process helps.
 """
@@ -79,9 +81,14 @@ class Steps(Generic[P, F, T]):
 
 
 class Line:
-    """`patience_sec`: how long a caller waits for an answer, as the contract has it."""
+    """`patience_sec`: how long a caller waits for an answer, as the contract has it.
 
-    def __init__(self, crew: Crew, waiting_max: int, patience_sec: float, clock: Clock) -> None:
+    `has_spare_core`: whether there is one besides those that the detectors take.
+    """
+
+    def __init__(
+        self, crew: Crew, waiting_max: int, patience_sec: float, clock: Clock, *, has_spare_core: bool = True
+    ) -> None:
         seats = crew.seats
         self._crew = crew
         self._seats: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -89,7 +96,9 @@ class Line:
             self._seats.put(seat)
         self._ahead = asyncio.Semaphore(AHEAD * seats)
         self._finding = ThreadPoolExecutor(seats, thread_name_prefix="detector")
-        self._beside = ThreadPoolExecutor(AHEAD * seats, thread_name_prefix="picture")
+        self._beside = (
+            ThreadPoolExecutor(AHEAD * seats, thread_name_prefix="picture") if has_spare_core else self._finding
+        )
         self._places_max = seats + waiting_max
         self._patience_ms = round(patience_sec * 1000)
         self._clock = clock
@@ -188,19 +197,26 @@ class Line:
         answer: Future[T] = Future()
 
         def prepare() -> None:
+            self._check(place)
             with self._at_work(place):
                 prepared = steps.prepare(crew)
-            hand_over(self._finding, lambda: find(prepared))
+            go_on(self._finding, lambda: find(prepared))
 
         def find(prepared: P) -> None:
             with self._at_work(place):
                 found = self._find(steps, crew, place, prepared)
-            hand_over(self._beside, lambda: conclude(prepared, found))
+            go_on(self._beside, lambda: conclude(prepared, found))
 
         def conclude(prepared: P, found: F) -> None:
             with self._at_work(place):
                 concluded = steps.conclude(prepared, found)
             answer.set_result(concluded)
+
+        def go_on(threads: ThreadPoolExecutor, step: Callable[[], None]) -> None:
+            if self._beside is self._finding:
+                step()
+            else:
+                hand_over(threads, step)
 
         def hand_over(threads: ThreadPoolExecutor, step: Callable[[], None]) -> None:
             threads.submit(step).add_done_callback(ended)

@@ -20,6 +20,7 @@ from camserver.base.errors import ModelUnusable
 from camserver.domain.detections import Detection
 from camserver.services.analyzer.detector import Model, ModelInput
 from camserver.services.analyzer.fitting import Fit, fit
+from camserver.services.analyzer.planes import Picture
 
 LABELS_FILE = "labelmap.txt"
 LABELS_BYTES_MAX = 100_000
@@ -71,9 +72,9 @@ class LiteRtDetector:
     def detect(self, picture: Image.Image) -> Sequence[Detection]:
         return self.detect_in(self.input_of(picture))
 
-    def input_of(self, picture: Image.Image) -> ModelInput:
+    def input_of(self, picture: Picture) -> ModelInput:
         fitted = fit(picture, (self._side, self._side), self._how, BAR_GREY)
-        return ModelInput(np.asarray(fitted.picture)[np.newaxis], fitted)
+        return ModelInput(fitted.pixels[np.newaxis], fitted)
 
     def detect_in(self, given: ModelInput) -> Sequence[Detection]:
         fitted = given.fitted

@@ -28,7 +28,8 @@ from camserver.domain.tampering import tampering_tags
 from camserver.media.change import Gray
 from camserver.services.analyzer.colours import Coloured, colours_in, gain_of
 from camserver.services.analyzer.comparing import changed_share, compare, has_colours, is_region_changed, with_boxes
-from camserver.services.analyzer.pictures import hidden_pixels, measured_of
+from camserver.services.analyzer.pictures import gray_of, hidden_pixels, measured_of
+from camserver.services.analyzer.planes import Picture, Planes, rgb_of
 
 # The clothes of so many people are looked at, the surest first.
 CLOTHES_MAX = 10
@@ -47,19 +48,21 @@ class Sight:
 
     gray: Gray
     has_colours: bool
-    picture: Image.Image | None
+    picture: Picture | None
 
 
-def sight_of(picture: Image.Image) -> Sight:
+def sight_of(picture: Picture) -> Sight:
+    if isinstance(picture, Planes):
+        return Sight(gray_of(picture.luma()), has_colours(picture), picture)
     measured = measured_of(picture)
     return Sight(np.asarray(measured.convert("L")), has_colours(measured), picture)
 
 
-def previous_sight_of(picture: Image.Image, hints: Hints, since_ms: int | None) -> Sight:
+def previous_sight_of(picture: Picture, hints: Hints, since_ms: int | None) -> Sight:
     sight = sight_of(picture)
     if not is_kept(hints, since_ms):
         return replace(sight, picture=None)
-    if max(picture.size) > KEPT_SIDE_MAX_PX:
+    if isinstance(picture, Image.Image) and max(picture.size) > KEPT_SIDE_MAX_PX:
         picture.thumbnail((KEPT_SIDE_MAX_PX, KEPT_SIDE_MAX_PX), Image.Resampling.BILINEAR)
     return sight
 
@@ -83,7 +86,7 @@ class Observer:
     hints: Hints
     since_ms: int | None
 
-    def to_find_too(self, found: Sequence[Detection]) -> Image.Image | None:
+    def to_find_too(self, found: Sequence[Detection]) -> Picture | None:
         """The previous picture, if the model shall look at it as well: somebody may run, or something may be gone
         from the shelf. That costs as much as the new picture, so what can be ruled out without it is."""
         before, shelf = self.before, self.hints.shelf
@@ -122,9 +125,9 @@ class Observer:
         """The colours of each one's upper clothing, where they can be seen."""
         if not persons or sight.picture is None or not sight.has_colours or self._is_ill_lit():
             return [None] * len(persons)
-        gain = gain_of(sight.gray)
-        places = (top_place(one, _others(one, found), sight.picture.size) for one in persons)
-        return [None if place is None else colours_in(sight.picture, place, gain) for place in places]
+        gain, picture = gain_of(sight.gray), rgb_of(sight.picture)
+        places = (top_place(one, _others(one, found), picture.size) for one in persons)
+        return [None if place is None else colours_in(picture, place, gain) for place in places]
 
     def _runs(
         self, walkers: Sequence[Walker], earlier: Sequence[Detection], found_before: Sequence[Detection]

@@ -24,6 +24,7 @@ from camserver.services.analyzer.model_form import (
     parse_form,
     parse_labels,
 )
+from camserver.services.analyzer.planes import Picture
 
 _TYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,
@@ -67,10 +68,10 @@ class OnnxDetector:
     def detect(self, picture: Image.Image) -> Sequence[Detection]:
         return self.detect_in(self.input_of(picture))
 
-    def input_of(self, picture: Image.Image) -> ModelInput:
+    def input_of(self, picture: Picture) -> ModelInput:
         form = self._form
         fitted = fit(picture, (form.width, form.height), form.fit, form.bar_grey)
-        return ModelInput(_values(np.asarray(fitted.picture), form, self._type), fitted)
+        return ModelInput(_values(fitted.pixels, form, self._type), fitted)
 
     def detect_in(self, given: ModelInput) -> Sequence[Detection]:
         form, fitted = self._form, given.fitted

@@ -15,6 +15,7 @@ from camserver.media.cells import per_cell
 from camserver.media.change import Gray, Reference, measure
 from camserver.media.foreign_picture import UNREADABLE, check_scans, gray_of_bytes, in_rgb, upright
 from camserver.media.polygon_pixels import Bools, drawn
+from camserver.services.analyzer.planes import Picture, planes_of
 from camserver.wire.analyzer import DiffInfo
 
 # Above 6000 x 4000. A few bytes of PNG can ask for gigabytes of memory; this many pixels take 100 MB, twice if they
@@ -38,6 +39,12 @@ CELL_PX = 8
 # Cells of one single value: a mask that the camera itself draws, crushed shadows. They say nothing about sharpness.
 # Where there are only a few of them, or hardly anything else, the picture is taken as it is.
 FLAT_LEAST, FLAT_MOST = 0.05, 0.8
+
+
+def open_picture(content: bytes, name: str) -> Picture:
+    """In planes, if it is as most cameras send it, otherwise in RGB; upright. BadInput when it is no picture."""
+    check_scans(content, name)
+    return planes_of(content, 2 * WIDTH_NEEDED) or decode(content, name)
 
 
 def decode(content: bytes, name: str) -> Image.Image:

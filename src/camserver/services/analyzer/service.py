@@ -6,6 +6,7 @@ remembers nothing from one picture to the next, so any number of them may run. I
 
 import asyncio
 import faulthandler
+import os
 import socket as sockets
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
@@ -107,6 +108,11 @@ async def watch(line: Line, clock: Clock) -> None:
     raise Fatal(f"a picture was worked on for {line.stuck_sec or 0:.0f} s; the analyzer has to be started again")
 
 
+def usable_cores() -> int:
+    """Those that this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
 def _vocabulary_file(settings: Settings) -> VocabularyFile:
     return VocabularyFile(settings.server.data_dir / FOLDER / "vocabulary.json")
 
@@ -127,7 +133,13 @@ async def serve(
     vocabularies = vocabularies or _vocabulary_file(settings)
     await asyncio.to_thread(vocabularies.load)
     chosen = settings.analyzer
-    line = Line(Crew(detectors, fast), chosen.waiting_max, chosen.analyze_timeout_sec, clock)
+    line = Line(
+        Crew(detectors, fast),
+        chosen.waiting_max,
+        chosen.analyze_timeout_sec,
+        clock,
+        has_spare_core=len(detectors) < usable_cores(),
+    )
     in_force = in_force or InForce(detectors[0].model)
     model = in_force.model
     log.info("analyzer ready", model=model.name, version=model.version, at_once=len(detectors))
