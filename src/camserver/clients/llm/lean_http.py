@@ -8,7 +8,7 @@ it reads is parsed by httptools, and every answer is bounded.
 import asyncio
 import ssl
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -139,6 +139,12 @@ class LeanHttp:
             raise NoConnection(f"no connection to {self._host} within {connect_sec:g} s") from None
 
 
+@lru_cache(maxsize=256)
+def _lower(name: bytes) -> str:
+    """Of a header: the same few, a million times."""
+    return name.decode("latin-1").lower()
+
+
 def _request(head: bytes, body: bytes) -> bytes:
     return b"%b%d\r\n\r\n%b" % (head, len(body), body)
 
@@ -234,7 +240,7 @@ class _Connection(asyncio.Protocol):
         self._end(ConnectionResetError("the connection was closed before the answer was whole"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        self._headers[_lower(name)] = value.decode("latin-1")
 
     def on_body(self, body: bytes) -> None:
         self._length += len(body)
