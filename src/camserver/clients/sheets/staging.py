@@ -1,5 +1,6 @@
 """Scores that wait for their file to be written anew, on disk: between two flushes there can be very many."""
 
+import mmap
 import tempfile
 import threading
 import weakref
@@ -72,6 +73,13 @@ class Staging:
 
     def close(self) -> None:
         self._file.close()
+
+
+def let_go(records: Records) -> None:
+    """What was looked at of them leaves memory; it is read again when it is looked at again."""
+    held: object = records.base
+    if isinstance(held, mmap.mmap):
+        held.madvise(mmap.MADV_DONTNEED)
 
 
 def scores_of(records: Records) -> list[RowScores]:
