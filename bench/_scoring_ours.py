@@ -22,7 +22,7 @@ from camserver.base.clock import StoreClock
 from camserver.base.collecting import collect_seldom
 from camserver.clients.llm.opening import open_client
 from camserver.clients.sheets.opening import open_file
-from camserver.commands.score_run import SQLITE_READERS_MAX
+from camserver.commands.score_run import SQLITE_CACHE_KIB, SQLITE_READERS_MAX
 from camserver.domain.scoring import RunSpec, ScoringPolicy, plan_chunks
 from camserver.domain.sheet_layout import SheetLayout
 from camserver.services.scoring.pipeline import Models, ScoringPipeline
@@ -66,7 +66,9 @@ async def measure(url: str, rows: int, equal: int) -> dict[str, Any]:
         path = Path(folder) / "sheet.csv"
         write_sheet(path, rows, equal)
         clock = StoreClock()
-        store = await open_store(f"sqlite:///{folder}/bench.db", sqlite_readers=SQLITE_READERS_MAX)
+        store = await open_store(
+            f"sqlite:///{folder}/bench.db", sqlite_readers=SQLITE_READERS_MAX, sqlite_cache_kib=SQLITE_CACHE_KIB
+        )
         sheet = await open_file(path, SheetLayout(), clock, work_folder=Path(folder), settle_sec=0)
         try:
             tenant_id = await store.write(tenants.ensure, "bench", clock.now_ms())

@@ -31,7 +31,10 @@ SHOWN_EVERY_SEC = 1.0
 # Into a file or a log, not a line a second.
 LOGGED_EVERY_SEC = 10.0
 NOTES_SHOWN_MAX = 10
+# A run goes through its rows once, and looks for answers in no order: pages that were read are hardly read again, and
+# keeping more of them only makes a long run larger than a short one.
 SQLITE_READERS_MAX = 2
+SQLITE_CACHE_KIB = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,7 @@ async def opened_store(settings: "Settings", clock: "StoreClock", stack: AsyncEx
             acquire_timeout_sec=chosen.acquire_timeout_sec,
             # Each has a cache of its own, and a run reads one thing after the other.
             sqlite_readers=min(chosen.sqlite_readers, SQLITE_READERS_MAX),
+            sqlite_cache_kib=SQLITE_CACHE_KIB,
             backup_dir=backup_folder(settings),
         )
     except DataOwned as error:

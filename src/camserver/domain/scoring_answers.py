@@ -8,9 +8,8 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from camserver.domain.scoring_prompts import ANCHORS
 from camserver.domain.sheet_layout import Category
@@ -18,15 +17,17 @@ from camserver.domain.sheet_layout import Category
 QUOTED_MAX_CHARS: Final = 80
 # What rounding may add.
 _SLACK: Final = 1e-6
+# Without looking for blanks around it, which costs more than a short answer.
+_DECODED: Final = json.JSONDecoder().raw_decode
 _TRIALS_MAX: Final = 20
+_FLOATS: Final = {float}
 _ANCHORS: Final = {phrase.casefold(): score for phrase, score in ANCHORS.items()}
 _TRAILING_COMMA: Final = re.compile(r",\s*([\]}])")
 _NAMES: Final = ("scores", "score", "results", "values", "ratings")
 _SINGLE: Final = ("score", "value", "rating", "anchor", "phrase")
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """Scores, or what was wrong with the answer, for the model and for people."""
 
     scores: tuple[float, ...] | None
@@ -37,7 +38,7 @@ def read_scores(text: str, categories: Sequence[Category]) -> Read:
     """What an answer says. `text` is the model's own, with whatever it put around the JSON."""
     document = _document(text)
     said = document.get("scores") if type(document) is dict else None
-    if type(said) is list and len(said) == len(categories) and all(map(_is_plain, said)):
+    if type(said) is list and len(said) == len(categories) and _is_plain(said):
         return Read(tuple(said))  # the usual case, a million times
     if document is None:
         return Read(None, "it holds no JSON")
@@ -55,8 +56,9 @@ def read_scores(text: str, categories: Sequence[Category]) -> Read:
     return Read(tuple(scores))
 
 
-def _is_plain(entry: object) -> bool:
-    return type(entry) is float and 0.0 <= entry <= 1.0
+def _is_plain(said: list[Any]) -> bool:
+    # With not-a-number in it, the sum is not-a-number, which equals nothing.
+    return set(map(type, said)) == _FLOATS and min(said) >= 0.0 and max(said) <= 1.0 and sum(said) == sum(said)
 
 
 def is_valid(scores: Sequence[object], count: int) -> bool:
@@ -69,7 +71,9 @@ def is_valid(scores: Sequence[object], count: int) -> bool:
 def _document(text: str) -> Any:
     """The JSON in a text: whole, in a fenced block or in words; with commas too many, too."""
     try:
-        return json.loads(text)
+        found, end = _DECODED(text := text.strip())
+        if end == len(text):
+            return found
     except (ValueError, RecursionError):
         pass
     for candidate in (text, _TRAILING_COMMA.sub(r"\1", text)):

@@ -14,7 +14,7 @@ from camserver.store.core import Store
 from camserver.store.sql import Dialect
 from camserver.store.sqlite import OwnerLock, SqliteStore
 from camserver.store.sqlite_reader import SqliteReader
-from camserver.store.sqlite_tx import connect
+from camserver.store.sqlite_tx import CACHE_KIB, connect
 
 if TYPE_CHECKING:
     from camserver.store.copying import Standing, Told
@@ -29,6 +29,7 @@ async def open_store(
     pool_size: int = 10,
     acquire_timeout_sec: float = 5.0,
     sqlite_readers: int = 4,
+    sqlite_cache_kib: int = CACHE_KIB,
     backup_dir: Path | None = None,
 ) -> Store:
     """A ready store.
@@ -39,7 +40,9 @@ async def open_store(
     address = url if isinstance(url, Secret) else Secret(url)
     match dialect_of(address.reveal()):
         case Dialect.SQLITE:
-            return await _open_sqlite(address.reveal(), sqlite_readers, acquire_timeout_sec, backup_dir)
+            return await _open_sqlite(
+                address.reveal(), sqlite_readers, sqlite_cache_kib, acquire_timeout_sec, backup_dir
+            )
         case Dialect.POSTGRES:
             # Imported here, so that one machine on SQLite needs no driver of the others.
             from camserver.store.postgres import PostgresStore
@@ -142,7 +145,9 @@ def _lock_of(url: str) -> OwnerLock:
     return OwnerLock(path.with_name(path.name + ".lock"))
 
 
-async def _open_sqlite(url: str, readers: int, acquire_timeout_sec: float, backup_dir: Path | None) -> SqliteStore:
+async def _open_sqlite(
+    url: str, readers: int, cache_kib: int, acquire_timeout_sec: float, backup_dir: Path | None
+) -> SqliteStore:
     path = sqlite_path(url)
     lock = _lock_of(url)
     await lock.acquire()
@@ -151,7 +156,7 @@ async def _open_sqlite(url: str, readers: int, acquire_timeout_sec: float, backu
             from camserver.store import migrate
 
             await asyncio.to_thread(migrate.upgrade, url, backup_dir)
-        store = SqliteStore(path, lock, readers=readers, acquire_timeout_sec=acquire_timeout_sec)
+        store = SqliteStore(path, lock, readers=readers, acquire_timeout_sec=acquire_timeout_sec, cache_kib=cache_kib)
         await store.start()
     except BaseException:
         lock.release()

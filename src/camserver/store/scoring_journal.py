@@ -76,6 +76,9 @@ async def record(
     now_ms: int,
 ) -> None:
     """Journal and cache in one transaction: what is paid for is never asked again."""
+    # A result and the answer that is kept for it have the same scores.
+    every = {one.scores for one in results} | {one.scores for one in kept}
+    texts = {scores: json.dumps(scores) for scores in every}
     rows = [
         {
             "run_id": run_id,
@@ -85,7 +88,7 @@ async def record(
             "first_category": one.first_category,
             "identity": one.identity,
             "state": (ResultState.FAILED if one.scores is None else ResultState.SCORED).value,
-            "scores": None if one.scores is None else json.dumps(one.scores),
+            "scores": None if one.scores is None else texts[one.scores],
             "question_key": one.question_key,
             "model": None if one.model is None else one.model[:MODEL_MAX_CHARS],
             "source": one.source.value,
@@ -103,7 +106,7 @@ async def record(
                 {
                     "tenant_id": tenant_id,
                     "question_key": one.question_key,
-                    "scores": json.dumps(one.scores),
+                    "scores": texts[one.scores],
                     "model": one.model[:MODEL_MAX_CHARS],
                     "now_ms": now_ms,
                 }

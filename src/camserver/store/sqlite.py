@@ -18,7 +18,7 @@ from camserver.base.lean_threads import LeanThreads
 from camserver.store import pickling
 from camserver.store.core import Operation, Store
 from camserver.store.sql import Dialect
-from camserver.store.sqlite_tx import SqliteTx, connect
+from camserver.store.sqlite_tx import CACHE_KIB, SqliteTx, connect
 from camserver.store.sqlite_writer import RULES_CHANGED, frames, request, translated
 from camserver.store.tx import drive
 
@@ -149,11 +149,15 @@ class _Channel(asyncio.Protocol):
 class SqliteStore(Store):
     dialect = Dialect.SQLITE
 
-    def __init__(self, path: Path, lock: OwnerLock, *, readers: int, acquire_timeout_sec: float) -> None:
+    def __init__(
+        self, path: Path, lock: OwnerLock, *, readers: int, acquire_timeout_sec: float, cache_kib: int = CACHE_KIB
+    ) -> None:
+        """`cache_kib`: pages of the file that each connection keeps in memory."""
         super().__init__()
         self.path = path
         self._lock = lock
         self._acquire_timeout_sec = acquire_timeout_sec
+        self._cache_kib = cache_kib
         self._places = asyncio.Semaphore(WRITES_MAX)
         self._channel: _Channel | None = None
         self._writer: subprocess.Popen[bytes] | None = None
@@ -204,7 +208,7 @@ class SqliteStore(Store):
 
     def _spawn(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
         """Not in a thread: a caller cancelled meanwhile would leave a writer that nobody knows of or waits for."""
-        argv = [sys.executable, "-c", _WRITER, str(self.path), str(theirs.fileno())]
+        argv = [sys.executable, "-c", _WRITER, str(self.path), str(theirs.fileno()), str(self._cache_kib)]
         with theirs:
             return subprocess.Popen(argv, pass_fds=(theirs.fileno(), self._lock.fd), stdin=subprocess.DEVNULL)
 
@@ -258,7 +262,7 @@ class SqliteStore(Store):
     def _read_here(self, operation: Callable[..., Coroutine[Any, Any, R]], args: Any, kwargs: Any) -> R:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = self._local.connection = connect(str(self.path), read_only=True)
+            connection = self._local.connection = connect(str(self.path), read_only=True, cache_kib=self._cache_kib)
             self._connections.append(connection)
         return drive(operation(SqliteTx(connection), *args, **kwargs))
 

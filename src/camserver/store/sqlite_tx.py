@@ -17,7 +17,11 @@ WIDE_COLUMNS = 16
 BUSY_TIMEOUT_MS = 10_000
 
 
-def connect(path: str, *, read_only: bool = False) -> sqlite3.Connection:
+# Pages of the file that a connection keeps in memory.
+CACHE_KIB = 32_768
+
+
+def connect(path: str, *, read_only: bool = False, cache_kib: int = CACHE_KIB) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, isolation_level=None, cached_statements=STATEMENTS_CACHED, check_same_thread=False
     )
@@ -27,7 +31,7 @@ def connect(path: str, *, read_only: bool = False) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA temp_store = MEMORY")
-    connection.execute("PRAGMA cache_size = -32768")
+    connection.execute(f"PRAGMA cache_size = -{cache_kib}")
     connection.execute("PRAGMA journal_size_limit = 67108864")
     if read_only:
         connection.execute("PRAGMA query_only = ON")

@@ -18,7 +18,7 @@ from typing import Any
 
 from camserver.base.errors import Bug, CamError, Conflict, StoreUnavailable
 from camserver.store import pickling
-from camserver.store.sqlite_tx import SqliteTx, connect
+from camserver.store.sqlite_tx import CACHE_KIB, SqliteTx, connect
 from camserver.store.tx import drive
 
 BATCH_MAX = 256
@@ -155,10 +155,11 @@ def serve(connection: sqlite3.Connection, channel: socket.socket) -> None:
 
 def main() -> None:
     path, channel_fd = sys.argv[1], int(sys.argv[2])
+    cache_kib = int(sys.argv[3]) if len(sys.argv) > 3 else CACHE_KIB
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     channel = socket.socket(fileno=channel_fd)
-    connection = connect(path)
+    connection = connect(path, cache_kib=cache_kib)
     channel.sendall(framed(pickling.dumps("ready")))
     with contextlib.suppress(ConnectionError):
         serve(connection, channel)

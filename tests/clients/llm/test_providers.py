@@ -1,13 +1,16 @@
 """The three providers against servers that answer, refuse, cut off and lie."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 
 from camserver.base.secrets import Secret
+from camserver.clients.llm.lean_http import Came, LeanHttp, Reply
 from camserver.clients.llm.opening import PROVIDERS, open_client
 from camserver.clients.llm.questions import Finish, LlmError, LlmErrorKind, Prompt, Usage
 from camserver.clients.llm.rest_client import RestClient
+from camserver.clients.outgoing import OutgoingPolicy
 from tests.fakes.llm import KEY, FakeLlm, Trick
 from tests.rig.ports import LOOPBACK, free_port
 
@@ -154,3 +157,65 @@ async def test_where_clouds_keep_secrets_is_no_model(url: str, lean: bool) -> No
     await client.close()
     assert error.kind is LlmErrorKind.BAD_REQUEST
     assert "may not be connected to" in error.message
+
+
+class Landing:
+    """What came back to questions that were sent without a task."""
+
+    def __init__(self) -> None:
+        self.came: asyncio.Queue[Came] = asyncio.Queue()
+
+    async def next(self) -> Came:
+        async with asyncio.timeout(20):
+            return await self.came.get()
+
+
+async def test_questions_that_are_sent_without_a_task(llm: FakeLlm) -> None:
+    client = open_client("openai", model="m", base_url=llm.url("openai"), key=Secret(KEY), timeout_sec=60, lean=True)
+    prompt, landing = Prompt("Be brief.", "What is it?"), Landing()
+    assert not client.send(prompt, SCHEMA, 500, landing.came.put_nowait)  # nothing is connected yet
+    asked = await client.ask_loosely(prompt, SCHEMA, 500)
+    assert client.send(prompt, SCHEMA, 500, landing.came.put_nowait)
+    assert not client.send(prompt, SCHEMA, 500, landing.came.put_nowait)  # the one connection is taken
+    good = await landing.next()
+    assert isinstance(good, Reply)
+    assert client.read(good, prompt, SCHEMA, 500) == asked
+    assert await client.ask_loosely(prompt, SCHEMA, 500, good) == asked
+    assert len(llm.asked) == 2
+    await client.close()
+
+
+async def test_what_else_comes_back_to_them_has_its_kind(llm: FakeLlm) -> None:
+    client = open_client("openai", model="m", base_url=llm.url("openai"), key=Secret(KEY), timeout_sec=60, lean=True)
+    prompt, landing = Prompt("Be brief.", "What is it?"), Landing()
+    for trick, kind in (("rate_limited", LlmErrorKind.RATE_LIMITED), ("reset", LlmErrorKind.CONNECTION)):
+        await client.ask_loosely(prompt, SCHEMA, 500)
+        llm.tricks.append(Trick(trick))
+        assert client.send(prompt, SCHEMA, 500, landing.came.put_nowait)
+        came = await landing.next()
+        with pytest.raises(LlmError) as caught:
+            await client.ask_loosely(prompt, SCHEMA, 500, came)
+        assert caught.value.kind is kind
+    assert len(llm.asked) == 4
+    await client.close()
+
+
+async def test_an_answer_too_many_is_no_answer_to_the_next_question() -> None:
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
+        writer.write(answer + answer.replace(b"200 OK", b"500 No"))
+        await writer.drain()
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(serve, LOOPBACK, 0)
+    async with server:
+        url = f"http://{LOOPBACK}:{server.sockets[0].getsockname()[1]}"
+        http = LeanHttp(url, OutgoingPolicy(allow_loopback=True), answer_bytes_max=1000)
+        for _ in range(2):
+            reply = await http.post(http.head("/", {}), b"{}", timeout_sec=20, connect_sec=20)
+            assert (reply.status, reply.body) == (200, b"{}")
+        await http.close()

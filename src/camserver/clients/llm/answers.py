@@ -31,8 +31,19 @@ def object_in(text: str) -> dict[str, Any] | None:
     return None
 
 
+# Made once, and used without the looks for an encoding and for blanks around it: these cost more than a short body.
+_DECODED = json.JSONDecoder().raw_decode
+
+
 def document_of(body: bytes) -> dict[str, Any] | None:
     """The JSON object that a body is; None when it is none."""
+    try:
+        text = body.decode()
+        document, end = _DECODED(text)
+        if end == len(text) and type(document) is dict:
+            return document
+    except (ValueError, RecursionError):
+        pass
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):

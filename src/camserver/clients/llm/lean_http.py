@@ -7,7 +7,8 @@ it reads is parsed by httptools, and every answer is bounded.
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -33,6 +34,11 @@ class Reply(NamedTuple):
     status: int
     headers: Mapping[str, str]  # lower case
     body: bytes
+
+
+# What becomes of a request: any answer, or OSError when the connection failed, TimeoutError when it took too long,
+# TooLong, or ValueError for what is no HTTP.
+Came = Reply | Exception
 
 
 class LeanHttp:
@@ -63,22 +69,27 @@ class LeanHttp:
         return f"POST {self._path}{path} HTTP/1.1\r\n{self._head}{lines}Content-Length: ".encode("latin-1")
 
     async def post(self, head: bytes, body: bytes, *, timeout_sec: float, connect_sec: float) -> Reply:
-        """Any answer is returned. OSError when the connection fails, TimeoutError when it takes too long."""
+        """Any answer is returned; what else may come is raised."""
         loop = asyncio.get_running_loop()
         connection = self._taken(loop.time())
         if connection is None:
             connection = await self._connected(min(connect_sec, timeout_sec))
+        waiting: asyncio.Future[Reply] = loop.create_future()
+        connection.ask(_request(head, body), timeout_sec, partial(_hand, waiting))
         try:
-            reply = await connection.ask(b"%b%d\r\n\r\n%b" % (head, len(body), body), timeout_sec)
-        except BaseException:
+            return await waiting
+        except asyncio.CancelledError:
             connection.abort()
             raise
-        if connection.is_open and len(self._idle) < IDLE_MAX:
-            connection.idle_since_sec = loop.time()
-            self._idle.append(connection)
-        else:
-            connection.abort()
-        return reply
+
+    def send(self, head: bytes, body: bytes, timeout_sec: float, then: Callable[[Came], None]) -> bool:
+        """The same without a task, over a connection that is open already; False where there is none. `then` is told
+        what came."""
+        connection = self._taken(asyncio.get_running_loop().time())
+        if connection is None:
+            return False
+        connection.ask(_request(head, body), timeout_sec, then)
+        return True
 
     async def close(self) -> None:
         for one in list(self._every):
@@ -86,6 +97,14 @@ class LeanHttp:
         self._idle.clear()
         # Transports close in the next turn of the loop.
         await asyncio.sleep(0)
+
+    def rest(self, connection: "_Connection", now_sec: float) -> None:
+        """It has nothing to do."""
+        if connection.is_open and len(self._idle) < IDLE_MAX:
+            connection.idle_since_sec = now_sec
+            self._idle.append(connection)
+        else:
+            connection.abort()
 
     def _taken(self, now_sec: float) -> "_Connection | None":
         """The connection that was used last, so that those too many grow old."""
@@ -107,7 +126,10 @@ class LeanHttp:
                 for place in await self._policy.places(self._host, self._port):
                     try:
                         _, connection = await loop.create_connection(
-                            lambda: _Connection(self._answer_bytes_max, self._every), place.address, place.port, **tls
+                            partial(_Connection, self, self._answer_bytes_max, self._every),
+                            place.address,
+                            place.port,
+                            **tls,
                         )
                         return connection
                     except OSError as error:
@@ -117,20 +139,41 @@ class LeanHttp:
             raise NoConnection(f"no connection to {self._host} within {connect_sec:g} s") from None
 
 
+@lru_cache(maxsize=256)
+def _lower(name: bytes) -> str:
+    """Of a header: the same few, a million times."""
+    return name.decode("latin-1").lower()
+
+
+def _request(head: bytes, body: bytes) -> bytes:
+    return b"%b%d\r\n\r\n%b" % (head, len(body), body)
+
+
+def _hand(waiting: "asyncio.Future[Reply]", came: Came) -> None:
+    if waiting.done():
+        return  # whoever waited was cancelled
+    if isinstance(came, Reply):
+        waiting.set_result(came)
+    else:
+        waiting.set_exception(came)
+
+
 class _Connection(asyncio.Protocol):
     """One question at a time."""
 
-    def __init__(self, answer_bytes_max: int, every: "set[_Connection]") -> None:
+    def __init__(self, home: LeanHttp, answer_bytes_max: int, every: "set[_Connection]") -> None:
+        self._home = home
         self._answer_bytes_max = answer_bytes_max
         self._every = every
+        self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._waiting: asyncio.Future[Reply] | None = None
+        self._then: Callable[[Came], None] | None = None  # None: nobody asked
         self._late: asyncio.TimerHandle | None = None
         self._parser: Any = None
         self._headers: dict[str, str] = {}
         self._body: list[bytes] = []
         self._length = 0
-        self._is_whole = False
+        self._reply: Reply | None = None  # whole, and not given yet
         self.is_open = False
         self.idle_since_sec = 0.0
 
@@ -139,18 +182,16 @@ class _Connection(asyncio.Protocol):
         self.is_open = True
         self._every.add(self)
 
-    def ask(self, request: bytes, timeout_sec: float) -> "asyncio.Future[Reply]":
-        loop = asyncio.get_running_loop()
-        waiting: asyncio.Future[Reply] = loop.create_future()
+    def ask(self, request: bytes, timeout_sec: float, then: Callable[[Came], None]) -> None:
+        """`then` is called once, and not before this returns."""
         if self._transport is None or not self.is_open:
-            waiting.set_exception(ConnectionResetError("the connection was closed"))
-            return waiting
-        self._waiting = waiting
+            self._loop.call_soon(then, ConnectionResetError("the connection was closed"))
+            return
+        self._then = then
         self._parser = httptools.HttpResponseParser(self)
         self._headers, self._body, self._length = {}, [], 0
-        self._late = loop.call_later(timeout_sec, self._fail, TimeoutError())
+        self._late = self._loop.call_later(timeout_sec, self._fail, TimeoutError())
         self._transport.write(request)
-        return waiting
 
     def abort(self) -> None:
         self.is_open = False
@@ -159,45 +200,52 @@ class _Connection(asyncio.Protocol):
             self._transport.abort()
 
     def _fail(self, error: Exception) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_exception(error)
-        self._rest()
+        """An answer that may still come is none any more."""
+        self.abort()
+        self._end(error)
 
-    def _rest(self) -> None:
-        """Nobody waits any more."""
-        self._waiting = None
+    def _end(self, came: Came) -> None:
+        then, self._then, self._reply = self._then, None, None
         if self._late is not None:
             self._late.cancel()
             self._late = None
+        if then is not None:
+            if self.is_open:
+                # Before the answer is looked at: the next question may follow at once.
+                self._home.rest(self, self._loop.time())
+            then(came)
 
     # -- What the loop and the parser call ---------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        if self._waiting is None:
+        if self._then is None:
             self.abort()  # nobody asked
             return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             self._fail(ValueError(f"no HTTP: {error}"))
-            self.abort()
+            return
+        if self._reply is not None:
+            self._end(self._reply)
+            if not self.is_open:
+                self.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_open = False
         self._every.discard(self)
         ends_with_it = not {"content-length", "transfer-encoding"} & self._headers.keys()
-        if error is None and self._waiting is not None and self._headers and ends_with_it:
-            self._answer()
-        self._fail(ConnectionResetError("the connection was closed before the answer was whole"))
+        if error is None and self._then is not None and self._headers and ends_with_it:
+            self._end(self._whole())
+        self._end(ConnectionResetError("the connection was closed before the answer was whole"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        self._headers[_lower(name)] = value.decode("latin-1")
 
     def on_body(self, body: bytes) -> None:
         self._length += len(body)
         if self._length > self._answer_bytes_max:
             self._fail(TooLong())
-            self.abort()
             return
         self._body.append(body)
 
@@ -205,10 +253,10 @@ class _Connection(asyncio.Protocol):
         if self._parser.get_status_code() < 200:
             self._headers = {}  # "continue": the answer itself follows
             return
-        self.is_open = self.is_open and self._parser.should_keep_alive()
-        self._answer()
+        # More than one answer to a question: what else comes is not listened to.
+        self.is_open = self.is_open and self._parser.should_keep_alive() and self._reply is None
+        if self._then is not None and self._reply is None:
+            self._reply = self._whole()
 
-    def _answer(self) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(Reply(self._parser.get_status_code(), self._headers, b"".join(self._body)))
-        self._rest()
+    def _whole(self) -> Reply:
+        return Reply(self._parser.get_status_code(), self._headers, b"".join(self._body))

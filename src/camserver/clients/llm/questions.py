@@ -21,8 +21,7 @@ class Prompt:
     temperature: float | None = None  # None: the model's own
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """Tokens as the provider counted them, which is what it bills."""
 
     tokens_in: int = 0

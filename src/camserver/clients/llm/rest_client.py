@@ -8,6 +8,7 @@ that is remembered.
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -18,7 +19,7 @@ import aiohttp
 from camserver.base.log import get_logger
 from camserver.base.secrets import Secret
 from camserver.clients.llm.answers import document_of, object_in, rate_limits, retry_after_sec
-from camserver.clients.llm.lean_http import LeanHttp, Reply, TooLong
+from camserver.clients.llm.lean_http import Came, LeanHttp, Reply, TooLong
 from camserver.clients.llm.provider import Extra, Provider, Question, Said, Without, refused_extra
 from camserver.clients.llm.questions import (
     AROUND_TOKENS_MAX,
@@ -92,16 +93,43 @@ class RestClient:
     async def ask(self, prompt: Prompt, schema: JsonSchema | None, max_tokens: int) -> Answer:
         return await self._asked(prompt, schema, max_tokens, wants_object=schema is not None)
 
-    async def ask_loosely(self, prompt: Prompt, schema: JsonSchema | None, max_tokens: int) -> Answer:
-        """As `ask`, but whatever the model says is an answer: its reader knows better what can be repaired."""
-        return await self._asked(prompt, schema, max_tokens, wants_object=False)
+    async def ask_loosely(
+        self, prompt: Prompt, schema: JsonSchema | None, max_tokens: int, came: Came | None = None
+    ) -> Answer:
+        """As `ask`, but whatever the model says is an answer: its reader knows better what can be repaired. `came` is
+        what came back already, where the question was sent by `send`."""
+        return await self._asked(prompt, schema, max_tokens, wants_object=False, came=came)
+
+    def send(self, prompt: Prompt, schema: JsonSchema | None, max_tokens: int, then: Callable[[Came], None]) -> bool:
+        """Sends a question without a task of its own, for who asks very many; False, and nothing is sent, where no
+        connection is open. `then` is told what came, for `read` or `ask_loosely`."""
+        if self._lean is None or self._head is None:
+            return False
+        body = self._body(Question(self.model, prompt, schema, max_tokens, self._without))
+        return self._lean.send(self._head, body, self._timeout.total or 0, then)
+
+    def read(self, reply: Reply, prompt: Prompt, schema: JsonSchema | None, max_tokens: int) -> Answer:
+        """What an answer of status 200 says, or LlmError."""
+        document = document_of(reply.body)
+        said = self._api.read(document) if document is not None else None
+        question = Question(self.model, prompt, schema, max_tokens)
+        return _checked(said, question, False, rate_limits(reply.headers))
 
     async def _asked(
-        self, prompt: Prompt, schema: JsonSchema | None, max_tokens: int, *, wants_object: bool
+        self,
+        prompt: Prompt,
+        schema: JsonSchema | None,
+        max_tokens: int,
+        *,
+        wants_object: bool,
+        came: Came | None = None,
     ) -> Answer:
         question = Question(self.model, prompt, schema, max_tokens, self._without)
         for _ in range(ADAPTATIONS_MAX + 1):
-            reply = await self._post(question)
+            if isinstance(came, Exception):
+                raise self._failed(came) from None
+            reply = await self._post(question) if came is None else came
+            came = None
             document = document_of(reply.body)
             if reply.status == 200:
                 said = self._api.read(document) if document is not None else None
@@ -161,26 +189,28 @@ class RestClient:
             ) as answer:
                 names = {name.lower(): value for name, value in answer.headers.items()}
                 return Reply(answer.status, names, await _bounded(answer))
-        except DeliveryError as error:
+        except LlmError:
+            raise
+        except (DeliveryError, TooLong, TimeoutError, OSError, ValueError, aiohttp.ClientError) as error:
+            raise self._failed(error) from None
+
+    def _failed(self, error: Exception) -> LlmError:
+        """What it means that a question got no answer of HTTP."""
+        if isinstance(error, DeliveryError):
             # Of the address policy: a name nobody knows, or a place nobody may connect to.
             away = error.kind is Trouble.RETRY
-            raise LlmError(LlmErrorKind.CONNECTION if away else LlmErrorKind.BAD_REQUEST, error.message) from None
-        except TooLong:
-            raise LlmError(
-                LlmErrorKind.BROKEN_ANSWER, f"the answer is longer than {ANSWER_BYTES_MAX} bytes"
-            ) from None
-        except aiohttp.ConnectionTimeoutError:
-            raise LlmError(
-                LlmErrorKind.CONNECTION, f"no connection to {self.host} within {self._timeout.connect:g} s"
-            ) from None
-        except TimeoutError:
-            raise LlmError(
-                LlmErrorKind.TIMEOUT, f"no answer from {self.host} within {self._timeout.total:g} s"
-            ) from None
-        except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
-            raise LlmError(LlmErrorKind.CONNECTION, f"{self.host}: {type(error).__name__}: {error}") from None
-        except (aiohttp.ClientError, ValueError) as error:
-            raise LlmError(LlmErrorKind.BROKEN_ANSWER, f"{self.host}: {type(error).__name__}: {error}") from None
+            return LlmError(LlmErrorKind.CONNECTION if away else LlmErrorKind.BAD_REQUEST, error.message)
+        if isinstance(error, TooLong):
+            return LlmError(LlmErrorKind.BROKEN_ANSWER, f"the answer is longer than {ANSWER_BYTES_MAX} bytes")
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            connect_sec = self._timeout.connect or 0
+            return LlmError(LlmErrorKind.CONNECTION, f"no connection to {self.host} within {connect_sec:g} s")
+        if isinstance(error, TimeoutError):
+            timeout_sec = self._timeout.total or 0
+            return LlmError(LlmErrorKind.TIMEOUT, f"no answer from {self.host} within {timeout_sec:g} s")
+        is_lost = isinstance(error, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError | OSError)
+        kind = LlmErrorKind.CONNECTION if is_lost else LlmErrorKind.BROKEN_ANSWER
+        return LlmError(kind, f"{self.host}: {type(error).__name__}: {error}")
 
     def _headers(self) -> dict[str, str]:
         return {"Content-Type": "application/json", **self._api.headers(self._key)}

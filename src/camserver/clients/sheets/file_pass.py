@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from camserver.clients.sheets.formats import FileRow
 from camserver.clients.sheets.snapshot import Snapshot
-from camserver.clients.sheets.staging import Records, scores_of
+from camserver.clients.sheets.staging import Records, let_go, scores_of
 from camserver.domain.sheet_layout import SheetLayout
 from camserver.domain.sheet_rows import Cells, Outcome, RowOutcome, RowScores, cells_to_write
 
@@ -25,12 +25,13 @@ class Pass:
         self._layout = layout
         self.records = records
         self.count = len(records)
-        self.targets: npt.NDArray[np.int64] = records["row"].astype(np.int64)
+        self.targets: npt.NDArray[np.uint32] = records["row"].astype(np.uint32)
+        let_go(records)
         self._settled = np.full(self.count, _OPEN, np.uint8)
         self._found = self._settled.copy()
         # Categories whose cells somebody else had filled; seldom any.
         self._kept: dict[int, tuple[int, ...]] = {}
-        self._order: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._order: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)
         self._at = 0
         self._page: list[RowScores] = []  # of the order, from _page_begin on
         self._page_begin = 0
@@ -59,7 +60,7 @@ class Pass:
 
     def begin(self) -> None:
         self._found = self._settled.copy()
-        waiting = np.flatnonzero(self._found == _OPEN)
+        waiting = np.flatnonzero(self._found == _OPEN).astype(np.uint32)
         self._order = waiting[np.argsort(self.targets[waiting], kind="stable")]
         self._at = 0
         self._page, self._page_begin = [], 0
@@ -96,6 +97,7 @@ class Pass:
         if at >= self._page_begin + len(self._page):
             self._page_begin = at
             self._page = scores_of(self.records[self._order[at : at + PAGE]])
+            let_go(self.records)
         return self._page[at - self._page_begin]
 
     def end(self) -> None:
@@ -106,9 +108,9 @@ class Pass:
         self._settled = self._found
 
     def outcomes(self, begin: int, end: int) -> list[RowOutcome]:
-        return [
-            self._outcome(begin + index, scores) for index, scores in enumerate(scores_of(self.records[begin:end]))
-        ]
+        found = scores_of(self.records[begin:end])
+        let_go(self.records)
+        return [self._outcome(begin + index, scores) for index, scores in enumerate(found)]
 
     def _outcome(self, index: int, scores: RowScores) -> RowOutcome:
         outcome = _OUTCOMES[int(self._settled[index])]

@@ -1,16 +1,24 @@
 """InvokerPool: asks the models. One dispatcher takes tasks off the queue as the shared controller allows.
 
+Nearly every question is asked once and answered well, so that this costs the least: it is sent without a task of its
+own, its place is free as soon as its answer is there, and answers are looked at several at once and go into the
+journal together. Whatever else comes back is handled by a task, with all the patience that it needs.
+
 A question that is refused for being too many (429) waits and keeps its place. One that the network or the provider
 failed is sent again, and fails its chunk after too many times. One whose answer is of no use is asked again with what
 was wrong, then of the next model, and at last fails alone: a bad row never fails its chunk.
 """
 
 import asyncio
+import contextlib
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from camserver.base.log import get_logger
+from camserver.clients.llm.lean_http import Came, Reply
 from camserver.clients.llm.prices import Price
 from camserver.clients.llm.questions import (
     BILLED,
@@ -29,7 +37,7 @@ from camserver.domain.scoring_costs import PICTURE_TOKENS_MAX
 from camserver.domain.scoring_limits import Allowance, Ticket, Wait
 from camserver.domain.scoring_prompts import BlockQuestion, user_prompt
 from camserver.services.scoring.budget import Budget
-from camserver.services.scoring.journal import Entry, Journal
+from camserver.services.scoring.journal import LINGER_MAX_SEC, Entry, Journal
 from camserver.services.scoring.slots import Slots
 from camserver.services.scoring.tasks import ChunkFailed, Interrupted, Task, Verdict, pictures_of
 from camserver.services.scoring.validating import ValidationPool
@@ -59,14 +67,25 @@ class Model(Protocol):
     provider: str
     model: str
 
-    async def ask_loosely(self, prompt: Prompt, schema: JsonSchema | None, max_tokens: int) -> Answer: ...
+    async def ask_loosely(
+        self, prompt: Prompt, schema: JsonSchema | None, max_tokens: int, came: Came | None = None
+    ) -> Answer: ...
+
+    def send(
+        self, prompt: Prompt, schema: JsonSchema | None, max_tokens: int, then: Callable[[Came], None]
+    ) -> bool: ...
+
+    def read(self, reply: Reply, prompt: Prompt, schema: JsonSchema | None, max_tokens: int) -> Answer: ...
 
 
 @dataclass(slots=True)
 class _Tally:
-    """What one task cost, and the moment it was given to send."""
+    """What one task cost; and how its first question stands, which was sent before, or is to be sent now."""
 
     ticket: Ticket | None
+    came: Came | None = None  # what came back
+    is_told: bool = False  # the controller knows of it
+    has_place: bool = True
     calls: int = 0
     refused: int = 0
     tokens_in: int = 0
@@ -75,6 +94,10 @@ class _Tally:
 
     def spent(self, same_hits: int = 0) -> Spent:
         return Spent(self.calls, self.refused, 0, same_hits, self.tokens_in, self.tokens_out, self.cost_micro)
+
+
+# An answer that is there, and what it is to.
+_Arrived = tuple[Task, Prompt, Ticket, Reply]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +118,10 @@ class InvokerPool:
         budget: Budget,
         pictures: Pictures | None = None,
     ) -> None:
-        self.queue: asyncio.Queue[Task] = asyncio.Queue(maxsize=2 * policy.concurrency_max)
+        self._queue: deque[Task] = deque()
+        self._queue_max = 2 * policy.concurrency_max
+        self._is_filled = asyncio.Event()
+        self._has_room = asyncio.Event()
         self._models = models
         self._prices = prices
         self._spec = spec
@@ -106,6 +132,11 @@ class InvokerPool:
         self._pictures = pictures
         self._validation = ValidationPool()
         self._asked: dict[str, Task] = {}
+        self._sent: set[Task] = set()  # without a task of the loop, and nothing came back yet
+        self._landed = asyncio.Event()  # one of these came back
+        self._arrived: list[_Arrived] = []  # not looked at yet
+        self._looking: asyncio.TimerHandle | None = None
+        self._is_paced = False  # answers tell what is left, which is to be heeded at once
         self._running: set[asyncio.Task[None]] = set()
         self._resting: set[asyncio.Task[None]] = set()  # those of them that wait to ask again
         self._is_draining = False
@@ -127,12 +158,13 @@ class InvokerPool:
         return True
 
     async def put(self, task: Task) -> None:
-        """Back-pressure: waits while the queue is full."""
+        """Back-pressure: waits while the queue is full, until it is half empty, so that it is filled seldom."""
         self._asked[task.key] = task
-        if self.queue.full():
-            await self.queue.put(task)
-        else:
-            self.queue.put_nowait(task)
+        while len(self._queue) >= self._queue_max:
+            self._has_room.clear()
+            await self._has_room.wait()
+        self._queue.append(task)
+        self._is_filled.set()
 
     async def run(self) -> None:
         """Dispatches until cancelled. Interrupted is raised when the run can't go on."""
@@ -149,43 +181,127 @@ class InvokerPool:
 
     async def _dispatch(self) -> None:
         while True:
-            task = await self.queue.get()
+            while not self._queue:
+                self._is_filled.clear()
+                await self._is_filled.wait()
+            task = self._queue.popleft()
+            if 2 * len(self._queue) <= self._queue_max:
+                self._has_room.set()
             if task.chunk.error is not None and not task.followers:
                 self._drop(task)
                 continue
-            await self._room()
-            ticket = await self.slots.acquire()
-            handling = asyncio.create_task(self._handle(task, ticket))
-            self._running.add(handling)
-            handling.add_done_callback(self._running.discard)
+            if self._is_much_owed():
+                await self._room()
+            self._send(task, self.slots.taken() or await self.slots.acquire())
 
-    async def _room(self) -> None:
+    def _is_much_owed(self) -> bool:
         """What a crash makes us pay twice is no more than may be in flight, and a few that go into the journal
         together."""
         controller, journal = self.slots.controller, self._journal
         group = int(GROUP_SHARE * controller.limit)
         journal.enough = max(1, group)
         journal.linger_sec = LINGER_SHARE * controller.latency_sec
-        while journal.unsettled_paid and journal.unsettled_paid + controller.in_flight >= controller.places + group:
-            await journal.progress()
+        owed = journal.unsettled_paid + len(self._arrived)
+        return owed > 0 and owed + controller.in_flight >= controller.places + group
+
+    async def _room(self) -> None:
+        self._look()
+        while self._journal.unsettled_paid and self._is_much_owed():
+            await self._journal.progress()
+
+    def _send(self, task: Task, ticket: Ticket) -> None:
+        if not task.picture and not self._budget.is_kept:
+            prompt = Prompt(task.question.system, user_prompt(task.text), (), self._spec.temperature)
+            self._sent.add(task)
+            then = partial(self._came, task, prompt, ticket)
+            if self._models[0].send(prompt, task.question.schema, self._spec.answer_max_tokens, then):
+                return
+            self._sent.discard(task)
+        self._handle_apart(task, _Tally(ticket))
+
+    def _came(self, task: Task, prompt: Prompt, ticket: Ticket, came: Came) -> None:
+        """What came back to a question that was sent without a task."""
+        if task not in self._sent:
+            return  # it was given up
+        self._sent.discard(task)
+        self._landed.set()
+        if isinstance(came, Exception) or came.status != 200:
+            self._handle_apart(task, _Tally(ticket, came))
+            return
+        self.slots.controller.answered(ticket, self.slots.now_sec())
+        self.slots.release()
+        self._arrived.append((task, prompt, ticket, came))
+        if len(self._arrived) >= self._journal.enough or self._is_paced or self._is_draining:
+            self._look()
+        elif self._looking is None:
+            linger_sec = min(self._journal.linger_sec, LINGER_MAX_SEC)
+            self._looking = asyncio.get_running_loop().call_later(linger_sec, self._look)
+
+    def _look(self) -> None:
+        """At the answers that are there, all of them: they go into the journal together."""
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+        arrived, self._arrived = self._arrived, []
+        for task, prompt, ticket, reply in arrived:
+            try:
+                is_done = self._is_plain(task, prompt, reply)
+            except Exception as error:
+                self._interrupt(error)
+                is_done = False
+            if not is_done:
+                self._handle_apart(task, _Tally(ticket, reply, is_told=True, has_place=False))
+        if self._journal.unsettled_paid:
+            self._journal.hurry()
+
+    def _is_plain(self, task: Task, prompt: Prompt, reply: Reply) -> bool:
+        """Whether it is a good answer, which is settled then; any other one is looked at closely."""
+        try:
+            answer = self._models[0].read(reply, prompt, task.question.schema, self._spec.answer_max_tokens)
+        except LlmError:
+            return False
+        read = self._validation.check_here(answer.text, task.question.categories)
+        if read is None or read.scores is None:
+            return False
+        tally = _Tally(None, calls=1)
+        self._good(answer)
+        self._count(0, answer.usage, tally)
+        self._is_useful = True
+        self._settle(task, Verdict(read.scores, answer.model, task.key), tally)
+        return True
+
+    def _handle_apart(self, task: Task, tally: _Tally) -> None:
+        handling = asyncio.create_task(self._handle(task, tally))
+        self._running.add(handling)
+        handling.add_done_callback(self._running.discard)
 
     async def drain(self, patience_sec: float) -> None:
         """Waits for what is in flight: it is paid for. What takes too long, or only waits to be asked again, is given
         up."""
         self._is_draining = True
+        self._look()
         for resting in list(self._resting):
             resting.cancel()
-        if self._running:
-            _, late = await asyncio.wait(self._running, timeout=patience_sec)
-            for one in late:
-                one.cancel()
-            if late:
-                await asyncio.wait(late)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_sec):
+                while self._sent:
+                    self._landed.clear()
+                    await self._landed.wait()
+                while self._running:
+                    await asyncio.wait(self._running)
+        late = list(self._running)
+        for one in late:
+            one.cancel()
+        if late:
+            await asyncio.wait(late)
+        for task in list(self._sent):
+            self._sent.discard(task)
+            self.slots.release()
+            self._settle(task, None, _Tally(None, calls=1))
 
     # -- One task ------------------------------------------------------------------------------------------------
 
-    async def _handle(self, task: Task, ticket: Ticket) -> None:
-        tally = _Tally(ticket)
+    async def _handle(self, task: Task, tally: _Tally) -> None:
         verdict: Verdict | None = None
         try:
             verdict = await self._verdict(task, tally)
@@ -198,7 +314,8 @@ class InvokerPool:
         except Exception as error:
             self._interrupt(error)
         finally:
-            self.slots.release()
+            if tally.has_place:
+                self.slots.release()
         self._settle(task, verdict, tally)
 
     def _interrupt(self, error: Exception) -> None:
@@ -281,12 +398,13 @@ class InvokerPool:
             cost_micro = 0
             try:
                 controller = self.slots.controller
-                ticket = tally.ticket if tally.ticket is not None else await self._rest(self.slots.again())
-                tally.ticket = None
+                ticket = await self._ticket(tally)
+                came, tally.came = tally.came, None
+                is_told, tally.is_told = tally.is_told, False
                 tally.calls += 1
                 try:
                     answer = await self._models[number].ask_loosely(
-                        prompt, task.question.schema, self._spec.answer_max_tokens
+                        prompt, task.question.schema, self._spec.answer_max_tokens, came
                     )
                 except LlmError as error:
                     cost_micro = self._bill(number, error, tally)
@@ -302,17 +420,28 @@ class InvokerPool:
                         now_sec = self.slots.now_sec()
                         wait = Wait(now_sec, now_sec + FIRST_WAIT_SEC * retry_delay_sec(failures - 1), None)
                     else:
-                        controller.answered(ticket, self.slots.now_sec())
+                        if not is_told:
+                            controller.answered(ticket, self.slots.now_sec())
                         return self._without(error)
                 else:
-                    controller.answered(ticket, self.slots.now_sec())
-                    self.trouble = None
-                    self._heed(answer)
+                    if not is_told:
+                        controller.answered(ticket, self.slots.now_sec())
+                    self._good(answer)
                     cost_micro = self._count(number, answer.usage, tally)
                     return answer
             finally:
                 self._budget.settle(worst_micro, cost_micro)
             await self._rest(self.slots.wait_out(wait))
+
+    async def _ticket(self, tally: _Tally) -> Ticket:
+        """Of the first question, which was sent, or is sent now; of any further one when it may be sent."""
+        ticket, tally.ticket = tally.ticket, None
+        if ticket is None and tally.has_place:
+            ticket = await self._rest(self.slots.again())
+        elif ticket is None:
+            ticket = await self._rest(self.slots.acquire())
+            tally.has_place = True
+        return ticket
 
     async def _rest(self, waiting: Coroutine[Any, Any, T]) -> T:
         """Waits before asking again, unless the work is being stopped."""
@@ -337,7 +466,10 @@ class InvokerPool:
         is_final = error.kind not in (LlmErrorKind.BROKEN_ANSWER, LlmErrorKind.TRUNCATED)
         return _NoAnswer(f"{error.kind.value}: {error.message}", is_final)
 
-    def _heed(self, answer: Answer) -> None:
+    def _good(self, answer: Answer) -> None:
+        """Something was answered; what it tells of limits is heeded."""
+        self.trouble = None
+        self._is_paced = bool(answer.limits)
         used = answer.usage.tokens_in + answer.usage.tokens_out
         self._tokens = float(used) if not self._tokens else 0.9 * self._tokens + 0.1 * used
         for told in answer.limits:

@@ -60,6 +60,7 @@ class Journal:
         self._is_enough = asyncio.Event()
         self._progress = asyncio.Event()
         self._is_closing = False
+        self._is_hurried = False  # what waits now waits for no others
         self.on_failure = on_failure
         self.linger_sec = 0.0  # how long a result waits for others
         self.enough = 1  # so many are not waited for
@@ -90,6 +91,11 @@ class Journal:
         self._progress.clear()
         await self._progress.wait()
 
+    def hurry(self) -> None:
+        """What waits is written now: those who put it waited for each other before."""
+        self._is_hurried = True
+        self._is_enough.set()
+
     def remember(self, asked_as: str, kept: Kept) -> None:
         """For rows with the same question (`asked_as`), before the cache can be asked for it."""
         self._recent[asked_as] = kept
@@ -109,8 +115,9 @@ class Journal:
     async def _write_all(self) -> None:
         try:
             while self._waiting:
-                if len(self._waiting) < self.enough and not self._is_closing:
+                if len(self._waiting) < self.enough and not self._is_closing and not self._is_hurried:
                     await self._linger()
+                self._is_hurried = False
                 batch = [self._waiting.popleft() for _ in range(min(BATCH_MAX, len(self._waiting)))]
                 await self._write(batch)
         finally:
