@@ -11,10 +11,10 @@ import pytest
 from PIL import Image
 
 from camserver.domain.detections import Detection
+from camserver.media.jpeg_planes import Picture
 from camserver.services.analyzer import service
 from camserver.services.analyzer.detector import ModelInput
 from camserver.services.analyzer.fitting import fit
-from camserver.services.analyzer.planes import Picture
 from tests.rig.polling import poll_async, until
 from tests.services.analyzer.rig import PERSON, RunningAnalyzer, ScriptedDetector, form, running_analyzer
 

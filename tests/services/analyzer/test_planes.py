@@ -8,9 +8,9 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from camserver.media.jpeg_planes import Planes, planes_of, rgb_of
 from camserver.services.analyzer.comparing import has_colours
 from camserver.services.analyzer.pictures import decode, gray_of, open_picture
-from camserver.services.analyzer.planes import Planes, planes_of, rgb_of
 from tests.services.analyzer.rig import SHARP
 
 SIDE_BELOW = 1280

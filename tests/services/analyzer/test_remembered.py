@@ -7,10 +7,10 @@ import pytest
 from PIL import Image
 
 from camserver.domain.detections import DetectionPolicy
+from camserver.media.jpeg_planes import Picture
 from camserver.services.analyzer import analyzing
 from camserver.services.analyzer.analyzing import Prepared, Question, conclude, find, prepare
 from camserver.services.analyzer.observing import Sight
-from camserver.services.analyzer.planes import Picture
 from camserver.services.analyzer.remembered import Remembered
 from camserver.wire.analyzer_service import parse_fields
 from tests.services.analyzer.rig import CAPTURED_AT, shipped

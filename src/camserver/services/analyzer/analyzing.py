@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from camserver.domain.detections import Detection, DetectionPolicy, Hints, interpret, unknown_names
 from camserver.domain.vocabulary import Vocabulary
+from camserver.media.jpeg_planes import Picture, rgb_of
 from camserver.services.analyzer.detector import Detector, Model, ModelInput, Preparing
 from camserver.services.analyzer.observing import Observer, Sight, is_kept, previous_sight_of, sight_of
 from camserver.services.analyzer.pictures import diff_of, hidden_pixels, open_picture, quality_of
-from camserver.services.analyzer.planes import Picture, rgb_of
 from camserver.services.analyzer.remembered import Remembered
 from camserver.wire.analyzer import AnalyzeAnswer, DiffInfo
 from camserver.wire.analyzer_service import AnalyzeAsked, make_answer

@@ -10,10 +10,10 @@ from camserver.domain.detections import Detection
 from camserver.domain.polygons import Polygon
 from camserver.domain.tampering import PART_AGREES, Compared
 from camserver.media.change import Gray
+from camserver.media.jpeg_planes import Picture, Planes
 from camserver.media.polygon_pixels import Bools
 from camserver.media.view import EDGE_LUMA, block_px, steps_of
 from camserver.services.analyzer.pictures import PIXEL_DELTA, region_pixels
-from camserver.services.analyzer.planes import Picture, Planes
 
 # Parts of the picture that are compared each for itself.
 ROWS, COLUMNS = 3, 4

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from camserver.domain.detections import ALL_EVENTS, Detection, events_of
+from camserver.media.jpeg_planes import Picture
 from camserver.services.analyzer.fitting import Fitted
-from camserver.services.analyzer.planes import Picture
 
 if TYPE_CHECKING:
     from camserver.domain.vocabulary import Vocabulary

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from camserver.services.analyzer.planes import Picture, Planes
+from camserver.media.jpeg_planes import Picture, Planes
 
 # A picture of another shape stands at the upper left corner or in the middle, with bars beside it, or is stretched.
 Fit = Literal["corner", "centre", "stretch"]

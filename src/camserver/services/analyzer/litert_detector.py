@@ -18,9 +18,9 @@ from PIL import Image
 
 from camserver.base.errors import ModelUnusable
 from camserver.domain.detections import Detection
+from camserver.media.jpeg_planes import Picture
 from camserver.services.analyzer.detector import Model, ModelInput
 from camserver.services.analyzer.fitting import Fit, fit
-from camserver.services.analyzer.planes import Picture
 
 LABELS_FILE = "labelmap.txt"
 LABELS_BYTES_MAX = 100_000

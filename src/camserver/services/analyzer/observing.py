@@ -26,10 +26,10 @@ from camserver.domain.shelves import gone_from, is_changed
 from camserver.domain.stationary import iou
 from camserver.domain.tampering import tampering_tags
 from camserver.media.change import Gray
+from camserver.media.jpeg_planes import Picture, Planes, rgb_of
 from camserver.services.analyzer.colours import Coloured, colours_in, gain_of
 from camserver.services.analyzer.comparing import changed_share, compare, has_colours, is_region_changed, with_boxes
 from camserver.services.analyzer.pictures import gray_of, hidden_pixels, measured_of
-from camserver.services.analyzer.planes import Picture, Planes, rgb_of
 
 # The clothes of so many people are looked at, the surest first.
 CLOTHES_MAX = 10

@@ -12,6 +12,7 @@ from PIL import Image
 
 from camserver.base.errors import BadInput, ModelUnusable
 from camserver.domain.detections import Detection
+from camserver.media.jpeg_planes import Picture
 from camserver.services.analyzer import onnx_outputs
 from camserver.services.analyzer.detector import Model, ModelInput
 from camserver.services.analyzer.fitting import fit
@@ -24,7 +25,6 @@ from camserver.services.analyzer.model_form import (
     parse_form,
     parse_labels,
 )
-from camserver.services.analyzer.planes import Picture
 
 _TYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,

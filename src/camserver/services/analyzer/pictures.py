@@ -14,8 +14,8 @@ from camserver.domain.polygons import Polygon
 from camserver.media.cells import per_cell
 from camserver.media.change import Gray, Reference, measure
 from camserver.media.foreign_picture import UNREADABLE, check_scans, gray_of_bytes, in_rgb, upright
+from camserver.media.jpeg_planes import Picture, planes_of
 from camserver.media.polygon_pixels import Bools, drawn
-from camserver.services.analyzer.planes import Picture, planes_of
 from camserver.wire.analyzer import DiffInfo
 
 # Above 6000 x 4000. A few bytes of PNG can ask for gigabytes of memory; this many pixels take 100 MB, twice if they
