@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import uvloop
 
@@ -43,23 +43,28 @@ AIMS_MS = {("MariaDB", "timeline"): 80.0}
 # Ten times the rows may take half as long again: deeper indexes, colder caches, other programs.
 FLAT_AIM = 0.66
 
-Question = Callable[[], Awaitable[object]]
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`kinds` are asked in turn, so that a figure is not that of one lucky query."""
+
+    ask: Callable[[int], Awaitable[object]]  # by the number of its kind
+    kinds: tuple[str, ...] = ("",)
 
 
 def questions(mine: ScopedStore, deep: str) -> dict[str, Question]:
-    """Several of a kind are asked in turn, so that a figure is not that of one lucky query."""
     chance = random.Random(5)
 
     def some_cameras(count: int) -> tuple[str, ...]:
         return tuple(f"cam_{chance.randrange(filling.CAMERAS)}" for _ in range(count))
 
     def search(*filters: SearchFilter, before: str | None = None) -> Question:
-        turn = iter(range(10**9))
-        return lambda: mine.read(event_search.search, filters[next(turn) % len(filters)], before, 50)
+        return Question(
+            lambda kind: mine.read(event_search.search, filters[kind], before, 50), tuple(map(_named, filters))
+        )
 
     def facets(*filters: SearchFilter) -> Question:
-        turn = iter(range(10**9))
-        return lambda: mine.read(event_search.facets, filters[next(turn) % len(filters)])
+        return Question(lambda kind: mine.read(event_search.facets, filters[kind]), tuple(map(_named, filters)))
 
     week = NOW_MS - 7 * 24 * HOUR_MS
     filters = (
@@ -86,14 +91,22 @@ def questions(mine: ScopedStore, deep: str) -> dict[str, Question]:
     )
     day = Span(HOUR - 23 * HOUR_MS, HOUR + HOUR_MS, 900_000)
     return {
-        "latest pictures of 200 cameras": lambda: mine.read(cameras.page, "", filling.CAMERAS),
+        "latest pictures of 200 cameras": Question(lambda _: mine.read(cameras.page, "", filling.CAMERAS)),
         "filtered search": search(*filters),
         "facets": facets(*filters),
-        "timeline": lambda: mine.read(timelines.read, TimelineFilter(), day, NOW_MS),
+        "timeline": Question(lambda _: mine.read(timelines.read, TimelineFilter(), day, NOW_MS)),
         "deep page": search(SearchFilter(), SearchFilter(tags=("count.single",)), before=deep),
         "text": search(*(SearchFilter(text=text) for text in texts)),
-        "looks of a camera": lambda: mine.read(timelines.looks, "cam_7", day.from_ms, day.to_ms, 60, NOW_MS),
+        "looks of a camera": Question(
+            lambda _: mine.read(timelines.looks, "cam_7", day.from_ms, day.to_ms, 60, NOW_MS)
+        ),
     }
+
+
+def _named(asked: SearchFilter) -> str:
+    """What is asked for."""
+    given = ((field.name, getattr(asked, field.name)) for field in fields(asked))
+    return ", ".join(f"{name}={value}" for name, value in given if value) or "everything"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +123,22 @@ async def measure(base: Database, store: Store, house: House, looks: int) -> dic
     # Nine tenths into the past of what there is.
     deep = f"{NOW_MS - looks * 9 // 10 // filling.CAMERAS * filling.MINUTE_MS}.1"
     took: dict[str, Took] = {}
-    for name, ask in questions(mine, deep).items():
-        for _ in range(10):
-            await ask()
+    for name, question in questions(mine, deep).items():
+        count = len(question.kinds)
+        for number in range(10):
+            await question.ask(number % count)
         times = []
         before = base.cpu()
-        for _ in range(TIMES):
+        for number in range(TIMES):
             started = time.perf_counter()
-            await ask()
+            await question.ask(number % count)
             times.append((time.perf_counter() - started) * 1000)
         cpu_ms = (base.cpu() - before).total / TIMES * 1000
         took[name] = Took(percentile(times, 0.95), percentile(times, 0.5), cpu_ms)
+        if count > 1:
+            each = sorted((percentile(times[kind::count], 0.5), question.kinds[kind]) for kind in range(count))
+            dearest = "; ".join(f"{median:.1f} ms {kind}" for median, kind in each[-3:])
+            say(f"  {base.name}, {looks:,} looks, {name}, medians of the dearest: {dearest}")
     return took
 
 

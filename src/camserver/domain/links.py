@@ -11,6 +11,7 @@ import hmac
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from camserver.base.errors import Bug, Forbidden
@@ -40,12 +41,18 @@ class Signature:
     sig: str
     kid: str
 
+    @property
+    def query(self) -> str:
+        """Of one that `sign` made: digits and characters of base64 for addresses, which need no escape."""
+        return f"exp={self.exp}&sig={self.sig}&kid={self.kid}"
+
 
 def may_be_linked(retention_class: str) -> bool:
     """A link can be handed on to anybody, so what belongs to a case has none."""
     return retention_class != Retention.CASE
 
 
+@lru_cache(maxsize=8)
 def key_id(key: bytes) -> str:
     """Which key signed. It says nothing about the key that a signature would not."""
     return _hmac(key, "kid").hex()[:_KID_CHARS]

@@ -117,7 +117,7 @@ class ScopedStore:
         self.principal = principal
 
     async def read(self, operation: ScopedOperation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        return await self.store.read(_in_name, self.principal, operation, args, kwargs)
+        return await self.store.read(in_name, self.principal, operation, args, kwargs)
 
     async def write(self, operation: ScopedOperation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         return await self.store.write(in_name_logged, self.principal, operation, args, kwargs)
@@ -127,7 +127,7 @@ class ScopedStore:
         return await self.store.write(operation, self.principal, *args, **kwargs)
 
 
-async def _in_name(
+async def in_name(
     tx: Tx,
     principal: Principal,
     operation: Callable[..., Coroutine[Any, Any, R]],

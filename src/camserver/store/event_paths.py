@@ -74,7 +74,6 @@ def paths(tx: Scoped, wanted: Wanted) -> list[Path]:
                 f"p.kind = '{search_texts.MEMO}' AND p.token = :path_token",
                 {"path_token": token},
                 True,
-                frozenset({f"token:{token}"}),
                 at="at",
                 key="object_id",
             )
@@ -169,8 +168,7 @@ def checks(wanted: Wanted, path: Path) -> tuple[str, dict[str, object]]:
             )
             params |= {f"category_{number}": one.category, f"score_{number}": one.score}
     if wanted.memo is not None:
-        known = next((token for token in wanted.memo.tokens if f"token:{token}" in covered), None)
-        condition = search_texts.holds(search_texts.MEMO, "w.start_at", "w.event_id", wanted.memo, known)
+        condition = search_texts.holds(search_texts.MEMO, "w.event_id", wanted.memo)
         clauses += condition.clauses
         params |= condition.params
     return clauses, params

@@ -1,4 +1,7 @@
-"""SQLite: one process owns the file by a lock held for life, one child process writes, a few threads read."""
+"""SQLite: one process owns the file by a lock held for life, one child process writes.
+
+Short reads are made in the event loop, others by a few threads.
+"""
 
 import asyncio
 import contextlib
@@ -16,8 +19,9 @@ from typing import Any, ParamSpec, TypeVar, cast
 from camserver.base.errors import DataOwned, StoreBusy, StoreUnavailable
 from camserver.base.lean_threads import LeanThreads
 from camserver.store import pickling
-from camserver.store.core import Operation, Store
+from camserver.store.core import Operation, Store, in_name
 from camserver.store.sql import Dialect
+from camserver.store.sqlite_short_reads import ShortReads, TooLong
 from camserver.store.sqlite_tx import CACHE_KIB, SqliteTx, connect
 from camserver.store.sqlite_writer import RULES_CHANGED, frames, request, translated
 from camserver.store.tx import drive
@@ -167,6 +171,7 @@ class SqliteStore(Store):
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._readers = LeanThreads(readers, "sqlite-reader")
+        self._short_reads = ShortReads(str(path), cache_kib)
 
     async def start(self) -> None:
         sys.setswitchinterval(SWITCH_INTERVAL_SEC)
@@ -246,6 +251,10 @@ class SqliteStore(Store):
     async def read(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         call = cast(Callable[..., Coroutine[Any, Any, R]], operation)
         try:
+            # In somebody's name it is the operation in it that takes long or does not.
+            kind = args[1] if call is in_name else call
+            with contextlib.suppress(TooLong):
+                return self._short_reads.run(kind, call, args, kwargs)
             return await self._readers.run(lambda: self._read_here(call, args, kwargs))
         except sqlite3.OperationalError as error:
             raise translated(error) from error
@@ -274,6 +283,7 @@ class SqliteStore(Store):
             return
         self._closed = True
         await asyncio.to_thread(self._readers.close)
+        self._short_reads.close()
         for connection in self._connections:
             connection.close()
         if self._channel is not None:

@@ -1,10 +1,11 @@
 """One SQLite connection and the transaction over it. Its coroutines never suspend; see tx.drive."""
 
-import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, get_args
+
+import orjson
 
 from camserver.store.sql import Dialect, Sql, render
 from camserver.store.tx import F, Row, Tx, maker_of
@@ -95,7 +96,7 @@ class SqliteTx(Tx):
     async def flat(self, kind: type[F], sql: str | Sql, **params: object) -> list[F]:
         statement = render(_together(kind, sql), Dialect.SQLITE)
         [rows] = self._connection.execute(statement.text, statement.arguments(Dialect.SQLITE, params))
-        return list(map(maker_of(kind), json.loads(rows[0])))
+        return list(map(maker_of(kind), orjson.loads(rows[0])))
 
     async def run(self, sql: str | Sql, **params: object) -> int:
         return max(self._execute(sql, params).rowcount, 0)

@@ -80,7 +80,7 @@ class StrikingStore(StoreProxy):
     async def _called(
         self, operation: Operation[Any, R], args: tuple[Any, ...], call: Callable[[], Coroutine[Any, Any, R]]
     ) -> R:
-        inner = args[1] if operation.__name__ in ("_in_name", "_logged") else operation
+        inner = args[1] if operation.__name__ in ("in_name", "in_name_logged") else operation
         name = f"{inner.__module__.rpartition('.')[2]}.{inner.__name__}"
         self.seen.setdefault(name, len(self.seen))
         if not self.countdown.strikes(name):

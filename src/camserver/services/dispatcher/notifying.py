@@ -7,8 +7,7 @@ starts, and the message is remembered, in the transaction that ends its delivery
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from urllib.parse import urlencode
+from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
 from camserver.base.batches import Batcher
@@ -275,7 +274,7 @@ class Notifier:
         exp_unix = self.clock.now_ms() // 1000 + LINK_TTL_SEC
         frame_uuid = event.picture.frame_uuid
         signature = links.sign(self.link_keys, frame_uuid, Kind.INFER.value, exp_unix)
-        return f"{self.public_url}/media/frame/{frame_uuid}?{urlencode(asdict(signature))}"
+        return f"{self.public_url}/media/frame/{frame_uuid}?{signature.query}"
 
     async def _picture(self, place: PicturePlace | None) -> bytes | None:
         """A message without its picture is better than none, so one that is gone or broken is left out."""

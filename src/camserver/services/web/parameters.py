@@ -5,12 +5,12 @@ than to search. Here that is found out once, when the route is made; each value 
 what is wrong is told in the same words.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
+import orjson
 from fastapi import params
 from fastapi._compat import ModelField, field_annotation_is_sequence
 from fastapi.dependencies.models import Dependant
@@ -68,7 +68,7 @@ class Parameters:
         errors: list[Any] = []
         values = await self._read(request, query, errors)
         if self._body is not None:
-            given = json.loads(await request.body())
+            given = orjson.loads(await request.body())
             values[self._body.name], wrong = self._body.validate(given, loc=("body",))
             errors += wrong or ()
         if errors:

@@ -8,9 +8,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
 from fastapi import Response
 from pydantic import BaseModel
-from pydantic_core import to_json
+from pydantic_core import to_jsonable_python
 
 from camserver.base.errors import Bug
 
@@ -19,7 +20,7 @@ CHECKED = False
 
 def plain_answer(model: type[BaseModel], content: Mapping[str, Any]) -> Response:
     """The answer that an object of `model` with this content would be."""
-    body = to_json(content, inf_nan_mode="null")
+    body = orjson.dumps(content, default=to_jsonable_python)
     if CHECKED:
         _check(model, body)
     return Response(body, media_type="application/json")

@@ -1,8 +1,6 @@
 """Signed media links (decision 29): made by somebody signed in, opened by whoever has the address."""
 
-from dataclasses import asdict
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import Query, Response
 
@@ -51,7 +49,7 @@ async def make_link(call: TheCall, asked: api.MediaLinkAsked) -> api.MediaLink:
     entry = audit.Entry("media_link_made", call.now_ms, call.address, "frame", asked.frame_uuid, details)
     await call.store.write(media_links.give, asked.frame_uuid, asked.kind, asked.archive_file_id, entry)
     signature = links.sign(_keys(call), asked.frame_uuid, asked.archive_file_id or asked.kind, exp_unix)
-    url = f"{call.web.public_url}/media/frame/{asked.frame_uuid}?{urlencode(asdict(signature))}"
+    url = f"{call.web.public_url}/media/frame/{asked.frame_uuid}?{signature.query}"
     return api.MediaLink(url=url, expires_at=exp_unix * 1000)
 
 

@@ -34,7 +34,6 @@ from camserver.services.web.routes.filters import (
 from camserver.services.web.routing import Routes
 from camserver.store import event_search
 from camserver.store.cameras import public_camera_id
-from camserver.store.event_pages import EventRow
 from camserver.store.event_search import FoundEvent, SearchFilter
 from camserver.wire import api
 
@@ -140,19 +139,55 @@ async def count_facets(call: TheCall, asked: Asked) -> api.SearchFacets:
 
 
 def _plain(vocabulary: Vocabulary, found: FoundEvent) -> dict[str, Any]:
-    """What `api.FoundEvent` would be: most of it is as it is in the row."""
-    row = found.row
-    shown: dict[str, Any] = dict(zip(EventRow._fields, row, strict=True))
-    del shown["event_id"], shown["subject"], shown["unknown_flag"]
-    shown["camera_id"] = public_camera_id(row.camera_id)
-    shown["tags"] = plain_tags_in(vocabulary, row.tags)
-    shown["issue"] = plain_issue(row.subject) if row.subject else None
-    shown["cause"] = plain_cause(row.cause)
-    shown["unknown"] = row.unknown_flag == 1
-    shown["passages"] = [
-        {"kind": one.kind, "case_uuid": one.case_uuid, "excerpt": one.excerpt} for one in found.passages
-    ]
-    return shown
+    """What `api.FoundEvent` would be. The row is taken apart at once: by name, each field would be looked for."""
+    (
+        _,
+        event_uuid,
+        state,
+        primary_event,
+        start_at,
+        last_seen_at,
+        end_at,
+        severity_max,
+        confidence_max,
+        frame_count,
+        retention_class,
+        subject,
+        cause,
+        camera_id,
+        camera_name,
+        site,
+        incident_uuid,
+        best_frame_uuid,
+        unknown_flag,
+        reviewed_at,
+        tags,
+    ) = found.row
+    return {
+        "event_uuid": event_uuid,
+        "state": state,
+        "primary_event": primary_event,
+        "start_at": start_at,
+        "last_seen_at": last_seen_at,
+        "end_at": end_at,
+        "severity_max": severity_max,
+        "confidence_max": confidence_max,
+        "frame_count": frame_count,
+        "retention_class": retention_class,
+        "cause": plain_cause(cause),
+        "camera_id": public_camera_id(camera_id),
+        "camera_name": camera_name,
+        "site": site,
+        "incident_uuid": incident_uuid,
+        "best_frame_uuid": best_frame_uuid,
+        "reviewed_at": reviewed_at,
+        "tags": plain_tags_in(vocabulary, tags),
+        "issue": plain_issue(subject) if subject else None,
+        "unknown": unknown_flag == 1,
+        "passages": [
+            {"kind": one.kind, "case_uuid": one.case_uuid, "excerpt": one.excerpt} for one in found.passages
+        ],
+    }
 
 
 def _values(found: Sequence[event_search.FacetValue]) -> list[api.FacetValue]:
