@@ -3,8 +3,8 @@
 import { keep, readKept } from "@/display/kept";
 import { answered, api } from "./client";
 import type { PushSubscriptionAsked } from "./types";
+import { WORKER } from "./worker";
 
-export const WORKER = "/push-worker.js";
 /** Under this name the browser keeps who switched it on. */
 const OWNER = "push-owner";
 

@@ -237,6 +237,8 @@ export const en: Words = {
     clear: "Clear the filter",
     emptyTitle: "No events yet",
     emptyLead: "As soon as a camera sees something, it appears here by itself.",
+    emptyNoCameras: "There is no camera yet. Begin with the first one on the wall.",
+    emptyToWall: "To the wall",
     emptyFilteredTitle: "No event matches",
     emptyFilteredLead: "Widen the filter or clear it.",
     end: "There are no earlier events",

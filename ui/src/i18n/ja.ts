@@ -226,6 +226,8 @@ export const ja = {
     clear: "絞り込みを解除",
     emptyTitle: "イベントはまだありません",
     emptyLead: "カメラが何かを検知すると、ここに自動で表示されます。",
+    emptyNoCameras: "カメラがまだありません。ウォールから最初のカメラを追加できます。",
+    emptyToWall: "ウォールへ",
     emptyFilteredTitle: "条件に合うイベントはありません",
     emptyFilteredLead: "絞り込みを緩めるか、解除してください。",
     end: "これより前のイベントはありません",

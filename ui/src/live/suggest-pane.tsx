@@ -1,5 +1,5 @@
 import { Eye, Pin, PinOff, Play } from "lucide-react";
-import { type FormEvent, lazy, Suspense, useCallback, useState } from "react";
+import { type FormEvent, Suspense, useCallback, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useLocation, useSearchParams } from "react-router";
 import { framePicture } from "@/api/addresses";
@@ -13,10 +13,11 @@ import { Card } from "@/components/ui/card";
 import { SelectField } from "@/components/ui/field";
 import { shortMoment } from "@/display/times";
 import { useNowBy } from "@/hooks/use-now";
+import { later } from "@/shell/later";
 import { liveCameraOf, liveTarget } from "./addresses";
 import { useCamera, useClearSuggestion, usePinSuggestion, useSuggestion } from "./queries";
 
-const SuggestPlayer = lazy(() => import("./suggest-player"));
+const SuggestPlayer = later(() => import("./suggest-player"), "default");
 
 /** The height of the heading and what is below it, with a suggestion or without: what is under the pane stays there. */
 const WHOLE = "xl:h-[21.75rem]";
