@@ -64,7 +64,7 @@ export function Cell({ column, lead = column === 0, className, children, ...rest
   return (
     <td
       className={cn(
-        "min-w-0 break-words px-3 py-2 max-sm:flex max-sm:gap-3 max-sm:px-2 max-sm:py-1",
+        "min-w-0 [overflow-wrap:anywhere] sm:[overflow-wrap:break-word] px-3 py-2 max-sm:flex max-sm:gap-3 max-sm:px-2 max-sm:py-1",
         lead && "max-sm:text-base max-sm:font-semibold",
         className,
       )}
