@@ -156,12 +156,13 @@ export function useCameras() {
       return Math.max(STILLS_MIN_MS, shortestMs);
     },
   });
-  const { hasNextPage, isFetching, error, fetchNextPage, data } = query;
+  const { hasNextPage, isFetching, error, fetchNextPage, data, dataUpdatedAt } = query;
   const wanted = hasNextPage && !isFetching && !error && (data?.pages.length ?? 0) * CAMERAS_PAGE < CAMERAS_MAX;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what came in may have been asked for before, and be no next page
   useEffect(() => {
     // Several parts of a page may want it at the same moment.
     if (wanted) void fetchNextPage({ cancelRefetch: false });
-  }, [wanted, fetchNextPage]);
+  }, [wanted, dataUpdatedAt, fetchNextPage]);
   return query;
 }
 
