@@ -44,7 +44,7 @@ export function AppShell({ session }: { session: Session }) {
   usePaletteKey(() => setOverlay("palette"));
   useShortcuts([
     { key: "?", name: t("help.title"), run: () => setOverlay("help") },
-    { key: "/", name: t("nav.search"), run: () => void navigate("/search") },
+    { key: "/", name: t("nav.search"), run: () => void navigate("/search", { state: { wantsWords: true } }) },
   ]);
   return (
     <div className="flex min-h-dvh flex-col pb-[calc(4rem+env(safe-area-inset-bottom))] sm:pb-0">

@@ -45,6 +45,7 @@ export const en: Words = {
     denied: "This browser blocks notifications of this page. Allow them in its settings for this site.",
     muted: "Browser notifications are switched off on this server at the moment.",
     failed: "It could not be changed. Try again in a moment.",
+    noService: "The browser can't reach the push service of its maker. Private windows have none.",
   },
   theme: { toLight: "Use the light theme", toDark: "Use the dark theme" },
   feed: { live: "Updating live", connecting: "Connecting…", waiting: "Reconnecting…" },
