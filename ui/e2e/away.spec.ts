@@ -25,6 +25,15 @@ test("a server that goes away and comes back", async ({ browser, request }) => {
     });
   });
 
+  await test.step("a file that is cut off on its way does not leave an empty page", async () => {
+    const other = await newPerson(browser, "en-GB");
+    let cut = 0;
+    await other.page.route("**/assets/*.js", (route) => (cut++ === 0 ? route.abort() : route.continue()));
+    await other.page.goto("/sign-in");
+    await expect(other.page.getByLabel(WORDS.en.signIn.login)).toBeVisible();
+    await other.page.context().close();
+  });
+
   await request.post(`${needed("CAMSERVER_SWITCH")}/stop`);
   const stale = new RegExp(problem.stale.replace("{{age}}", ".*"));
 
