@@ -1,7 +1,7 @@
 // What a wall costs a browser, for bench/ui.py, which tells by lines what to do and reads the answers, a JSON line each.
 //
 //   {"url", "token", "chromium", "cameras"}   what is asked of it; the browser starts
-//   open           a new browser opens the wall: when it was useful, and how far things jumped
+//   open           a new browser opens the wall: when it was useful, what CPU that took, and how far things jumped
 //   rest SECONDS   CPU of the tab over that time
 //   memory         what the tab holds after its garbage was collected
 
@@ -53,11 +53,22 @@ async function open() {
   tab = await context.newCDPSession(page);
   await tab.send("Performance.enable");
   await page.addInitScript(watch, TILES_SEEN);
+  const before = await browserSeconds();
   await page.goto(asked.url);
-  await page.waitForFunction(() => globalThis.figures.usefulMs !== null, null, { timeout: 120_000 });
+  await until(() => globalThis.figures.usefulMs !== null);
+  const cpuMs = ((await browserSeconds()) - before) * 1000;
   const isWhole = (cameras) => document.querySelectorAll("main li article a[data-tile]").length === cameras;
-  await page.waitForFunction(isWhole, asked.cameras, { timeout: 120_000 });
-  return figures();
+  await until(isWhole, asked.cameras);
+  return { ...(await figures()), cpuMs };
+}
+
+/** Whoever waits in vain is told what the page said instead. */
+async function until(isSo, argument = null) {
+  try {
+    await page.waitForFunction(isSo, argument, { timeout: 120_000 });
+  } catch (error) {
+    throw new Error(`${error.message} The page says: ${await page.locator("body").innerText()}`);
+  }
 }
 
 /** What was noted, and what is there. */
@@ -70,10 +81,12 @@ async function figures() {
   return noted;
 }
 
-async function rendererSeconds() {
+async function browserSeconds(isMeant = () => true) {
   const { processInfo } = await system.send("SystemInfo.getProcessInfo");
-  return processInfo.filter(({ type }) => type === "renderer").reduce((sum, { cpuTime }) => sum + cpuTime, 0);
+  return processInfo.filter(({ type }) => isMeant(type)).reduce((sum, { cpuTime }) => sum + cpuTime, 0);
 }
+
+const rendererSeconds = () => browserSeconds((type) => type === "renderer");
 
 async function mainThreadSeconds() {
   const { metrics } = await tab.send("Performance.getMetrics");

@@ -122,3 +122,93 @@ it("tells the server when the browser changes its address", async () => {
     keys: { p256dh: "p", auth: "a" },
   });
 });
+
+describe("the UI's own files", () => {
+  const PAGE = '<script src="/theme.js"></script><script type="module" src="/assets/index-1.js"></script>';
+
+  /** A browser's cache, and a server that can go away; both know files by their paths. */
+  function startFiles() {
+    const handlers = new Map<string, Handler>();
+    const kept = new Map<string, string>();
+    const server = { isAway: false, files: { "/": PAGE, "/theme.js": "theme", "/assets/index-1.js": "one" } };
+    const pathOf = (asked: string | { url: string }) =>
+      new URL(typeof asked === "string" ? asked : asked.url, ORIGIN).pathname;
+    const answer = (text: string) => {
+      const one = { ok: true, redirected: false, text: async () => text, clone: () => one };
+      return one;
+    };
+    const fetch = vi.fn(async (asked: string | { url: string }) => {
+      if (server.isAway) throw new TypeError("Failed to fetch");
+      return answer((server.files as Record<string, string>)[pathOf(asked)] ?? PAGE);
+    });
+    const cache = {
+      match: async (asked: string | { url: string }) => {
+        const text = kept.get(pathOf(asked));
+        return text === undefined ? undefined : answer(text);
+      },
+      keys: async () => [...kept.keys()],
+      delete: async (path: string) => kept.delete(path),
+      put: async (asked: string | { url: string }, { text }: { text: () => Promise<string> }) =>
+        void kept.set(pathOf(asked), await text()),
+      addAll: async (paths: string[]) => {
+        for (const path of paths) await cache.put(path, await fetch(path));
+      },
+    };
+    const self = {
+      location: { origin: ORIGIN },
+      addEventListener: (name: string, handler: Handler) => handlers.set(name, handler),
+      skipWaiting: vi.fn(),
+    };
+    new Function("self", "fetch", "caches", CODE)(self, fetch, { open: async () => cache, match: cache.match });
+    const waited: Promise<unknown>[] = [];
+    const waitUntil = (promise: Promise<unknown>) => waited.push(promise);
+    const install = async () => {
+      handlers.get("install")?.({ waitUntil });
+      await Promise.all(waited);
+    };
+    const ask = async (path: string, mode = "navigate", method = "GET") => {
+      let answered: Promise<{ text: () => Promise<string> }> | undefined;
+      const request = { url: `${ORIGIN}${path}`, mode, method };
+      handlers.get("fetch")?.({
+        request,
+        waitUntil,
+        respondWith: (promise: typeof answered) => {
+          answered = promise;
+        },
+      });
+      const text = answered && (await (await answered).text());
+      await Promise.all(waited);
+      return text;
+    };
+    return { install, ask, kept, server };
+  }
+
+  it("open every page while the server is away", async () => {
+    const { install, ask, server } = startFiles();
+    await install();
+    server.isAway = true;
+    expect(await ask("/events?severity=2")).toBe(PAGE);
+    expect(await ask("/assets/index-1.js", "no-cors")).toBe("one");
+    expect(await ask("/theme.js", "no-cors")).toBe("theme");
+  });
+
+  it("are those of the server while it is there, and the old ones go", async () => {
+    const { install, ask, kept, server } = startFiles();
+    await install();
+    const next = PAGE.replace("index-1", "index-2");
+    Object.assign(server.files, { "/": next, "/assets/index-2.js": "two" });
+    expect(await ask("/")).toBe(next);
+    expect([...kept.keys()].sort()).toEqual(["/", "/assets/index-2.js", "/theme.js"]);
+  });
+
+  it.each([
+    ["/api/session", "cors", "GET"],
+    ["/api/oidc/start", "navigate", "GET"],
+    ["/media/still", "no-cors", "GET"],
+    ["/events", "navigate", "POST"],
+  ])("leave %s (%s %s) to the browser", async (path, mode, method) => {
+    const { install, ask } = startFiles();
+    await install();
+    expect(await ask(path, mode, method)).toBeUndefined();
+  });
+});

@@ -26,7 +26,8 @@ export interface FeedSettings {
 
 export const FEED_SETTINGS: FeedSettings = {
   pauseMinMs: 500,
-  pauseMaxMs: 30_000,
+  // A server that comes back is noticed soon, and hundreds of browsers are spread over the pause.
+  pauseMaxMs: 10_000,
   silenceMaxMs: 60_000,
   random: Math.random,
 };

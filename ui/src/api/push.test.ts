@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { noPushBrowser, PUBLIC_KEY, pushBrowser, subscriptionFor } from "@/test/push-browser";
 import { failing, serve } from "@/test/server";
-import { bytesOf, forgetBrowser, pushState, sameKey, sha256Hex, turnOff, turnOn, WORKER } from "./push";
+import { bytesOf, forgetBrowser, pushState, sameKey, sha256Hex, turnOff, turnOn } from "./push";
+import { WORKER } from "./worker";
 
 const KEY = { "GET /api/push/key": { public_key: PUBLIC_KEY, enabled: true } };
 const HASH = await sha256Hex("https://push.example/1");

@@ -2,9 +2,12 @@
 
 import { keep, readKept } from "@/display/kept";
 import { answered, api } from "./client";
+import { Problem } from "./problem";
 import type { PushSubscriptionAsked } from "./types";
+import { WORKER } from "./worker";
 
-export const WORKER = "/push-worker.js";
+/** The code of a browser that can't reach the push service of its maker, or has none. */
+export const NO_PUSH_SERVICE = "push_service";
 /** Under this name the browser keeps who switched it on. */
 const OWNER = "push-owner";
 
@@ -56,10 +59,11 @@ export async function turnOn(login: string): Promise<PushState> {
   const old = await registration.pushManager.getSubscription();
   // One that was made for another key of the server would be refused for ever.
   if (old && !sameKey(old.options.applicationServerKey, public_key)) await old.unsubscribe();
-  const subscription = await registration.pushManager.subscribe({
-    userVisibleOnly: true,
-    applicationServerKey: bytesOf(public_key),
-  });
+  const subscription = await registration.pushManager
+    .subscribe({ userVisibleOnly: true, applicationServerKey: bytesOf(public_key) })
+    .catch((error: Error) => {
+      throw new Problem(0, NO_PUSH_SERVICE, error.message);
+    });
   await tell(subscription);
   keep(OWNER, login);
   return onOrMuted();

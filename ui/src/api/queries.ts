@@ -9,7 +9,7 @@ import {
   useQuery,
   useQueryClient,
 } from "@tanstack/react-query";
-import { useCallback, useState } from "react";
+import { useCallback, useEffect, useMemo, useState } from "react";
 import { answered, api, setCsrfToken } from "./client";
 import { type EventList, listOf, withNewest, withOlder, withReplaced } from "./event-list";
 import { asProblem, Problem } from "./problem";
@@ -19,6 +19,8 @@ import type { EventFilter, Session } from "./types";
 export const CAMERAS_PAGE = 100;
 export const EVENTS_PAGE = 40;
 export const FRAMES_PAGE = 50;
+/** How long after a question for the session that got no answer the next one follows. */
+const SESSION_AGAIN_MS = 5000;
 /** Open events far down the list that are looked at again at once; more than these wait for the next visit. */
 const STRAGGLERS_MAX = 10;
 
@@ -49,6 +51,8 @@ export const sessionQuery = queryOptions({
     }
   },
   staleTime: 60_000,
+  // Without it there is no page, and no feed that would tell when the server is back.
+  refetchInterval: ({ state }) => (state.status === "error" ? SESSION_AGAIN_MS : false),
 });
 
 export const useSession = () => useQuery(sessionQuery);
@@ -134,8 +138,12 @@ export function useSignOut() {
 const STILLS_MIN_MS = 2000;
 const STILLS_MAX_MS = 15_000;
 
+/** More than these are there by their names only when somebody looks for them. */
+const CAMERAS_MAX = 2000;
+
+/** Choices, groups and counts are about every camera, so all of them are asked for, page by page. */
 export function useCameras() {
-  return useInfiniteQuery({
+  const query = useInfiniteQuery({
     queryKey: keys.cameras,
     queryFn: ({ pageParam }) =>
       answered(api.GET("/api/cameras", { params: { query: { after: pageParam, limit: CAMERAS_PAGE } } })),
@@ -148,6 +156,24 @@ export function useCameras() {
       return Math.max(STILLS_MIN_MS, shortestMs);
     },
   });
+  const { hasNextPage, isFetching, error, fetchNextPage, data, dataUpdatedAt } = query;
+  const wanted = hasNextPage && !isFetching && !error && (data?.pages.length ?? 0) * CAMERAS_PAGE < CAMERAS_MAX;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what came in may have been asked for before, and be no next page
+  useEffect(() => {
+    // Several parts of a page may want it at the same moment.
+    if (wanted) void fetchNextPage({ cancelRefetch: false });
+  }, [wanted, dataUpdatedAt, fetchNextPage]);
+  return query;
+}
+
+/** What a camera is called; its id where it is not known, as one that was removed. */
+export function useCameraName(): (cameraId: string) => string {
+  const { data } = useCameras();
+  const names = useMemo(
+    () => new Map(data?.pages.flatMap((page) => page.cameras).map(({ camera_id, name }) => [camera_id, name])),
+    [data],
+  );
+  return (cameraId) => names.get(cameraId) ?? cameraId;
 }
 
 // --- events ---

@@ -2,6 +2,7 @@ import { useTranslation } from "react-i18next";
 import { ageOf } from "@/display/age";
 import { dateAndTime } from "@/display/times";
 import { useNow, useOfNow } from "@/hooks/use-now";
+import { cn } from "./ui/class-names";
 
 export function useAgeText(): (thenMs: number) => string {
   const { t } = useTranslation();
@@ -20,7 +21,11 @@ export function Age({ at, className }: { at: number; className?: string }) {
     return unit === "seconds" && count < 1 ? t("age.now") : t(`age.${unit}`, { count });
   });
   return (
-    <time dateTime={new Date(at).toISOString()} title={dateAndTime(at, i18n.language)} className={className}>
+    <time
+      dateTime={new Date(at).toISOString()}
+      title={dateAndTime(at, i18n.language)}
+      className={cn("whitespace-nowrap", className)}
+    >
       {text}
     </time>
   );

@@ -1,5 +1,5 @@
 import { Ellipsis, Keyboard, LogOut, Search, UserRound } from "lucide-react";
-import { lazy, Suspense, useEffect, useState } from "react";
+import { Suspense, useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, NavLink, Outlet, useLocation, useNavigate } from "react-router";
 import { useFeedState } from "@/api/live";
@@ -7,6 +7,7 @@ import { useSignOut } from "@/api/queries";
 import type { Session } from "@/api/types";
 import { commandKeys, Help } from "@/shell/help";
 import { useKeyboard, useShortcuts } from "@/shell/keyboard";
+import { fetchAhead, later } from "@/shell/later";
 import { Notices } from "@/shell/notices";
 import { mayOpen, NAV, NAV_GROUPS, type NavEntry } from "@/shell/page-table";
 import { CrashGuard } from "./crash-notice";
@@ -26,7 +27,7 @@ import {
 } from "./ui/dropdown-menu";
 import { Skeleton } from "./ui/skeleton";
 
-const Palette = lazy(async () => ({ default: (await import("@/shell/palette")).Palette }));
+const Palette = later(() => import("@/shell/palette"), "Palette");
 
 type Overlay = "palette" | "help" | "more" | null;
 
@@ -39,10 +40,11 @@ export function AppShell({ session }: { session: Session }) {
   const close = () => setOverlay(null);
   const entries = NAV.filter((entry) => mayOpen(session, entry));
   useKeyboard();
+  useEffect(fetchAhead, []);
   usePaletteKey(() => setOverlay("palette"));
   useShortcuts([
     { key: "?", name: t("help.title"), run: () => setOverlay("help") },
-    { key: "/", name: t("nav.search"), run: () => void navigate("/search") },
+    { key: "/", name: t("nav.search"), run: () => void navigate("/search", { state: { wantsWords: true } }) },
   ]);
   return (
     <div className="flex min-h-dvh flex-col pb-[calc(4rem+env(safe-area-inset-bottom))] sm:pb-0">
@@ -85,9 +87,11 @@ export function AppShell({ session }: { session: Session }) {
       <Help open={overlay === "help"} onClose={close} />
       <MoreSheet open={overlay === "more"} entries={entries} onClose={close} />
       {overlay === "palette" && (
-        <Suspense fallback={null}>
-          <Palette session={session} onClose={close} />
-        </Suspense>
+        <CrashGuard>
+          <Suspense fallback={null}>
+            <Palette session={session} onClose={close} />
+          </Suspense>
+        </CrashGuard>
       )}
     </div>
   );

@@ -32,8 +32,10 @@ export default function EventDeliveries({ eventUuid }: { eventUuid: string }) {
         </Button>
       </div>
       <Loaded query={query} waiting={<Skeleton className="h-10 w-full" />}>
-        {({ deliveries, next_before }) =>
-          deliveries.length === 0 ? (
+        {({ deliveries: all, next_before }) => {
+          // A notification that went well is seen by the messages that it became.
+          const deliveries = all.filter((one) => one.kind !== "notify" || one.status !== "done");
+          return deliveries.length === 0 ? (
             <p className="text-quiet text-sm">{own("toldNobody")}</p>
           ) : (
             <>
@@ -48,8 +50,8 @@ export default function EventDeliveries({ eventUuid }: { eventUuid: string }) {
                 </Link>
               )}
             </>
-          )
-        }
+          );
+        }}
       </Loaded>
       <Dialog open={previewing} onClose={() => setPreviewing(false)} title={t("preview")}>
         {previewing && <PreviewOf eventUuid={eventUuid} />}
@@ -59,7 +61,10 @@ export default function EventDeliveries({ eventUuid }: { eventUuid: string }) {
 }
 
 function Told({ delivery }: { delivery: Delivery }) {
-  const { t } = useWords();
+  const { t, i18n } = useWords();
+  const told = delivery.last_error || delivery.reason;
+  const said =
+    told && i18n.exists(`reasons.${told}`, { ns: "deliveries" }) ? t(`reasons.${told as "snoozed"}`) : told;
   const isDead = delivery.status === "dead";
   return (
     <li className="text-sm">
@@ -70,9 +75,7 @@ function Told({ delivery }: { delivery: Delivery }) {
         </Badge>
         <Age at={delivery.finished_at ?? delivery.created_at} className="ml-auto text-quiet text-xs" />
       </div>
-      {(delivery.last_error || isDead) && (
-        <p className="text-quiet text-xs [overflow-wrap:anywhere]">{delivery.last_error || delivery.reason}</p>
-      )}
+      {(delivery.last_error || isDead) && <p className="text-quiet text-xs [overflow-wrap:anywhere]">{said}</p>}
     </li>
   );
 }

@@ -97,16 +97,16 @@ describe("notify me in this browser", () => {
     expect(item).toHaveAttribute("aria-disabled", "true");
   });
 
-  it("says that it did not work, and can be tried again", async () => {
+  it("says that the push service was not reached, and can be tried again", async () => {
     const browser = pushBrowser({ failure: new DOMException("push service error", "AbortError") });
     serve({ ...PAGE, ...PUSH });
     const item = await openMenu();
     await waitFor(() => expect(item).not.toHaveAttribute("aria-disabled"));
     await userEvent.click(item);
-    expect(await screen.findByText(/could not be changed/)).toBeVisible();
+    expect(await screen.findByText(/push service of its maker/)).toBeVisible();
     browser.failure = null;
     await userEvent.click(item);
     await waitFor(() => expect(item).toHaveAttribute("aria-checked", "true"));
-    expect(screen.queryByText(/could not be changed/)).toBeNull();
+    expect(screen.queryByText(/push service of its maker/)).toBeNull();
   });
 });

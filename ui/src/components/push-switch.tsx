@@ -2,8 +2,8 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { BellRing } from "lucide-react";
 import { useId } from "react";
 import { useTranslation } from "react-i18next";
-import { asProblem } from "@/api/problem";
-import { type PushState, pushState, turnOff, turnOn } from "@/api/push";
+import { asProblem, type Problem } from "@/api/problem";
+import { NO_PUSH_SERVICE, type PushState, pushState, turnOff, turnOn } from "@/api/push";
 import { keys } from "@/api/queries";
 import { DropdownMenuCheckboxItem } from "./ui/dropdown-menu";
 
@@ -14,7 +14,7 @@ export function PushSwitch({ login }: { login: string }) {
   const { state, toggle, isBusy, problem } = usePush(login);
   const isOn = state === "on" || state === "muted";
   const can = isOn || state === "off";
-  const hint = hintOf(state, problem !== null);
+  const hint = hintOf(state, problem);
   return (
     <DropdownMenuCheckboxItem
       checked={isOn}
@@ -40,8 +40,8 @@ export function PushSwitch({ login }: { login: string }) {
   );
 }
 
-function hintOf(state: PushState | undefined, failed: boolean) {
-  if (failed) return "failed";
+function hintOf(state: PushState | undefined, problem: Problem | null) {
+  if (problem) return problem.code === NO_PUSH_SERVICE ? "noService" : "failed";
   return state === undefined || state === "on" || state === "off" ? null : state;
 }
 

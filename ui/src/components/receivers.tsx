@@ -109,7 +109,10 @@ function ReceiverRow({ receiver, onEdit }: { receiver: Receiver; onEdit: () => v
       <Cell column={4}>
         {receiver.last_error ? (
           <span className="text-severity-2">
-            {receiver.last_error} {receiver.last_error_at !== null && <Age at={receiver.last_error_at} />}
+            {receiver.last_error}
+            {receiver.last_error_at !== null && (
+              <Age at={receiver.last_error_at} className="block text-quiet text-xs" />
+            )}
           </span>
         ) : (
           "–"

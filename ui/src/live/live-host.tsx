@@ -1,10 +1,11 @@
-import { lazy, Suspense, useCallback } from "react";
+import { Suspense, useCallback } from "react";
 import { useTranslation } from "react-i18next";
 import { useSearchParams } from "react-router";
+import { later } from "@/shell/later";
 import { liveCameraOf, withoutLive } from "./addresses";
 
-// Nobody who does not watch loads the player.
-const LiveModal = lazy(() => import("./live-modal"));
+// The player is no part of the first load.
+const LiveModal = later(() => import("./live-modal"), "default");
 
 /** Opens live view wherever the address asks for it. */
 export function LiveHost() {

@@ -1,5 +1,5 @@
 import { Eye, Pin, PinOff, Play } from "lucide-react";
-import { type FormEvent, lazy, Suspense, useCallback, useState } from "react";
+import { type FormEvent, Suspense, useCallback, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useLocation, useSearchParams } from "react-router";
 import { framePicture } from "@/api/addresses";
@@ -13,10 +13,11 @@ import { Card } from "@/components/ui/card";
 import { SelectField } from "@/components/ui/field";
 import { shortMoment } from "@/display/times";
 import { useNowBy } from "@/hooks/use-now";
+import { later } from "@/shell/later";
 import { liveCameraOf, liveTarget } from "./addresses";
 import { useCamera, useClearSuggestion, usePinSuggestion, useSuggestion } from "./queries";
 
-const SuggestPlayer = lazy(() => import("./suggest-player"));
+const SuggestPlayer = later(() => import("./suggest-player"), "default");
 
 /** The height of the heading and what is below it, with a suggestion or without: what is under the pane stays there. */
 const WHOLE = "xl:h-[21.75rem]";
@@ -72,12 +73,12 @@ function Suggested({ suggestion, mayClear }: { suggestion: Suggestion; mayClear:
   const clear = useClearSuggestion();
   const problem = useProblemText();
   return (
-    <Card className="overflow-hidden max-xl:flex xl:min-h-[19.5rem]">
-      <div className="max-xl:w-36 max-xl:shrink-0 max-xl:sm:w-80">
+    <Card className="overflow-hidden max-xl:grid max-xl:grid-cols-[9rem_minmax(0,1fr)] max-xl:sm:grid-cols-[20rem_minmax(0,1fr)] max-xl:sm:grid-rows-[auto_1fr] xl:min-h-[19.5rem]">
+      <div className="max-xl:sm:row-span-2">
         <Pictures camera={camera} suggestion={suggestion} onRefused={setRefused} />
       </div>
-      <div className="grid min-w-0 flex-1 content-start gap-2 p-3">
-        <div className="flex flex-wrap items-center gap-2">
+      <div className="grid min-w-0 content-start gap-2 p-3 pb-2">
+        <div className="flex flex-wrap items-center gap-x-2">
           <h3 className="min-w-0 truncate font-medium text-sm">{camera_name}</h3>
           {manual && <Badge className="text-quiet">{t("suggest.manual")}</Badge>}
           <span className="ml-auto whitespace-nowrap text-quiet text-xs tabular-nums">
@@ -86,6 +87,9 @@ function Suggested({ suggestion, mayClear }: { suggestion: Suggestion; mayClear:
         </div>
         <p className="text-sm">{t("suggest.why", { reason: suggestion.reason })}</p>
         {isRefused && <p className="text-quiet text-xs">{t("suggest.stillOnly")}</p>}
+      </div>
+      {/* On a telephone below both, where there is room for all of them. */}
+      <div className="grid content-start gap-2 px-3 pb-3 max-sm:col-span-2 max-sm:pt-1">
         <div className="flex flex-wrap gap-2">
           <Button asChild size="small">
             <Link to={liveTarget(search, camera_id)}>

@@ -108,8 +108,10 @@ export function AuditPage() {
 }
 
 function EntryRow({ entry }: { entry: AuditEntry }) {
-  const { i18n } = useWords();
+  const { t, i18n } = useWords();
   const said = useAction()(entry.action);
+  const noun = (kind: string) =>
+    i18n.exists(`nouns.${kind}`, { ns: "audit" }) ? t(`nouns.${kind as "camera"}`) : kind;
   const details = Object.entries(entry.details ?? {});
   return (
     <Row>
@@ -125,7 +127,7 @@ function EntryRow({ entry }: { entry: AuditEntry }) {
         {said && <span className="block font-mono text-quiet text-xs">{entry.action}</span>}
       </Cell>
       <Cell column={3} className="[overflow-wrap:anywhere]">
-        {entry.object_kind} <span className="text-quiet text-xs">{entry.object_id}</span>
+        {noun(entry.object_kind)} <span className="text-quiet text-xs">{entry.object_id}</span>
       </Cell>
       <Cell column={4} className="text-quiet text-xs [overflow-wrap:anywhere]">
         {details.length === 0 ? "–" : details.map(([name, value]) => `${name}: ${plain(value)}`).join(" · ")}

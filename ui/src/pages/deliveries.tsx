@@ -2,6 +2,7 @@ import { CircleCheck, RotateCw } from "lucide-react";
 import { useMemo, useState } from "react";
 import { Link, useParams } from "react-router";
 import { type DeliveryFilter, useDeliveries, useRequeueDeliveries, useRequeueDelivery } from "@/api/deliveries";
+import { useCameraName } from "@/api/queries";
 import type { Delivery } from "@/api/types";
 import { Age } from "@/components/age";
 import { ConfirmDialog } from "@/components/confirm-dialog";
@@ -133,6 +134,8 @@ function Log() {
 
 function DeliveryRow({ delivery }: { delivery: Delivery }) {
   const { t, i18n } = useWords();
+  const cameraName = useCameraName();
+  const camera = delivery.camera_id && cameraName(delivery.camera_id);
   // Why it was made, held back or given up; what has no words here is said in the server's.
   const told = delivery.last_error || delivery.reason;
   const said =
@@ -157,17 +160,19 @@ function DeliveryRow({ delivery }: { delivery: Delivery }) {
       <Cell column={4}>
         {delivery.event_uuid ? (
           <Link to={`/events/${delivery.event_uuid}`} className="text-accent underline-offset-4 hover:underline">
-            {delivery.camera_id ?? t("event")}
+            {camera ?? t("event")}
           </Link>
         ) : (
-          (delivery.camera_id ?? delivery.site ?? "–")
+          (camera ?? delivery.site ?? "–")
         )}
       </Cell>
       <Cell column={5}>
         <Age at={delivery.created_at} />
-        <span className="block text-quiet text-xs">
-          {t("attempt")} {delivery.attempt}
-        </span>
+        {delivery.attempt > 0 && (
+          <span className="block text-quiet text-xs">
+            {t("attempt")} {delivery.attempt}
+          </span>
+        )}
       </Cell>
       <Cell column={6}>
         {isOver && (

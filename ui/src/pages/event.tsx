@@ -1,5 +1,5 @@
 import { ArrowLeft, CheckCheck, ChevronLeft, ChevronRight, Play, SearchX } from "lucide-react";
-import { lazy, type ReactNode, Suspense, useCallback, useState } from "react";
+import { type ReactNode, Suspense, useCallback, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useParams, useSearchParams } from "react-router";
 import { asProblem } from "@/api/problem";
@@ -31,9 +31,10 @@ import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/eventlist";
 import { liveTarget } from "@/live/addresses";
 import { useShortcuts } from "@/shell/keyboard";
+import { later } from "@/shell/later";
 
 const useWords = addWords("eventlist", words);
-const EventDeliveries = lazy(() => import("@/components/event-deliveries"));
+const EventDeliveries = later(() => import("@/components/event-deliveries"), "default");
 
 export function EventPage() {
   const { uuid = "" } = useParams();
@@ -227,7 +228,10 @@ function Facts({ event }: { event: EventDetail }) {
         )}
         <Fact name={t("event.duration")}>{durationText(event.last_seen_at - event.start_at)}</Fact>
         {event.cause && <Fact name={t("event.cause")}>{tagLabel(event.cause)}</Fact>}
-        {!event.issue && <Fact name={t("event.confidenceName")}>{Math.round(event.confidence_max * 100)}%</Fact>}
+        {/* What the analyzer says of the camera itself is no find, and has none. */}
+        {!event.issue && event.confidence_max > 0 && (
+          <Fact name={t("event.confidenceName")}>{Math.round(event.confidence_max * 100)}%</Fact>
+        )}
         <Fact name={t(event.issue ? "event.looksCount" : "event.frameCount")}>{event.frame_count}</Fact>
       </dl>
     </Card>

@@ -1,7 +1,7 @@
 import { BellOff, Clock, FilterX, SearchX, SlidersHorizontal, X } from "lucide-react";
-import { lazy, Suspense, useCallback, useMemo, useState } from "react";
+import { Suspense, useCallback, useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useNavigate, useSearchParams } from "react-router";
+import { Link, useNavigate, useSearchParams } from "react-router";
 import { useCameras, useEvents } from "@/api/queries";
 import type { Event } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
@@ -30,9 +30,10 @@ import { useSeen } from "@/hooks/use-seen";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/eventlist";
 import { useShortcuts } from "@/shell/keyboard";
+import { later } from "@/shell/later";
 
 const useWords = addWords("eventlist", words);
-const DayTimeline = lazy(async () => ({ default: (await import("@/components/day-timeline")).DayTimeline }));
+const DayTimeline = later(() => import("@/components/day-timeline"), "DayTimeline");
 
 const SKELETONS = ["a", "b", "c", "d", "e", "f", "g", "h"];
 const GRID = "grid grid-cols-[repeat(auto-fill,minmax(min(100%,17rem),1fr))] gap-4";
@@ -267,7 +268,19 @@ function Filters({ chosen, onChoose, onClear }: FiltersProps) {
 
 function NoEvents() {
   const { t } = useTranslation();
-  return <EmptyState Icon={BellOff} title={t("events.emptyTitle")} lead={t("events.emptyLead")} />;
+  const cameras = useCameras().data?.pages.flatMap((page) => page.cameras);
+  const hasNone = cameras?.length === 0;
+  return (
+    <EmptyState
+      Icon={BellOff}
+      title={t("events.emptyTitle")}
+      lead={t(hasNone ? "events.emptyNoCameras" : "events.emptyLead")}
+    >
+      <Button asChild variant="outline">
+        <Link to="/">{t("events.emptyToWall")}</Link>
+      </Button>
+    </EmptyState>
+  );
 }
 
 function NothingMatches({ onClear }: { onClear: () => void }) {

@@ -1,11 +1,10 @@
-import { Download, Pause, Play, RotateCw, SearchX, Square } from "lucide-react";
+import { Download, Pause, Play, RotateCw, Square } from "lucide-react";
 import { useState } from "react";
 import { useParams } from "react-router";
 import { asProblem } from "@/api/problem";
 import { isOver, useControlRun, useScoringChunks, useScoringRun } from "@/api/scoring";
 import type { ScoringRunDetail } from "@/api/types";
 import { ConfirmDialog } from "@/components/confirm-dialog";
-import { EmptyState } from "@/components/empty-state";
 import { FormProblem } from "@/components/entry-page";
 import { Loaded } from "@/components/loaded";
 import { More } from "@/components/more";
@@ -21,7 +20,7 @@ import { numberText, percentText } from "@/display/sizes";
 import { durationText } from "@/display/times";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { useTellFailure } from "@/hooks/use-tell";
-import { RunBadge, useScoringWords } from "./scoring";
+import { RunBadge, ScoringNotFound, useScoringWords } from "./scoring";
 import { Fact } from "./scoring-sheet";
 
 const DOCUMENTS = ["run_report.json", "chunk_meta.json", "checkpoint.json"] as const;
@@ -31,8 +30,7 @@ export function ScoringRunPage() {
   const { t } = useScoringWords();
   const query = useScoringRun(uuid);
   usePageTitle(query.data?.brought?.name ?? query.data?.sheet ?? t("title"));
-  if (query.error && asProblem(query.error).status === 404)
-    return <EmptyState page Icon={SearchX} title={t("notFoundTitle")} lead={t("notFoundLead")} />;
+  if (query.error && asProblem(query.error).status === 404) return <ScoringNotFound />;
   return (
     <Loaded query={query} waiting={<Skeleton className="h-64 w-full" />}>
       {(run) => (

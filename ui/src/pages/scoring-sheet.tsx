@@ -1,11 +1,10 @@
-import { Play, SearchX, Trash2 } from "lucide-react";
+import { Play, Trash2 } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { useNavigate, useParams } from "react-router";
 import { asProblem } from "@/api/problem";
 import { useBeginRun, useChangeSheet, useRemoveSheet, useScoringSheet } from "@/api/scoring";
 import type { ScoringSheet, ScoringWishes } from "@/api/types";
 import { ConfirmDialog } from "@/components/confirm-dialog";
-import { EmptyState } from "@/components/empty-state";
 import { FormProblem, sentValues } from "@/components/entry-page";
 import { SentProblem } from "@/components/form-problem";
 import { Loaded } from "@/components/loaded";
@@ -20,7 +19,7 @@ import { numberText } from "@/display/sizes";
 import { durationText } from "@/display/times";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { tell } from "@/shell/notices";
-import { useScoringWords } from "./scoring";
+import { ScoringNotFound, useScoringWords } from "./scoring";
 
 export function ScoringSheetPage() {
   const { uuid = "" } = useParams();
@@ -30,8 +29,7 @@ export function ScoringSheetPage() {
   const navigate = useNavigate();
   const remove = useRemoveSheet();
   const [removing, setRemoving] = useState(false);
-  if (query.error && asProblem(query.error).status === 404)
-    return <EmptyState page Icon={SearchX} title={t("notFoundTitle")} lead={t("notFoundLead")} />;
+  if (query.error && asProblem(query.error).status === 404) return <ScoringNotFound />;
   return (
     <Loaded query={query} waiting={<Skeleton className="h-64 w-full" />}>
       {(sheet) => (

@@ -1,4 +1,4 @@
-import { Plus, Sheet as SheetIcon } from "lucide-react";
+import { Plus, SearchX, Sheet as SheetIcon } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useNavigate } from "react-router";
@@ -53,6 +53,17 @@ export function ScoringPage() {
       </Loaded>
       <Runs />
     </>
+  );
+}
+
+export function ScoringNotFound() {
+  const { t } = useScoringWords();
+  return (
+    <EmptyState page Icon={SearchX} title={t("notFoundTitle")} lead={t("notFoundLead")}>
+      <Button asChild variant="outline">
+        <Link to="/scoring">{t("toList")}</Link>
+      </Button>
+    </EmptyState>
   );
 }
 

@@ -1,6 +1,7 @@
 import { FilterX, Search as SearchIcon, SearchX, SlidersHorizontal, X } from "lucide-react";
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
+import { useLocation } from "react-router";
 import { useSession } from "@/api/queries";
 import { type SearchFilter, useFacets, useSearch } from "@/api/search";
 import type { FacetValue, FoundEvent, SearchFacets } from "@/api/types";
@@ -125,12 +126,20 @@ export function SearchPage() {
 function TextSearch() {
   const { t } = useWords();
   const { address, patch } = useAddress();
+  const input = useRef<HTMLInputElement>(null);
+  const { key, state } = useLocation();
+  // Whoever came by `/` goes on writing.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the key changes with every coming
+  useEffect(() => {
+    if (state?.wantsWords) input.current?.focus();
+  }, [key]);
   return (
     <form
       className="mb-4 flex max-w-xl gap-2"
       onSubmit={(event) => patch({ text: sentValues(event).text?.trim() ?? "" })}
     >
       <input
+        ref={input}
         type="search"
         name="text"
         aria-label={t("text")}

@@ -1,4 +1,4 @@
-import { type ComponentType, lazy, Suspense } from "react";
+import { type ComponentType, Suspense } from "react";
 import { Link, Navigate, useParams } from "react-router";
 import { useSession } from "@/api/queries";
 import { LanguageSwitch } from "@/components/language-switch";
@@ -12,11 +12,9 @@ import { usePageTitle } from "@/hooks/use-page-title";
 import { useTheme } from "@/hooks/use-theme";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/settings";
+import { later } from "@/shell/later";
 
 const useWords = addWords("settings", words);
-
-const later = <Name extends string>(load: () => Promise<Record<Name, ComponentType>>, name: Name) =>
-  lazy(async () => ({ default: (await load())[name] }));
 
 const PARTS: readonly { name: PartName; needs: string | null; Part: ComponentType }[] = [
   { name: "appearance", needs: null, Part: Appearance },
@@ -70,7 +68,13 @@ export function SettingsPage() {
           }))}
         />
       </div>
-      <Suspense fallback={<Skeleton className="h-64 w-full rounded-xl" />}>
+      <Suspense
+        fallback={
+          <div aria-busy="true">
+            <Skeleton className="h-64 w-full rounded-xl" />
+          </div>
+        }
+      >
         <shown.Part />
       </Suspense>
     </>

@@ -1,5 +1,5 @@
 import { Grid2x2, Settings2, SquareDashed } from "lucide-react";
-import { lazy, type RefObject, Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { type RefObject, Suspense, useCallback, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useNavigate } from "react-router";
 import { useCameras, useEvents } from "@/api/queries";
@@ -39,16 +39,16 @@ import * as words from "@/i18n/pages/wall";
 import { liveTarget } from "@/live/addresses";
 import { SuggestPane } from "@/live/suggest-pane";
 import { useShortcuts } from "@/shell/keyboard";
+import { later } from "@/shell/later";
 
 const useWords = addWords("wall", words);
-const WallGroups = lazy(() => import("@/components/wall-groups"));
+const WallGroups = later(() => import("@/components/wall-groups"), "default");
 
 const SKELETONS = ["a", "b", "c", "d", "e", "f", "g", "h"];
 const LATEST_SHOWN = 8;
 const ALL_EVENTS = {};
 /** So many tiles may be on the screen at first, whatever its size; the others wait until they come near. */
 const FIRST_TILES = 24;
-const CAMERAS_MAX = 2000;
 
 export function WallPage() {
   const { t } = useTranslation();
@@ -56,7 +56,6 @@ export function WallPage() {
   const query = useCameras();
   const cameras = useMemo(() => query.data?.pages.flatMap((page) => page.cameras), [query.data]);
   const retry = useCallback(() => void query.refetch(), [query.refetch]);
-  useAllPages(query, cameras?.length ?? 0);
   const choices = useWallChoices(cameras ?? NONE);
   const shownIds = useStable(choices.shown.map((camera) => camera.camera_id));
   const cameraIds = useMemo(() => new Set(shownIds), [shownIds]);
@@ -93,15 +92,6 @@ export function WallPage() {
 }
 
 const NONE: readonly Camera[] = [];
-
-/** Groups and counts are about every camera, so all of them are asked for, page by page. */
-function useAllPages(query: ReturnType<typeof useCameras>, known: number): void {
-  const { hasNextPage, isFetching, error, fetchNextPage } = query;
-  const wanted = hasNextPage && !isFetching && !error && known < CAMERAS_MAX;
-  useEffect(() => {
-    if (wanted) void fetchNextPage();
-  }, [wanted, fetchNextPage]);
-}
 
 /** The same list as before where nothing in it changed. */
 function useStable(names: readonly string[]): readonly string[] {

@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useSites } from "@/api/camera";
 import { useDrain, useEnrol, useLeases, useQuota, useReclaim, useRevoke, useWorkers } from "@/api/operations";
+import { useCameraName } from "@/api/queries";
 import type { Enrolment, Lease, Worker } from "@/api/types";
 import { Age } from "@/components/age";
 import { ConfirmDialog } from "@/components/confirm-dialog";
@@ -273,7 +274,12 @@ function Leases() {
 
 function LeaseRow({ lease }: { lease: Lease }) {
   const { t, i18n } = useWords();
+  const { t: shared } = useTranslation();
   const reclaim = useReclaim();
+  const name = useCameraName()(lease.camera_id);
+  // The worker says a fault's name, then what it met.
+  const [fault = "", ...met] = lease.reason.split(": ");
+  const isKnown = i18n.exists(`camera.reason.${fault}`);
   const [asking, setAsking] = useState(false);
   const [explaining, setExplaining] = useState(false);
   return (
@@ -283,9 +289,11 @@ function LeaseRow({ lease }: { lease: Lease }) {
           to={`/cameras/${encodeURIComponent(lease.camera_id)}`}
           className="font-medium underline-offset-4 hover:underline"
         >
-          {lease.camera_id}
+          {name}
         </Link>
-        <span className="block text-quiet text-xs">{lease.site}</span>
+        <span className="block font-normal text-quiet text-xs">
+          <span className="font-mono">{lease.camera_id}</span> · {lease.site}
+        </span>
       </Cell>
       <Cell column={1}>{lease.worker_id ?? <span className="text-quiet">{t("nobody")}</span>}</Cell>
       <Cell column={2}>
@@ -307,7 +315,10 @@ function LeaseRow({ lease }: { lease: Lease }) {
             : t("leftSec", { count: Math.ceil(lease.left_ms / 1000) })}
       </Cell>
       <Cell column={4}>
-        {lease.reason || "–"}
+        {isKnown ? shared(`camera.reason.${fault as "not_found"}`) : lease.reason || "–"}
+        {isKnown && met.length > 0 && (
+          <span className="block text-quiet text-xs [overflow-wrap:anywhere]">{met.join(": ")}</span>
+        )}
         {lease.failures > 0 && (
           <span className="block text-severity-2 text-xs">{t("failures", { count: lease.failures })}</span>
         )}
@@ -317,7 +328,7 @@ function LeaseRow({ lease }: { lease: Lease }) {
           <Button
             variant="ghost"
             size="small"
-            aria-label={`${t("why")}: ${lease.camera_id}`}
+            aria-label={`${t("why")}: ${name}`}
             onClick={() => setExplaining(true)}
           >
             <CircleQuestionMark aria-hidden="true" />
@@ -327,25 +338,21 @@ function LeaseRow({ lease }: { lease: Lease }) {
             <Button
               variant="ghost"
               size="small"
-              aria-label={`${t("reclaim")}: ${lease.camera_id}`}
+              aria-label={`${t("reclaim")}: ${name}`}
               onClick={() => setAsking(true)}
             >
               {t("reclaim")}
             </Button>
           )}
         </div>
-        <Dialog
-          open={explaining}
-          onClose={() => setExplaining(false)}
-          title={t("whyTitle", { camera: lease.camera_id })}
-        >
+        <Dialog open={explaining} onClose={() => setExplaining(false)} title={t("whyTitle", { camera: name })}>
           {explaining && <WhyLines cameraId={lease.camera_id} />}
         </Dialog>
         <ConfirmDialog
           open={asking}
           onClose={() => setAsking(false)}
           title={t("reclaimTitle")}
-          lead={t("reclaimLead", { camera: lease.camera_id })}
+          lead={t("reclaimLead", { camera: name })}
           action={t("reclaim")}
           onConfirm={async () => {
             const { outcome } = await reclaim.mutateAsync({ camera_id: lease.camera_id, force: false });

@@ -16,11 +16,12 @@ import {
   Settings,
   Sheet,
 } from "lucide-react";
-import { type ComponentType, lazy } from "react";
+import type { ComponentType } from "react";
 import type { Session } from "@/api/types";
 import { EventPage } from "@/pages/event";
 import { EventsPage } from "@/pages/events";
 import { WallPage } from "@/pages/wall";
+import { later } from "./later";
 
 export type NavName =
   | "wall"
@@ -73,9 +74,6 @@ export const mayOpen = (session: Session, entry: NavEntry) =>
   session.permissions.includes(entry.needs) && (!entry.feature || session.features.includes(entry.feature));
 
 /** Pages come when they are opened, except for those that most people see first. */
-const later = <Name extends string>(load: () => Promise<Record<Name, ComponentType>>, name: Name) =>
-  lazy(async () => ({ default: (await load())[name] }));
-
 export const ROUTES: readonly { path: string; Page: ComponentType }[] = [
   { path: "/", Page: WallPage },
   { path: "/events", Page: EventsPage },

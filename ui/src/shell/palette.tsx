@@ -7,7 +7,7 @@ import type { Session } from "@/api/types";
 import { cn } from "@/components/ui/class-names";
 import { Dialog } from "@/components/ui/dialog";
 import { applyTheme, currentTheme } from "@/display/theme";
-import { chooseLanguage } from "@/i18n";
+import { chooseLanguage, LANGUAGES } from "@/i18n";
 import { matches } from "./matching";
 import { mayOpen, NAV } from "./page-table";
 
@@ -113,7 +113,8 @@ function useChoices(session: Session): Choice[] {
     ...NAV.filter((entry) => mayOpen(session, entry)).map(({ name, to, Icon }) => ({
       id: `page-${name}`,
       text: t(`nav.${name}`),
-      words: name,
+      // Found in either language, whichever one writes.
+      words: [name, ...LANGUAGES.map((language) => i18n.getFixedT(language)(`nav.${name}`))].join(" "),
       group: t("palette.pages"),
       Icon,
       run: () => void navigate(to),

@@ -67,6 +67,9 @@ describe("the palette", () => {
     await userEvent.clear(input);
     await userEvent.keyboard("{ArrowDown}{ArrowDown}{ArrowUp}");
     expect(within(list).getAllByRole("option")[1]).toHaveAttribute("aria-selected", "true");
+    fireEvent.change(input, { target: { value: "インシデント" } });
+    expect(within(list).getByRole("option", { name: /Incidents/ })).toBeVisible();
+    fireEvent.change(input, { target: { value: "" } });
     await userEvent.type(input, "nothing like that");
     expect(screen.getByText("Nothing found")).toBeVisible();
   });
@@ -85,6 +88,19 @@ describe("keys", () => {
     screen.getByLabelText("From").focus();
     await userEvent.keyboard("?");
     expect(screen.queryByRole("dialog")).toBeNull();
+  });
+
+  it("lead to the search, where one goes on writing", async () => {
+    serve({
+      ...ANSWERS,
+      "GET /api/session": { ...SESSION, permissions: [...SESSION.permissions, "investigate"] },
+      "GET /api/search": { events: [], next_before: null, is_cut: false },
+    });
+    await renderAt("/events");
+    await screen.findByRole("heading", { level: 1, name: "Events" });
+    await userEvent.keyboard("/");
+    await waitFor(() => expect(screen.getByRole("searchbox")).toHaveFocus());
+    expect(screen.getByRole("searchbox")).toHaveValue("");
   });
 
   it("are left to whoever composes a word or holds Ctrl", () => {

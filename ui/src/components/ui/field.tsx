@@ -2,7 +2,9 @@ import { type ComponentProps, useId } from "react";
 import { cn } from "./class-names";
 
 const control =
-  "h-10 w-full min-w-0 rounded-md border bg-ground px-3 text-base text-text placeholder:text-quiet disabled:opacity-60 sm:text-sm";
+  "h-10 w-full min-w-0 rounded-md border bg-ground px-3 text-base text-text placeholder:text-quiet disabled:opacity-60 sm:text-sm [search_&]:h-9";
+/** In a form it leads its field; among the filters of a list it steps back. */
+const labelled = "font-medium text-sm [search_&]:font-normal [search_&]:text-quiet [search_&]:text-xs";
 
 type InputProps = ComponentProps<"input"> & { label: string; hint?: string };
 
@@ -10,8 +12,8 @@ type InputProps = ComponentProps<"input"> & { label: string; hint?: string };
 export function Field({ label, hint, className, ...rest }: InputProps) {
   const id = useId();
   return (
-    <div className="grid gap-1.5">
-      <label htmlFor={id} className="font-medium text-sm">
+    <div className="grid gap-1.5 [search_&]:gap-1">
+      <label htmlFor={id} className={labelled}>
         {label}
       </label>
       <input
@@ -35,11 +37,11 @@ type SelectProps = ComponentProps<"select"> & { label: string };
 export function SelectField({ label, className, children, ...rest }: SelectProps) {
   const id = useId();
   return (
-    <div className="grid min-w-0 gap-1">
-      <label htmlFor={id} className="text-quiet text-xs">
+    <div className="grid min-w-0 gap-1.5 [search_&]:gap-1">
+      <label htmlFor={id} className={labelled}>
         {label}
       </label>
-      <select id={id} className={cn(control, "h-9 pr-8", className)} {...rest}>
+      <select id={id} className={cn(control, "pr-8", className)} {...rest}>
         {children}
       </select>
     </div>
@@ -50,11 +52,11 @@ export function SelectField({ label, className, children, ...rest }: SelectProps
 export function DateField({ label, className, ...rest }: ComponentProps<"input"> & { label: string }) {
   const id = useId();
   return (
-    <div className="grid min-w-0 gap-1">
-      <label htmlFor={id} className="text-quiet text-xs">
+    <div className="grid min-w-0 gap-1.5 [search_&]:gap-1">
+      <label htmlFor={id} className={labelled}>
         {label}
       </label>
-      <input id={id} type="date" className={cn(control, "h-9", className)} {...rest} />
+      <input id={id} type="date" className={cn(control, className)} {...rest} />
     </div>
   );
 }
@@ -68,8 +70,8 @@ export function TextField({
 }: ComponentProps<"textarea"> & { label: string; hint?: string }) {
   const id = useId();
   return (
-    <div className="grid gap-1.5">
-      <label htmlFor={id} className="font-medium text-sm">
+    <div className="grid gap-1.5 [search_&]:gap-1">
+      <label htmlFor={id} className={labelled}>
         {label}
       </label>
       <textarea

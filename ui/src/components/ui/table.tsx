@@ -16,7 +16,7 @@ export function Table({ label, headings, busy = false, children }: Props) {
     <Headings value={headings}>
       <div className="rounded-xl border bg-surface max-sm:border-0 max-sm:bg-transparent sm:overflow-hidden">
         <table aria-label={label} aria-busy={busy} className="w-full text-left text-sm max-sm:block">
-          <thead className="border-b bg-raised text-quiet text-xs max-sm:sr-only">
+          <thead className="whitespace-nowrap border-b bg-raised text-quiet text-xs max-sm:sr-only">
             <tr>
               {headings.map((heading, place) => {
                 // Above what can be done with a row there is nothing to say, and a heading must say something.
@@ -64,8 +64,8 @@ export function Cell({ column, lead = column === 0, className, children, ...rest
   return (
     <td
       className={cn(
-        "min-w-0 break-words px-3 py-2 max-sm:flex max-sm:gap-3 max-sm:px-2 max-sm:py-1",
-        lead && "max-sm:text-base max-sm:font-semibold",
+        "min-w-0 [overflow-wrap:anywhere] sm:[overflow-wrap:break-word] px-3 py-2 max-sm:flex max-sm:gap-3 max-sm:px-2 max-sm:py-1",
+        lead && "max-sm:font-semibold max-sm:text-base max-sm:[&_.text-quiet]:font-normal",
         className,
       )}
       {...rest}

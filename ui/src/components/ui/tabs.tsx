@@ -75,8 +75,11 @@ export function LinkTabs({ label, links }: { label: string; links: readonly { to
   // On a telephone the one that is open may be beyond the edge.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the address is what opens one
   useEffect(() => {
-    const open = ref.current?.querySelector('[aria-current="page"]');
-    open?.scrollIntoView?.({ block: "nearest", inline: "nearest" });
+    const show = () =>
+      ref.current?.querySelector('[aria-current="page"]')?.scrollIntoView?.({ block: "nearest", inline: "nearest" });
+    show();
+    window.addEventListener("resize", show);
+    return () => window.removeEventListener("resize", show);
   }, [pathname]);
   return (
     <nav aria-label={label}>
