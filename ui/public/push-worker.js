@@ -28,7 +28,7 @@ const KEPT = "camserver-files";
 const PAGE = "/";
 const FILES = /^\/(assets\/|theme\.js$|favicon\.svg$)/;
 /** What the server answers itself, though a browser may be sent there. */
-const OTHERS = /^\/(api|media|hls|stream|metrics|readyz|livez)(\/|$)/;
+const OTHERS = /^\/(api|share|media|v1|hls|stream|snapshot|metrics|readyz|healthz)(\/|$)/;
 
 const namedIn = (html) =>
   [...html.matchAll(/(?:src|href)="(\/[^"]+)"/g)].map(([, path]) => path).filter((path) => FILES.test(path));
@@ -39,11 +39,14 @@ async function keepFiles(page) {
   if (!answer.ok || answer.redirected) return;
   const kept = await caches.open(KEPT);
   const html = await answer.clone().text();
+  const files = namedIn(html);
+  // A page of somebody else's, such as of a proxy that wants to know who is there, is not kept as the UI.
+  if (!files.some((path) => path.startsWith("/assets/"))) return;
   const before = await (await kept.match(PAGE))?.text();
   if (before === html) return;
   // Another version: what the old one named is of no use to it.
   if (before !== undefined) await Promise.all((await kept.keys()).map((one) => kept.delete(one)));
-  await kept.addAll(namedIn(html));
+  await kept.addAll(files);
   await kept.put(PAGE, answer);
 }
 

@@ -201,6 +201,20 @@ describe("the UI's own files", () => {
     expect([...kept.keys()].sort()).toEqual(["/", "/assets/index-2.js", "/theme.js"]);
   });
 
+  it("are kept, and no page of anybody else's", async () => {
+    const { install, ask, kept, server } = startFiles();
+    await install();
+    Object.assign(server.files, { "/events": "<h1>Who are you?</h1>" });
+    expect(await ask("/events")).toBe("<h1>Who are you?</h1>");
+    expect(kept.get("/")).toBe(PAGE);
+  });
+
+  it("are no answer to what the server answers itself", async () => {
+    const { ask } = startFiles();
+    const { paths } = JSON.parse(readFileSync("../docs/ref/openapi.json", "utf8"));
+    for (const path of Object.keys(paths)) expect(await ask(path), path).toBeUndefined();
+  });
+
   it.each([
     ["/api/session", "cors", "GET"],
     ["/api/oidc/start", "navigate", "GET"],
