@@ -3,6 +3,7 @@
 READ COMMITTED, since its default isolation met 2.5 deadlocks a job; matched rows are counted as in the others.
 """
 
+import asyncio
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -151,15 +152,17 @@ class MariaStore(ServerStore[Any]):
         self.pool = Pool(self._connect, self._disconnect, size_max=pool_size, acquire_timeout_sec=acquire_timeout_sec)
 
     async def _connect(self) -> Any:
-        try:
-            connection = await asyncmy.connect(**connect_arguments(self._url))
-        except RuntimeError as error:
-            # So the driver puts it that the connection was reset while it was being set up.
-            raise ConnectionResetError(str(error)) from error
-        cursor = connection.cursor()
-        for statement in _session_statements():
-            await cursor.execute(statement)
-        return connection
+        # The driver's own limit ends with the connection; it would wait for a greeting without end.
+        async with asyncio.timeout(CONNECT_TIMEOUT_SEC):
+            try:
+                connection = await asyncmy.connect(**connect_arguments(self._url))
+            except RuntimeError as error:
+                # So the driver puts it that the connection was reset while it was being set up.
+                raise ConnectionResetError(str(error)) from error
+            cursor = connection.cursor()
+            for statement in _session_statements():
+                await cursor.execute(statement)
+            return connection
 
     async def _disconnect(self, connection: Any) -> None:
         connection.close()

@@ -10,7 +10,7 @@ from camserver.base.traces import Step
 from tests.fakes.analyzer import Fault, Rule
 from tests.fakes.webhook import Act, FakeWebhook
 from tests.rig.figures import Moved
-from tests.rig.polling import poll_async
+from tests.rig.polling import poll_async, until
 from tests.rig.spans import KeptSpans, tracing
 from tests.services.dispatcher.stage import Stage
 from tests.services.dispatcher.test_outbox import DANGER, add_webhook
@@ -40,6 +40,8 @@ async def test_jobs_and_deliveries_are_counted_and_traced(stage: Stage, kept: Ke
 
             await poll_async(arrived, "the message")
             await poll_async(lambda: _is_done(stage), "its end")
+            # A job is counted when its dispatcher hears that it is done; others may read that before.
+            await until(lambda: moved.by("jobs_done_total") == 1, "the job is counted")
     assert moved.by("jobs_claimed_total") == 2
     assert moved.by("jobs_done_total") == 1
     assert moved.by("job_failures_total", kind="server_error") == 1
