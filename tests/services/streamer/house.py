@@ -1,6 +1,7 @@
 """Server, worker and streamer in one process, on SQLite, with real sockets between them and a simulated camera."""
 
 import asyncio
+import concurrent.futures.thread as pools
 import dataclasses
 import json
 import threading
@@ -264,7 +265,13 @@ class Left(NamedTuple):
 def left_over() -> Left:
     """What this process has of what could be forgotten."""
     process = psutil.Process()
-    return Left(len(asyncio.all_tasks()), threading.active_count(), len(process.children()), process.num_fds())
+    threads = sum(not _is_pooled(thread) for thread in threading.enumerate())
+    return Left(len(asyncio.all_tasks()), threads, len(process.children()), process.num_fds())
+
+
+def _is_pooled(thread: threading.Thread) -> bool:
+    """One of those that wait for work, as many at most as their pool may have: they begin when there is some."""
+    return thread in pools._threads_queues or "-reader-" in thread.name  # the latter are of LeanThreads
 
 
 def _expecting(name: str) -> Ready:
