@@ -42,17 +42,17 @@ from tests.services.analyzer.rig import CAPTURED_AT_MS, DOCUMENT
 FRAMES = range(0, 250, 5)
 # Callers begin at different ones.
 APART = 7
-ROUNDS = 6 if QUICK else 12
+ROUNDS = 2 if QUICK else 12
 ROUND_SEC = 2.0
 WORKERS = (1, 2)
 AIM = 0.9
 # How the bare model's work can be cut: (interpreters, threads of each).
 CUTS = ((1, 1), (1, 2), (2, 1))
 # By then everything that is remembered of pictures is full.
-WARM_PICTURES = 500
-MANY_PICTURES = int(os.environ.get("PICTURES", "500" if QUICK else "10000"))
+WARM_PICTURES = 250 if QUICK else 500
+MANY_PICTURES = int(os.environ.get("PICTURES", "200" if QUICK else "10000"))
 FLAT = 0.9
-OVERLOAD_SEC = 5.0 if QUICK else 30.0
+OVERLOAD_SEC = 3.0 if QUICK else 30.0
 OVERLOAD_CLIENTS = 64
 WAITING_MAX = 16
 # Those who are refused ask again after this, which is sooner than they were told.
@@ -313,7 +313,7 @@ async def measure_speeds() -> list[Row]:
 async def measure_cuts() -> list[Row]:
     """The same cores as several interpreters or as one with several threads, without our program."""
     totals = {cut: Round() for cut in CUTS}
-    for _ in range(2 if QUICK else 4):
+    for _ in range(1 if QUICK else 4):
         for cut, total in totals.items():
             with bare(*cut) as loop:
                 total.add(await asyncio.to_thread(bare_round, loop, ROUND_SEC))
