@@ -17,12 +17,17 @@ from typing import Any, Self
 from camserver.base.exits import Exit
 from camserver.clients.local_server import LocalServer
 from camserver.config.secret_files import LOCAL_ADMIN_TOKEN, SECRET_FILES
+from tests.chaos.feed_reader import FeedReader
 from tests.chaos.ledger import Ledger
 from tests.rig.databases import DatabaseServer
+from tests.rig.pictures import jpeg
 from tests.rig.polling import poll_async
 from tests.rig.ports import LOOPBACK, free_port
 from tests.rig.processes import Launcher, Running, Settings
 
+# What the cameras see one after the other (tests.fakes.analyzer.answers.SCENES). Of two equal ones in a row the
+# second is a quiet look: it leaves a frame and no job.
+SCENES = (0, 1, 1, 4, 3, 3, 5, 7, 0, 2)
 WORKER = "worker"
 # Reaching it means that it will never happen, on however slow a machine.
 PATIENCE_SEC = 180.0
@@ -76,6 +81,7 @@ class Company:
         self.env: dict[str, dict[str, str]] = {}  # of a process, beside the usual
         self.within: dict[str, tuple[str, ...]] = {}  # a command that runs the process
         self.ports = {name: free_port() for name in ("web", "server", "control", "control-a", "control-b")}
+        self._reading: asyncio.Task[None] | None = None
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -110,6 +116,26 @@ class Company:
             "gate": {"rule": "threshold"},
             "log": {"level": "debug", "format": "json"},
         }
+
+    # What they see, and what is told of it -------------------------------------------------------------------
+
+    def draw_pictures(self) -> Path:
+        """The folder of what a camera sees, one picture after the other."""
+        pictures = self.folder / "pictures"
+        pictures.mkdir()
+        for number, scene in enumerate(SCENES):
+            (pictures / f"{number:02d}.jpg").write_bytes(jpeg(scene=scene, size=(160, 120)))
+        return pictures
+
+    def read_on(self, feed: FeedReader) -> None:
+        """Reads the change feed until the end, or until `stop_reading`."""
+        self._reading = asyncio.create_task(feed.run())
+        self._stack.push_async_callback(self.stop_reading)
+
+    async def stop_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
 
     # Processes -------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ when a control process dies, as a balancer does. One of control and one dispatch
 of their own. Objects are on a small disk that can be filled.
 """
 
-import asyncio
 import os
 import signal
 import socket
@@ -16,13 +15,11 @@ from pathlib import Path
 from camserver.services.simulator.cameras import CameraAsked
 from tests.chaos.company import JOBS, PATIENCE_SEC, Company, is_worker
 from tests.chaos.feed_reader import FeedReader
-from tests.chaos.house import SCENES
 from tests.chaos.troubles import ANALYZERS, CONTROLS, REMOTE, SERVICES, SITES, WORKERS
 from tests.fakes.analyzer.remote import RemoteAnalyzer
 from tests.rig.cutter import Cutter
 from tests.rig.databases import DatabaseServer
 from tests.rig.namespaces import Machines, Namespace, reach
-from tests.rig.pictures import jpeg
 from tests.rig.ports import LOOPBACK
 from tests.rig.processes import Running, Settings
 from tests.rig.simulated import PASSWORD, USER, simulated
@@ -58,7 +55,6 @@ class Fleet(Company):
         self._camera_address = machines.camera_address
         self._near: dict[str, int] = {}
         self._sites: dict[str, str] = {}
-        self._reading: asyncio.Task[None] | None = None
 
     async def _open(self) -> None:
         await super()._open()
@@ -82,23 +78,14 @@ class Fleet(Company):
             self.start(worker)
         everyone = {camera for cameras in self.cameras.values() for camera in cameras}
         await self.until(lambda: self._looked_at() >= everyone, "a look at every camera")
-        self._reading = asyncio.create_task(self.feed.run())
-        self._stack.push_async_callback(self.stop_reading)
+        self.read_on(self.feed)
 
     def _looked_at(self) -> set[str]:
         self.ledger.catch_up()
         return set(self.ledger.holders)
 
-    async def stop_reading(self) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.gather(self._reading, return_exceptions=True)
-
     async def _add_cameras(self) -> None:
-        pictures = self.folder / "pictures"
-        pictures.mkdir()
-        for number, scene in enumerate(SCENES):
-            (pictures / f"{number:02d}.jpg").write_bytes(jpeg(scene=scene, size=(160, 120)))
+        pictures = self.draw_pictures()
         video = video_file(self.folder / "cam.mp4", seconds=1, keyframes_apart=5, bf="0", size=(160, 96))
         streamed = {site: [f"{site}_stream_{n}" for n in range(STREAMED)] for site in SITES}
         asked = [CameraAsked(name, str(video)) for names in streamed.values() for name in names]

@@ -17,15 +17,11 @@ from tests.chaos.plan import DATABASE, WORKERS, WRITER, Loss
 from tests.fakes.analyzer.remote import RemoteAnalyzer
 from tests.rig.cutter import Cutter
 from tests.rig.databases import DatabaseServer
-from tests.rig.pictures import jpeg
 from tests.rig.ports import LOOPBACK
 from tests.rig.processes import Settings
 
 CAMERAS = 16
 INTERVAL_SEC = 1.0  # the shortest the product allows
-# What the cameras see one after the other (tests.fakes.analyzer.answers.SCENES). Of two equal ones in a row the
-# second is a quiet look: it leaves a frame and no job.
-SCENES = (0, 1, 1, 4, 3, 3, 5, 7, 0, 2)
 PROCESSES = {
     "sqlite": ("server", *WORKERS),
     "postgres": ("control", "web", "dispatcher-a", "dispatcher-b", *WORKERS),
@@ -47,7 +43,6 @@ class House(Company):
         self.feed: FeedReader | None = None
         self._control = "server" if kind == "sqlite" else "control"
         self._analyzer_url = ""
-        self._reading: asyncio.Task[None] | None = None
 
     async def _open(self) -> None:
         await super()._open()
@@ -64,19 +59,10 @@ class House(Company):
                 self.start(name)
         await self._add_cameras()
         self.feed = FeedReader(self.web_url, self.secrets)
-        self._reading = asyncio.create_task(self.feed.run())
-        self._stack.push_async_callback(self.stop_reading)
-
-    async def stop_reading(self) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.gather(self._reading, return_exceptions=True)
+        self.read_on(self.feed)
 
     async def _add_cameras(self) -> None:
-        pictures = self.folder / "pictures"
-        pictures.mkdir()
-        for number, scene in enumerate(SCENES):
-            (pictures / f"{number:02d}.jpg").write_bytes(jpeg(scene=scene, size=(160, 120)))
+        pictures = self.draw_pictures()
         for number in range(CAMERAS):
             source = {"url": f"file://{pictures}"}
             body = {"camera_id": f"cam_{number:02d}", "name": f"camera {number}", "source": source}
