@@ -1,6 +1,7 @@
-"""The limit of a request: bare FastAPI routes on the same HTTP server, which answer with the same JSON and bytes.
+"""The limit of a request: bare FastAPI routes as uvicorn serves them, which answer with the same JSON and bytes.
 
-They check nobody, read nothing and are told beforehand what to answer; FastAPI makes JSON of the same models.
+They check nobody, read nothing and are told beforehand what to answer; FastAPI makes JSON of the same models. uvicorn
+runs as it comes with its fast parts (uvloop, httptools) and without its log of requests.
 """
 
 import asyncio
@@ -9,11 +10,12 @@ import json
 import sys
 from typing import Any
 
+import uvicorn
 import uvloop
 from fastapi import FastAPI, Response
 
-from camserver.base import asgi, ports
 from camserver.wire import api
+from tests.rig.polling import until
 
 
 def build(asked: dict[str, Any]) -> FastAPI:
@@ -48,14 +50,22 @@ def build(asked: dict[str, Any]) -> FastAPI:
 
 
 async def main(asked: dict[str, Any]) -> None:
-    with ports.listen("127.0.0.1", asked["port"], "web.port") as sock:
-        on_ready = asyncio.Event()
-        serving = asyncio.create_task(asgi.serve(build(asked), sock, on_ready.set))
-        await on_ready.wait()
-        print("ready", flush=True)
-        await asyncio.to_thread(sys.stdin.readline)
-        serving.cancel()
-        await asyncio.wait([serving])
+    config = uvicorn.Config(
+        build(asked),
+        host="127.0.0.1",
+        port=asked["port"],
+        loop="none",
+        http="httptools",
+        access_log=False,
+        log_level="error",
+    )
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve())
+    await until(lambda: server.started, "start of the bare server")
+    print("ready", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+    server.should_exit = True
+    await serving
 
 
 if __name__ == "__main__":

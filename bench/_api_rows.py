@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from camserver.domain.change_kinds import ChangeKind
 from camserver.services.web.access import token_hash
 from camserver.store import Tx
 from tests.store.people_rows import add_user
@@ -35,7 +36,8 @@ async def sign_in_people(tx: Tx, tenant_id: int, site_ids: Sequence[int], tokens
 async def change(tx: Tx, tenant_id: int, place: tuple[int, int], event_id: int, number: int, now_ms: int) -> None:
     """One change as a look makes it: of an event, of an incident, or a new picture."""
     site_id, camera_key = place
-    kind = ("event", "incident", "frame", "camera")[number % 4]
+    kinds: tuple[ChangeKind, ...] = ("event", "incident", "frame", "camera")
+    kind = kinds[number % 4]
     tx.changed(
         tenant_id=tenant_id,
         kind=kind,

@@ -17,6 +17,7 @@ import uvloop
 from bench import _api_rows, _search_fill
 from camserver.base import log, ports
 from camserver.base.clock import StoreClock
+from camserver.base.collecting import collect_seldom
 from camserver.base.ready import Ready
 from camserver.config import load
 from camserver.objects.keys import Kind, frame_key
@@ -68,6 +69,7 @@ async def main(asked: dict[str, Any]) -> None:
     made = await fill(store, objects, asked, clock.now_ms())
     ready = Ready()
     ready.expect("web")
+    collect_seldom()  # as parts.py does for every process
     with ports.listen("127.0.0.1", asked["port"], "web.port") as sock:
         serving = asyncio.create_task(service.run(store, objects, clock, settings, ready, sock))
         await until(lambda: ready.is_ready, "start of the web service")

@@ -51,6 +51,9 @@ class Viewer(asyncio.Protocol):
         if found and not self.first.done():
             self.first.set_result((time.perf_counter() - self.began) * 1000)
 
+    def close(self) -> None:
+        self._transport.abort()
+
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.first.done():
             self.first.set_exception(RuntimeError("closed before the first fragment"))

@@ -321,6 +321,9 @@ class World:
     def held(self) -> int:
         return len(self._holder)
 
+    def holder(self, camera_id: str) -> Worker | None:
+        return self._holder.get(camera_id)
+
     def loads(self) -> Counter[int]:
         """How many workers hold so many cameras."""
         return Counter(len(worker.held) for worker in self.workers if worker.is_up)

@@ -5,9 +5,10 @@
     BENCH_ARGS=feed make bench-api          one part of it: routes or feed
 
 The web service is a process of its own on SQLite with 200 cameras; people are signed in, half of them hold one site.
-The bare routes run on the same HTTP server with the same settings and answer with the same JSON and bytes, without
-looking who asks and without a store. Counted is the CPU of the server's processes alone (the store's writer among
-them), never that of the clients, which are other processes. The aim is three times the bare route, and half a core.
+The bare routes run on uvicorn with uvloop and httptools, as one would begin, and answer with the same JSON and bytes,
+without looking who asks and without a store. Counted is the CPU of the server's processes alone (the store's writer
+among them), never that of the clients, which are other processes. The aim is three times the bare route, and half a
+core.
 """
 
 import asyncio

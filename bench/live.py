@@ -4,10 +4,9 @@ Cameras are simulated in a process of their own: 1080p, 15 pictures a second, a 
 authentication. Viewers are sockets in another one that take what comes; all get every picture, or the row says so.
 Ours is the streamer and the worker's part of it, by the product's own code; viewings are not admitted here, which
 costs a request each and no media. CPU is by /proc, of both; memory is what the streamer holds at the end and what
-live view added to the worker, which is there for its looks. The first picture is counted from the socket's opening:
-warm when somebody watches already, cold when the camera has to be opened, with the time that control takes to see
-that somebody watches; a camera's next keyframe is up to 2 s away then, for everybody, so both open it at the same
-moment. How old a picture is in a browser (`_live_latency`) and admission (`_live_admission`) are parts of their own.
+live view added to the worker, which is there for its looks. The first picture is warm when somebody watches already,
+and counted from the socket's opening. Cold ones (`_live_cold`), how old a picture is in a browser (`_live_latency`)
+and admission (`_live_admission`) are parts of their own.
 
     make bench-live
     QUICK=1 make bench-live                          80 viewers, 10 cameras, SQLite; no HLS, no browser
@@ -17,15 +16,15 @@ moment. How old a picture is in a browser (`_live_latency`) and admission (`_liv
 import argparse
 import contextlib
 import json
-import random
 import subprocess
 import tempfile
 import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from statistics import mean, median
+from statistics import median
 from urllib.request import urlopen
 
 import psutil
@@ -35,6 +34,7 @@ from bench._cameras import PASSWORD, USER, name_of
 from bench._child import Child, child
 from bench._cpu import cpu_seconds
 from bench._live_admission import admission_rows
+from bench._live_cold import cold_rows
 from bench._live_keys import KEYS
 from bench._live_latency import latency_rows
 from bench._report import QUICK, Row, figure, less_is_better, report, say
@@ -46,15 +46,11 @@ from tests.rig.ports import free_port
 MANY_CAMERAS = 10 if QUICK else 40
 AUDIENCES = (80,) if QUICK else (80, 300)
 WINDOW_SEC = 3.0 if QUICK else 20.0
-COLD_TRIES = 1 if QUICK else 5
 SNAPSHOTS = 3 if QUICK else 10
 HLS_SESSIONS = 2 if QUICK else 4
 SNAPSHOT_MS = 100.0
 HALF = 2.0
-COLD_AIM = 1.0
 PARTS = ("audience", "each", "cold", "hls", "admission", "latency")
-# How often control looks for viewings that want to be fed.
-LOOK_EVERY_SEC = 0.2
 # Fragments that a viewer may lack of what was sent in a window: one more or less at its ends.
 MISSING_MAX = 0.1
 
@@ -105,9 +101,10 @@ def ours(cameras: dict[str, str], viewings: dict[str, str]) -> Iterator[tuple[Ca
 
 
 @contextlib.contextmanager
-def go2rtc(cameras: dict[str, str], folder: Path) -> Iterator[tuple[Carriers, str]]:
+def go2rtc(
+    cameras: dict[str, str], folder: Path, login: str = f"{USER}:{PASSWORD}@"
+) -> Iterator[tuple[Carriers, str]]:
     port = free_port()
-    login = f"{USER}:{PASSWORD}@"
     chosen = {
         "api": {"listen": f"127.0.0.1:{port}"},
         "rtsp": {"listen": ""},
@@ -240,45 +237,6 @@ def one_each(base: str, folder: Path) -> list[Row]:
     ]
 
 
-def first_picture_cold(base: str, folder: Path) -> Row:
-    """From opening the socket to the first fragment, of a camera that nobody has open."""
-    chance = random.Random(1)
-    cameras = list(camera_urls(base, MANY_CAMERAS).items())
-    tries = [
-        _cold(*cameras[number % MANY_CAMERAS], chance.uniform(0, LOOK_EVERY_SEC), folder)
-        for number in range(COLD_TRIES)
-    ]
-    mine, theirs = zip(*tries, strict=True)
-    say(f"first picture cold, ms: ours {mine}, go2rtc {theirs}")
-    return less_is_better("first picture cold", mean(mine), mean(theirs), "go2rtc", "ms", COLD_AIM)
-
-
-def _cold(camera_id: str, url: str, seen_after_sec: float, folder: Path) -> tuple[float, float]:
-    """Ours and theirs. `seen_after_sec`: how long control takes to see that somebody watches."""
-    lease_id = str(uuid.uuid4())
-    with (
-        child("_live_streamer", viewings={lease_id: camera_id}) as streamer,
-        go2rtc({camera_id: url}, folder) as (_, their_origin),
-    ):
-        origin = f"http://127.0.0.1:{int(streamer.hear())}"
-        feed_url = origin.replace("http", "ws", 1) + FEED_PATH
-        urls = [stream_url(KEYS, origin, camera_id, lease_id)]
-        their_urls = [f"{their_origin}/api/ws?src={camera_id}"]
-        with (
-            child("_live_worker", feed_url=feed_url, cameras={camera_id: url}) as worker,
-            child("_live_viewers", urls=urls, asks_for_mse=False, announces=True) as viewer,
-            child("_live_viewers", urls=their_urls, asks_for_mse=True, announces=True) as other,
-        ):
-            worker.hear()
-            viewer.hear()
-            other.hear()
-            viewer.tell()
-            other.tell()
-            time.sleep(seen_after_sec)
-            worker.tell()
-            return float(json.loads(viewer.hear())[0]), float(json.loads(other.hear())[0])
-
-
 def _fetched(url: str) -> list[float]:
     """How long each took, in ms; nothing where there is none to be had."""
     times = []
@@ -332,8 +290,10 @@ def main() -> None:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="camserver-bench-") as made:
         folder = Path(made)
-        if not parts.isdisjoint(("audience", "each", "cold", "hls")):
+        if not parts.isdisjoint(("audience", "each", "hls")):
             rows += of_cameras(parts, folder)
+        if "cold" in parts:
+            rows += cold_rows(folder, partial(go2rtc, login=""))
         if "latency" in parts:
             rows += latency_rows(folder)
     if "admission" in parts:
@@ -352,8 +312,6 @@ def of_cameras(parts: set[str], folder: Path) -> list[Row]:
             rows += audience(base, count, folder)
         if "each" in parts:
             rows += one_each(base, folder)
-        if "cold" in parts:
-            rows.append(first_picture_cold(base, folder))
         if "hls" in parts:
             rows += one_program_each(base, folder)
     return rows

@@ -62,6 +62,8 @@ class Told:
     differ: int
     real_sec: float
     cpu: CpuUsed  # seconds: of control, which is this process, and of PostgreSQL
+    fullest: int  # most cameras of a worker
+    emptiest: int
 
     @property
     def is_well(self) -> bool:
@@ -86,6 +88,7 @@ class Scenes:
         # A camera that is on its way from one worker to another is nobody's for a second.
         await self._until_held(self.cameras - waiting)
         forgotten = self.cameras - waiting - self.world.held
+        loads = self.world.loads()
         told = Told(
             name,
             self.world.take_tally(),
@@ -95,6 +98,8 @@ class Scenes:
             await self.world.agrees(),
             time.perf_counter() - began,
             self._cpu() - cpu,
+            max(loads),
+            min(loads),
         )
         self.told.append(told)
         _say(told)
@@ -109,6 +114,16 @@ class Scenes:
             if self.world.held == count:
                 return second
             await self.world.seconds(1)
+        return SCENE_MAX_SEC
+
+    async def _until_elsewhere(self, lost: dict[str, Worker]) -> int:
+        """Until each of these was held by another worker. What is moved for the load's sake does not count."""
+        waiting = set(lost)
+        for second in range(1, SCENE_MAX_SEC + 1):
+            await self.world.seconds(1)
+            waiting = {one for one in waiting if self.world.holder(one) in (None, lost[one])}
+            if not waiting:
+                return second
         return SCENE_MAX_SEC
 
     def _of_site(self, *numbers: int) -> list[Worker]:
@@ -132,16 +147,15 @@ class Scenes:
         killed = [worker for worker in self._of_site(1, 2, 3) if worker.turn % 2]
         cut = [worker for worker in self._of_site(4, 5) if worker.turn < 3]
         had_to = sum(len(worker.held) for worker in (*dead, *killed, *cut))
-        alone = sum(len(worker.held) for worker in dead)
+        lost = {camera_id: worker for worker in (*killed, *cut) for camera_id in worker.held}
         for worker in (*dead, *killed):
             await world.kill(worker)
         for worker in cut:
             worker.is_cut = True
             await world.disconnect(worker)
-        settled = 0
-        for second in range(1, world.policy.ttl_sec + 15):
-            await world.seconds(1)
-            settled = settled if world.held == self.cameras - alone else second
+        settled = await self._until_elsewhere(lost)
+        # Longer than a lease lasts: whoever comes back then has nothing any more.
+        await world.seconds(max(world.policy.ttl_sec + 15 - settled, 0))
         for worker in cut:
             worker.is_cut = False
         for number, worker in enumerate((*dead, *cut)):
@@ -240,6 +254,8 @@ def rows_of(told: list[Told], workers: int) -> list[Row]:
         less_is_better(
             f"{cameras:,} cameras at once, all going", storm.settled_sec, SCENE_MAX_SEC, "bound", "s virtual", 1.0
         ),
+        figure("the fullest worker then, cameras", float(storm.fullest), ""),
+        figure("the emptiest worker then, cameras", float(storm.emptiest), ""),
         figure("a camera that is started, CPU of control", storm.cpu.client * 1000 / cameras, "ms"),
         figure("a camera that is started, CPU of PostgreSQL", storm.cpu.server * 1000 / cameras, "ms"),
         figure("a heartbeat of 10 leases, CPU of control without its socket", steady.cpu.client * 1000 / beats, "ms"),

@@ -97,7 +97,8 @@ def test_the_commands_are_these() -> None:
         *("token", "token list", "token add", "token revoke"),
         *("share", "share list", "share add", "share revoke"),
         *("site", "site list", "site add", "site change", "site remove"),
-        *("tenant", "tenant list", "tenant add", "tenant change", "tenant export", "tenant erase", "db rls"),
+        *("tenant", "tenant list", "tenant add", "tenant change", "tenant reset", "tenant export"),
+        *("tenant erase", "db rls"),
         *("vocabulary", "vocabulary list", "vocabulary show", "vocabulary add", "vocabulary use"),
     }
 

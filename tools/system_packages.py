@@ -43,6 +43,7 @@ PROGRAMS = (
     Program("nginx-light", ("nginx", "/usr/sbin/nginx"), "the check of the nginx example"),
     Program("apache2-bin", ("apache2", "/usr/sbin/apache2"), "the check of the Apache example"),
     Program("systemd", ("systemd-analyze",), "the check of the systemd units"),
+    Program("prometheus", ("promtool",), "the tests of the alert rules"),
     Program("iproute2", ("ip", "/usr/sbin/ip"), "tests in network namespaces"),
     Program("python3-gi", ("/usr/lib/python3/dist-packages/gi/__init__.py",), CAMERAS),
     Program("gir1.2-gst-rtsp-server-1.0", ("/usr/lib/*/girepository-1.0/GstRtspServer-1.0.typelib",), CAMERAS),

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING
 from camserver.base import clock as clocks
 from camserver.base import folders, ports
 from camserver.base import log as logs
+from camserver.base.bells import Bells
 from camserver.base.clock import StoreClock
 from camserver.base.collecting import collect_seldom
 from camserver.base.errors import Bug, CamError, Fatal
@@ -60,6 +61,7 @@ class Resources:
     settings: "Settings"
     clock: StoreClock
     ready: Ready
+    bells: Bells = field(default_factory=Bells)
     # By the name of the part that listens on it.
     sockets: dict[str, socket.socket] = field(default_factory=dict)
     _store: "Store | None" = None
@@ -94,7 +96,9 @@ async def _control(given: Resources) -> None:
     from camserver.services.control import service
 
     sock, tls_sock = given.sockets["control"], given.sockets.get("control.tls")
-    await service.run(given.store, given.objects, given.clock, given.settings, given.ready, sock, tls_sock)
+    await service.run(
+        given.store, given.objects, given.clock, given.settings, given.ready, sock, tls_sock, given.bells
+    )
 
 
 async def _dispatcher(given: Resources) -> None:
@@ -107,7 +111,7 @@ async def _web(given: Resources) -> None:
     from camserver.services.web import service
 
     sock = given.sockets["web"]
-    await service.run(given.web_store, given.objects, given.clock, given.settings, given.ready, sock)
+    await service.run(given.web_store, given.objects, given.clock, given.settings, given.ready, sock, given.bells)
 
 
 async def _streamer(given: Resources) -> None:

@@ -6,13 +6,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import aiohttp
 import pytest
-from fastapi import FastAPI, WebSocket
+from fastapi import FastAPI, Request, WebSocket
+from starlette.responses import StreamingResponse
 
-from camserver.base import asgi
+from camserver.base import asgi, http_connections
+from camserver.base.http_connections import Limits
 from camserver.base.ports import listen
 from tests.rig.ports import port_of
 
 TIMEOUT_SEC = 60
+
+
+put_down: list[str] = []
 
 
 def made_app(entered: asyncio.Event) -> FastAPI:
@@ -22,10 +27,43 @@ def made_app(entered: asyncio.Event) -> FastAPI:
     async def hello() -> dict[str, str]:
         return {"say": "hello"}
 
+    @app.get("/caller")
+    async def caller(request: Request) -> dict[str, str]:
+        return {"address": request.client.host if request.client else "", "scheme": request.url.scheme}
+
+    @app.get("/later")
+    async def later(request: Request) -> StreamingResponse:
+        """The head at once, the body when it is asked for by another request."""
+
+        async def parts() -> AsyncIterator[bytes]:
+            await entered.wait()
+            yield b"a body "
+            yield b"in parts"
+
+        return StreamingResponse(parts())
+
+    @app.get("/now")
+    async def now() -> None:
+        entered.set()
+
+    @app.post("/size")
+    async def size(request: Request) -> int:
+        return len(await request.body())
+
     @app.get("/never")
     async def never() -> None:
         entered.set()
         await asyncio.Event().wait()
+
+    @app.websocket("/never")
+    async def never_ends(ws: WebSocket) -> None:
+        await ws.accept()
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            put_down.append("socket")
 
     @app.websocket("/echo")
     async def echo(ws: WebSocket) -> None:
@@ -67,7 +105,60 @@ async def test_serves_and_ends_when_cancelled(serving: Serving) -> None:
             await session.get(serving.url + "/hello")
 
 
-async def test_a_request_that_never_ends_does_not_hold_up_the_stop(serving: Serving) -> None:
+async def test_the_head_of_an_answer_goes_with_its_body(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces: list[list[bytes]] = []
+
+    class Noting(http_connections._Joining):
+        __slots__ = ()
+
+        def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+            super().__init__(NotingTransport(transport), loop)  # type: ignore[arg-type]  # what is called of it
+
+    class NotingTransport:
+        def __init__(self, transport: asyncio.Transport) -> None:
+            self._transport = transport
+
+        def write(self, data: bytes) -> None:
+            pieces.append([data])
+            self._transport.write(data)
+
+        def writelines(self, lines: tuple[bytes, ...]) -> None:
+            pieces.append(list(lines))
+            self._transport.writelines(lines)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._transport, name)
+
+    monkeypatch.setattr(http_connections, "_Joining", Noting)
+    async with aiohttp.ClientSession() as session:
+        for _ in range(2):
+            async with session.get(serving.url + "/hello") as answer:
+                assert await answer.json() == {"say": "hello"}
+        assert [len(piece) for piece in pieces] == [2, 2]
+        async with session.head(serving.url + "/hello") as answer:
+            assert answer.status == 405
+
+
+async def test_the_head_of_an_answer_does_not_wait_for_a_body_that_comes_later(serving: Serving) -> None:
+    async with aiohttp.ClientSession() as session:
+        # The answer is there, with its head, before anything of its body.
+        answer = await asyncio.wait_for(session.get(serving.url + "/later"), TIMEOUT_SEC)
+        async with session.get(serving.url + "/now") as released:
+            assert released.status == 200
+        assert await asyncio.wait_for(answer.read(), TIMEOUT_SEC) == b"a body in parts"
+
+
+async def test_a_client_that_asks_before_it_sends_its_body_is_answered(serving: Serving) -> None:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(serving.url + "/size", data=b"x" * 1000, expect100=True) as answer,
+    ):
+        assert await asyncio.wait_for(answer.json(), TIMEOUT_SEC) == 1000
+
+
+async def test_a_request_that_never_ends_does_not_hold_up_the_stop(
+    serving: Serving, caplog: pytest.LogCaptureFixture
+) -> None:
     async with aiohttp.ClientSession() as session:
         request = asyncio.create_task(session.get(serving.url + "/never"))
         await asyncio.wait_for(serving.entered.wait(), TIMEOUT_SEC)
@@ -75,9 +166,23 @@ async def test_a_request_that_never_ends_does_not_hold_up_the_stop(serving: Serv
         with pytest.raises(asyncio.CancelledError):
             await asyncio.wait_for(serving.task, TIMEOUT_SEC)
         await asyncio.wait([request], timeout=TIMEOUT_SEC)
-        assert request.done()
-        if request.exception() is None:
-            request.result().close()
+        async with request.result() as answer:
+            assert answer.status == 503
+            assert answer.headers["retry-after"] == "1"
+    assert "Traceback" not in caplog.text
+
+
+async def test_a_socket_that_never_ends_puts_down_what_it_has_and_leaves_no_traceback(
+    serving: Serving, caplog: pytest.LogCaptureFixture
+) -> None:
+    put_down.clear()
+    async with aiohttp.ClientSession() as session, session.ws_connect(serving.url + "/never"):
+        await asyncio.wait_for(serving.entered.wait(), TIMEOUT_SEC)
+        serving.task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(serving.task, TIMEOUT_SEC)
+        assert put_down == ["socket"]
+    assert "Traceback" not in caplog.text
 
 
 async def test_websockets_work_are_bounded_and_are_told_of_the_stop(serving: Serving) -> None:
@@ -98,12 +203,12 @@ async def test_the_signals_stay_with_the_process(serving: Serving) -> None:
 
 
 @pytest.fixture
-async def guarded() -> AsyncIterator[Callable[[asgi.Limits], Awaitable[int]]]:
+async def guarded() -> AsyncIterator[Callable[[Limits], Awaitable[int]]]:
     """Starts servers with limits of their own; their ports."""
     tasks: list[asyncio.Task[None]] = []
     socks: list[socket.socket] = []
 
-    async def start(limits: asgi.Limits) -> int:
+    async def start(limits: Limits) -> int:
         ready = asyncio.Event()
         socks.append(listen("127.0.0.1", 0, "the test"))
         tasks.append(asyncio.create_task(asgi.serve(made_app(ready), socks[-1], ready.set, limits=limits)))
@@ -135,17 +240,17 @@ async def said(port: int, *pieces: bytes) -> bytes:
 
 
 async def test_headers_that_never_end_are_not_waited_for(
-    guarded: Callable[[asgi.Limits], Awaitable[int]],
+    guarded: Callable[[Limits], Awaitable[int]],
 ) -> None:
-    port = await guarded(asgi.Limits(headers_timeout_sec=0.05))
+    port = await guarded(Limits(headers_timeout_sec=0.05))
     for pieces in ((), (b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ",)):
         answer = await said(port, *pieces)
         assert answer.startswith(b"HTTP/1.1 408 "), pieces
         assert b"too_slow" in answer
 
 
-async def test_headers_have_a_bound(guarded: Callable[[asgi.Limits], Awaitable[int]]) -> None:
-    port = await guarded(asgi.Limits(headers_max_bytes=1000))
+async def test_headers_have_a_bound(guarded: Callable[[Limits], Awaitable[int]]) -> None:
+    port = await guarded(Limits(headers_max_bytes=1000))
     end = b"Host: x\r\nConnection: close\r\n\r\n"
     assert (await said(port, b"GET /hello HTTP/1.1\r\n" + end)).startswith(b"HTTP/1.1 200 ")
     for head in (
@@ -158,8 +263,8 @@ async def test_headers_have_a_bound(guarded: Callable[[asgi.Limits], Awaitable[i
             assert (await said(port, *pieces)).startswith(b"HTTP/1.1 431 "), head[:40]
 
 
-async def test_an_address_has_so_many_connections(guarded: Callable[[asgi.Limits], Awaitable[int]]) -> None:
-    port = await guarded(asgi.Limits(connections_per_address=2, spares_loopback=False))
+async def test_an_address_has_so_many_connections(guarded: Callable[[Limits], Awaitable[int]]) -> None:
+    port = await guarded(Limits(connections_per_address=2, spares_loopback=False))
     async with aiohttp.ClientSession() as http, http.ws_connect(f"http://127.0.0.1:{port}/echo"):
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         assert (await said(port)).startswith(b"HTTP/1.1 429 ")
@@ -169,7 +274,65 @@ async def test_an_address_has_so_many_connections(guarded: Callable[[asgi.Limits
         async with asyncio.timeout(60):
             while not (await said(port, ask)).startswith(b"HTTP/1.1 200 "):
                 pass  # the server has not seen yet that the one before is closed
-    port = await guarded(asgi.Limits(connections_per_address=1))
+    port = await guarded(Limits(connections_per_address=1))
     _, writer = await asyncio.open_connection("127.0.0.1", port)
     assert (await said(port, ask)).startswith(b"HTTP/1.1 200 ")
     writer.close()
+
+
+async def test_a_proxy_has_everybodys_connections(guarded: Callable[[Limits], Awaitable[int]]) -> None:
+    ask = b"GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    for spares, status in ((("127.0.0.0/30",), b"200"), (("127.0.0.4/30", "::1"), b"429")):
+        port = await guarded(Limits(connections_per_address=1, spares_loopback=False, spares=spares))
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert (await said(port, ask)).startswith(b"HTTP/1.1 " + status)
+        writer.close()
+
+
+# Who calls: the server trusts a proxy at 127.0.0.2 and a network behind it.
+PROXIES = ("127.0.0.2", "10.9.0.0/24", "::1")
+
+
+@pytest.fixture
+async def behind_proxies(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[int]:
+    # uvicorn's own way to trust everybody; what the caller of `serve` says counts.
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
+    ready = asyncio.Event()
+    sock = listen("127.0.0.1", 0, "the test")
+    task = asyncio.create_task(asgi.serve(made_app(ready), sock, ready.set, trusted_proxies=PROXIES))
+    await asyncio.wait_for(ready.wait(), TIMEOUT_SEC)
+    yield port_of(sock)
+    task.cancel()
+    await asyncio.wait([task], timeout=TIMEOUT_SEC)
+    sock.close()
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "caller"),
+    [
+        ("127.0.0.2", "203.0.113.7", "203.0.113.7"),
+        ("127.0.0.2", "2001:db8::7", "2001:db8::7"),
+        # What the client wrote itself stands before its own address.
+        ("127.0.0.2", "198.51.100.1, 203.0.113.7", "203.0.113.7"),
+        # A second proxy between.
+        ("127.0.0.2", "198.51.100.1, 203.0.113.7, 10.9.0.4", "203.0.113.7"),
+        ("127.0.0.2", "127.0.0.2, 203.0.113.7", "203.0.113.7"),
+        ("127.0.0.2", "", "127.0.0.2"),
+        ("127.0.0.2", None, "127.0.0.2"),
+        # Nobody that is trusted: neither the header nor the machine's own addresses help.
+        ("127.0.0.1", "203.0.113.7", "127.0.0.1"),
+        ("127.0.0.3", "203.0.113.7, 127.0.0.2", "127.0.0.3"),
+        ("127.0.0.3", "10.9.0.4", "127.0.0.3"),
+    ],
+)
+async def test_a_caller_is_whom_a_trusted_proxy_names(
+    behind_proxies: int, peer: str, forwarded: str | None, caller: str
+) -> None:
+    headers = {"X-Forwarded-Proto": "https", **({} if forwarded is None else {"X-Forwarded-For": forwarded})}
+    connector = aiohttp.TCPConnector(local_addr=(peer, 0))
+    async with (
+        aiohttp.ClientSession(connector=connector) as http,
+        http.get(f"http://127.0.0.1:{behind_proxies}/caller", headers=headers) as answer,
+    ):
+        scheme = "https" if peer == "127.0.0.2" else "http"
+        assert await answer.json() == {"address": caller, "scheme": scheme}

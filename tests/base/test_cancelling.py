@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from camserver.base.cancelling import apart, go_on_unless_cancelled
+from camserver.base.cancelling import apart, go_on_unless_cancelled, to_its_end
 
 
 async def test_an_error_on_the_way_out_does_not_hide_that_the_task_was_cancelled() -> None:
@@ -69,3 +69,40 @@ async def test_what_runs_apart_is_cancelled_too() -> None:
     await asyncio.wait([task], timeout=60)
     assert task.cancelled()
     assert ended.is_set()
+
+
+async def test_what_is_done_to_its_end_outlives_every_cancellation_and_tells_it_after() -> None:
+    begun, may_end, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        begun.set()
+        await may_end.wait()
+        ended.set()
+
+    task = asyncio.create_task(to_its_end(work()))
+    await begun.wait()
+    for _ in range(3):
+        task.cancel()
+        await asyncio.wait([task], timeout=0)
+        assert not task.done()
+    may_end.set()
+    await asyncio.wait([task], timeout=60)
+    assert task.cancelled()
+    assert ended.is_set()
+
+
+async def test_what_is_done_to_its_end_answers_and_fails_as_it_would_alone() -> None:
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def work() -> int:
+        begun.set()
+        await may_end.wait()
+        raise OSError("broken")
+
+    assert await to_its_end(asyncio.sleep(0, 7)) == 7
+    task = asyncio.create_task(to_its_end(work()))
+    await begun.wait()
+    task.cancel()
+    may_end.set()
+    with pytest.raises(OSError, match="broken"):
+        await task

@@ -1,11 +1,13 @@
 """Backups: made beside a running server, verified before anything is changed, and put back as they were."""
 
+import asyncio
 import io
 import json
 import os
 import shutil
 import sqlite3
 import stat
+import subprocess
 import tarfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
@@ -13,12 +15,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
-from camserver.base.errors import BadInput, CamError, CheckFailed, Conflict, DataOwned
+from camserver.base.errors import BadInput, CamError, CheckFailed, Conflict, DataOwned, DataUnusable, StoreTooNew
+from camserver.base.secrets import Secret
 from camserver.care import backup, backup_files, restore
 from camserver.config import Settings, load, make_secrets
 from camserver.objects.local import LocalObjects
-from camserver.store import Store, Tx, dumps, emptying, object_places, open_store, restored, tenants
+from camserver.store import (
+    Store,
+    Tx,
+    dumps,
+    emptying,
+    migrate,
+    object_places,
+    open_store,
+    restored,
+    sqlite_reader,
+    tenants,
+)
+from tests.rig.small_disk import small_disk
 from tests.rig.templates import Template
 from tests.store.any_rows import fill
 
@@ -221,10 +237,58 @@ async def test_a_backup_that_breaks_off_leaves_nothing(
     assert list(folder.iterdir()) == []
 
 
+# Of the small disk, beyond what the database takes: nothing for it, or nothing for the pictures after it.
+@pytest.mark.parametrize("for_database", [0.5, 2.01], ids=["database", "pictures"])
+@pytest.mark.parametrize("name", ["monday", "monday.tar"])
+async def test_a_disk_that_gets_full_is_said_and_freed_again(
+    here: Settings, tmp_path: Path, name: str, for_database: float
+) -> None:
+    _, named = await _named(here)
+    for one in named:
+        await LocalObjects(here.objects.dir).put(one.object_key, b"x" * 2_000_000)
+    assert here.store.url.path is not None
+    whole = await backup.back_up(here, wanted(tmp_path / "first"), quiet)
+    database_bytes = whole.files[whole.database][0]
+    with small_disk(int(database_bytes * for_database) + 500_000) as disk:
+        keys = tmp_path / "secrets.json"
+        with pytest.raises(DataUnusable, match=r"no free disk space|no room"):
+            await backup.back_up(here, wanted(disk / name, secrets=keys), quiet)
+        assert list(disk.iterdir()) == []
+        assert not keys.exists()
+
+
+async def _named(settings: Settings) -> tuple[int | None, Any]:
+    async with sqlite_reader(Secret(settings.store.url.reveal())) as rows:
+        return await rows.read(object_places.pictures, 0)
+
+
+async def test_a_folder_that_may_not_be_written_is_said(here: Settings, tmp_path: Path) -> None:
+    with small_disk(1_000_000) as disk:
+        await asyncio.to_thread(subprocess.run, ["mount", "-o", "remount,ro", str(disk)], check=True)
+        for name in ("monday", "monday.tar"):
+            with pytest.raises(DataUnusable, match="read-only"):
+                await backup.back_up(here, wanted(disk / name), quiet)
+
+
+async def test_verifying_takes_no_room_for_the_database(
+    here: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = await backup.back_up(here, wanted(tmp_path / "whole"), quiet)
+    assert manifest.files[manifest.database][0] > 200_000
+    with small_disk(100_000) as disk:
+        monkeypatch.setattr("tempfile.tempdir", str(disk))
+        assert await restore.verify(tmp_path / "whole", quiet) == manifest
+        monkeypatch.setattr("tempfile.tempdir", None)
+
+
 def test_a_manifest_of_another_format_is_refused(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps({"format": "camserver-backup/9"}))
     with pytest.raises(BadInput, match="format"):
         backup_files.manifest_of(tmp_path)
+
+
+def _is_of_a_newer_version(connection: sa.Connection) -> None:
+    connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
 
 
 async def test_each_database_is_dumped_and_loaded(db_template: Template, db_kind: str, tmp_path: Path) -> None:
@@ -240,6 +304,9 @@ async def test_each_database_is_dumped_and_loaded(db_template: Template, db_kind
     await restore.restore(there, restore.Wanted(tmp_path / "b", True, None), quiet)
     if db_kind != "sqlite":
         assert not emptying.is_empty(other)
+        migrate.on_database(other, _is_of_a_newer_version)
+        with pytest.raises(StoreTooNew, match="new, empty database"):
+            await restore.restore(there, restore.Wanted(tmp_path / "b", True, None), quiet)
     await store.close()
     for opened in (url, other):
         db_template.discard(opened)

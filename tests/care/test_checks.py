@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from camserver.base.certificates import make_authority
-from camserver.base.errors import DataOwned
-from camserver.care import checks
+from camserver.base.clock import StoreClock
+from camserver.base.errors import CheckFailed, DataOwned
+from camserver.care import backup, checks, doctor
 from camserver.care.checks import run_checks
 from camserver.config import Settings, load, make_secrets
 from camserver.objects.local import LocalObjects
@@ -60,6 +61,7 @@ FLAWS = (
     "INSERT INTO frame_gaps (camera_key, generation, first_seq, last_seq, tenant_id, noted_at) "
     "VALUES (1, 3, 1, 2, 1, 1)",
 )
+UNFOUNDED = "UPDATE camera_sessions SET worker_key = 1, state = 'ACTIVE', lease_expires_at = 1, generation = 4"
 
 
 async def test_rows_are_repaired_where_that_loses_nothing(here: Settings) -> None:
@@ -68,6 +70,24 @@ async def test_rows_are_repaired_where_that_loses_nothing(here: Settings) -> Non
     assert await kinds(here) == dict.fromkeys(expected, False)
     assert await kinds(here, fix=True) == dict.fromkeys(expected, True)
     assert await kinds(here) == {}
+
+
+async def test_a_camera_that_is_held_without_a_lease_is_given_anew(here: Settings) -> None:
+    change(here, *_camera(), UNFOUNDED)
+    assert await kinds(here, fix=True) == {"session_without_lease": True}
+    assert await kinds(here) == {}
+    assert here.store.url.path is not None
+    with closing(sqlite3.connect(here.store.url.path)) as connection:
+        found = connection.execute("SELECT generation, worker_key, state FROM camera_sessions").fetchall()
+    assert found == [(5, None, "ORPHANED")]
+
+
+async def test_what_can_be_repaired_says_by_what(here: Settings) -> None:
+    change(here, *_camera(), *FLAWS)
+    found = await run_checks(here, True, False)
+    assert found
+    assert all("camserver check --fix" in one.message for one in found if one.fixable)
+    assert any("camera_key 1" in one.message for one in found)
 
 
 def _camera() -> tuple[str, ...]:
@@ -135,6 +155,52 @@ async def test_secrets_certificates_clock_and_versions_are_looked_at(here: Setti
     }
     (here.worker.identity_dir / "worker.pem").write_text(make_authority())
     assert "worker_certificate" in await kinds(here)
+
+
+async def test_work_that_is_left_undone_is_found_while_a_server_runs(here: Settings) -> None:
+    now_ms = StoreClock().now_ms()
+    job = (
+        "INSERT INTO inference_jobs (tenant_id, frame_id, camera_key, captured_at, status, priority, available_at, "
+        "created_at, finished_at) VALUES (1, {0}, 1, 1, '{1}', 1, 1, {2}, {3})"
+    )
+    change(
+        here,
+        # What came first was skipped, since too many wait.
+        job.format(1, "skipped", now_ms - 3_600_000, now_ms - 1_800_000),
+        job.format(3, "queued", now_ms - 1000, "NULL"),
+        "INSERT INTO deliveries (delivery_uuid, tenant_id, kind, reason, status, attempt, available_at, created_at, "
+        f"finished_at) VALUES ('u', 1, 'message', 'x', 'dead', 3, 1, 1, {now_ms - 1000})",
+    )
+    assert not {"analysis_stalled", "deliveries_dead"} & (await kinds(here)).keys(), "nobody runs who would do it"
+    change(here, f"INSERT INTO epochs (owner, started_at, seen_at) VALUES ('somebody', 1, {now_ms})")
+    assert {"analysis_stalled", "deliveries_dead"} <= (await kinds(here)).keys()
+    change(here, job.format(2, "done", now_ms - 3_600_000, now_ms - 1000))
+    assert "analysis_stalled" not in await kinds(here)
+
+
+async def test_a_damaged_database_is_found_told_and_not_backed_up(here: Settings, tmp_path: Path) -> None:
+    damage(here)
+    found = {one.kind: one.message for one in await run_checks(here, False, False)}
+    assert "damaged" in found["database_unknown"]
+    text = await doctor.report(here, ())
+    assert "the SQLite database is damaged" in text
+    assert "== disk ==" in text, "the rest of the report is there"
+    with pytest.raises(CheckFailed, match="an older one"):
+        await backup.back_up(here, backup.Wanted(tmp_path / "monday", "copy", None), lambda *_: None)
+    assert not [name for name in os.listdir(tmp_path) if "monday" in name]
+
+
+def damage(settings: Settings) -> None:
+    """Overwrites the root page of a table, as a disk does that loses what it was given."""
+    path = settings.store.url.path
+    assert path is not None
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'camera_leases'").fetchone()
+    with path.open("r+b") as file:
+        file.seek((root - 1) * page_bytes)
+        file.write(b"\xff" * page_bytes)
 
 
 async def test_a_database_that_is_not_there_is_said_and_the_rest_goes_on(tmp_path: Path) -> None:

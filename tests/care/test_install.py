@@ -73,7 +73,19 @@ def test_a_dry_run_prints_everything_and_writes_nothing(tmp_path: Path, monkeypa
     assert list(tmp_path.iterdir()) == []
     site = run("--dry-run", "--services", "site").output
     assert "cam-collector.service" in site
+    assert "server_url" in site
     assert "cam-web" not in site
+
+
+def test_services_that_are_not_started_with_the_machine_are_started_by_the_target() -> None:
+    def enabled(enable: bool) -> tuple[str, ...]:
+        [*_, last] = install.plan("one", Where(), True, enable)
+        assert isinstance(last, install.Command)
+        return last.argv
+
+    services = {f"{PREFIX}{name}.service" for name in SETS["one"]}
+    assert {"camserver.target", "cam-server.socket", *services} <= set(enabled(True))
+    assert set(enabled(False)[2:]) == services
 
 
 def test_what_is_written_below_a_root_is_what_the_units_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,8 +109,9 @@ def test_the_configuration_to_begin_with_is_one(tmp_path: Path) -> None:
     from camserver.config import load
 
     path = tmp_path / "camserver.toml"
-    path.write_text(install.CONFIG.format(data_dir=tmp_path / "data"))
-    assert load(path, {}).server.data_dir == tmp_path / "data"
+    for config in (install.CONFIG, install.SITE_CONFIG):
+        path.write_text(config.format(data_dir=tmp_path / "data"))
+        assert load(path, {}).server.data_dir == tmp_path / "data"
 
 
 def test_only_root_installs(monkeypatch: pytest.MonkeyPatch) -> None:

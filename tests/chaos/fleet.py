@@ -6,7 +6,6 @@ when a control process dies, as a balancer does. One of control and one dispatch
 of their own. Objects are on a small disk that can be filled.
 """
 
-import os
 import signal
 import socket
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ from tests.rig.namespaces import Machines, Namespace, reach
 from tests.rig.ports import LOOPBACK
 from tests.rig.processes import Running, Settings
 from tests.rig.simulated import PASSWORD, USER, simulated
+from tests.rig.small_disk import fill
 from tests.rig.video_files import video_file
 from tests.rig.wall_clock import WallClocks
 
@@ -158,10 +158,7 @@ class Fleet(Company):
             net.aim(self.ports[CONTROLS[number % 2]])
 
     def fill_disk(self) -> None:
-        disk = self.objects.parent
-        with (disk / BALLAST).open("wb") as ballast:
-            free = os.statvfs(disk)
-            os.posix_fallocate(ballast.fileno(), 0, max(free.f_bavail * free.f_frsize, 1))
+        fill(self.objects.parent / BALLAST)
 
     def empty_disk(self) -> None:
         (self.objects.parent / BALLAST).unlink(missing_ok=True)

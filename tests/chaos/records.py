@@ -26,7 +26,7 @@ QUERIES = {
           frame_count, subject FROM events""",
     "incidents": "SELECT incident_id, camera_key, event_count FROM incidents",
     "states": "SELECT camera_key, open_event_id FROM camera_state",
-    "deliveries": "SELECT delivery_id, kind, frame_id FROM deliveries WHERE parent_id IS NULL",
+    "deliveries": "SELECT delivery_id, kind, frame_id, site_id, request FROM deliveries WHERE parent_id IS NULL",
     "changes": "SELECT seq, kind, created_at FROM changes",
     "counters": "SELECT last_seq FROM change_counters",
     "epochs": "SELECT epoch_id, swept_at FROM epochs",

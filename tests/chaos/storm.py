@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
+from camserver.base.errors import Unavailable
 from camserver.base.secrets import Secret
 from camserver.store import open_store
 from camserver.store.check import check
@@ -128,7 +129,10 @@ class Storm:
 
     async def _no_unfinished_jobs(self) -> bool:
         self.house.tend()
-        return await self.house.unfinished_jobs() == 0
+        try:
+            return await self.house.unfinished_jobs() == 0
+        except Unavailable:
+            return False  # web was killed last, and is starting
 
     async def judge(self) -> Report:
         """Compares what was promised with what is there. The house has been stopped."""

@@ -212,6 +212,20 @@ def test_a_word_that_means_nothing_is_warned_of_and_capitals_do_not_matter(tmp_p
     assert [("persno" in warning, "chair" in warning) for warning in said["warnings"]] == [(True, False)]
 
 
+@pytest.mark.parametrize(("language", "begins"), [("C.UTF-8", "note: "), ("ja_JP.UTF-8", "注意: ")])
+def test_beside_the_table_each_warning_is_told_once(tmp_path: Path, language: str, begins: str) -> None:
+    hints = tmp_path / "hints.json"
+    for name in ("one.jpg", "two.jpg"):
+        (tmp_path / name).write_bytes(cyclist())
+    hints.write_text('{"excluded_objects": ["persno"], "expected_objects": ["carr"]}')
+    asked = (str(tmp_path / "one.jpg"), str(tmp_path / "two.jpg"), "--hints-file", str(hints), "--no-pictures")
+    result = run(tmp_path, *asked, language=language)
+    assert result.exit_code == 0, result.output
+    told = [line for line in result.stderr.splitlines() if line.startswith(begins)]
+    assert [("carr" in line, "persno" in line) for line in told] == [(True, False), (False, True)]
+    assert "persno" not in result.stdout
+
+
 def test_a_picture_before_is_compared(tmp_path: Path) -> None:
     now, before = tmp_path / "now.jpg", tmp_path / "before.jpg"
     before.write_bytes(cyclist())
@@ -223,7 +237,14 @@ def test_a_picture_before_is_compared(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hints", "said"), [("{", "no JSON"), ("[]", "no JSON object"), ('{"thresholds": {"car": 2}}', "thresholds")]
+    ("hints", "said"),
+    [
+        ("{", "no JSON"),
+        ("[]", "no JSON object"),
+        ('{"thresholds": {"car": 2}}', "thresholds"),
+        ('{"preset": "parkin"}', "there is no preset 'parkin'; there are: entrance, corridor"),
+        ('{"preset": ["parking"]}', "there is no preset"),
+    ],
 )
 def test_hints_that_are_none_are_said(tmp_path: Path, shots: Path, hints: str, said: str) -> None:
     asset(assets.MODEL)

@@ -327,11 +327,27 @@ def test_hints_are_changed_by_what_is_given_and_kept_otherwise(api: Api) -> None
     assert api.asked[-1][1] == {"hints": {**before, "preset": None}}
 
 
+def test_a_name_in_hints_that_means_nothing_is_told(api: Api) -> None:
+    hints = {"expected_objects": ["humann"]}
+    api.answers[f"GET {PATH}"] = {"own": {"hints": None}}
+    api.answers[f"PATCH {PATH}"] = {"own": {"hints": hints}, "unknown_hints": ["humann"]}
+    result = run("hints", "yard", "--expect", "humann")
+    assert result.exit_code == 0
+    assert result.stdout == "expected_objects: humann\n"
+    assert "note: nothing here is called 'humann'" in result.stderr
+    told = json.loads(run("hints", "yard", "--expect", "humann", "--json").stdout)
+    assert told == {"camera_id": "yard", "hints": hints, "unknown_hints": ["humann"]}
+
+
 @pytest.mark.parametrize("own", [None, {"hints": None}])
 def test_without_a_change_hints_are_shown(api: Api, own: object) -> None:
     api.answers[f"GET {PATH}"] = {"own": own}
     assert run("hints", "yard").output == "Nothing is said to the analyzer of yard.\n"
-    assert json.loads(run("hints", "yard", "--json").output) == {"camera_id": "yard", "hints": None}
+    assert json.loads(run("hints", "yard", "--json").output) == {
+        "camera_id": "yard",
+        "hints": None,
+        "unknown_hints": [],
+    }
     assert {call for call, _ in api.asked} == {f"GET {PATH}"}
 
 

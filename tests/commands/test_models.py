@@ -208,6 +208,9 @@ def test_a_chosen_model_that_can_not_be_used_is_not_said_to_be(desk: Desk) -> No
     assert desk.install(made, "--use").exit_code == 0
     (desk.folder / "data" / "models" / made.name / made.version / "model.onnx").write_bytes(b"damaged")
     assert desk.in_use() == ["default efficientdet-lite1"]
+    assert [row["name"] for row in desk.listed() if row["chosen"]] == [made.name]
+    (line,) = [line for line in desk.run("list").output.splitlines() if line.startswith(made.name)]
+    assert "chosen, unusable" in line
 
 
 def test_a_folder_becomes_a_signed_bundle(desk: Desk, tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from camserver import cli
 from tests.rig.ports import free_port
 
 
-def run(folder: Path, *arguments: str, language: str = "C.UTF-8", given: str | None = None) -> Result:
+def run(folder: Path, *arguments: str, language: str = "C.UTF-8", given: str | None = None, more: str = "") -> Result:
     # Nobody listens there, so the command opens the store itself: each is a start of its own.
     config = folder / "c.toml"
-    config.write_text(f"[web]\nport = {free_port()}\n")
+    config.write_text(f"[web]\nport = {free_port()}\n{more}")
     words = ["--config", str(config), "--data-dir", str(folder / "data"), *arguments]
     return CliRunner(env={"LC_ALL": language}).invoke(cli.main, words, input=given)
 
@@ -45,6 +45,22 @@ def test_a_password_comes_in_by_standard_input(tmp_path: Path) -> None:
     weak = run(tmp_path, "user", "add", "other", "--password-stdin", given="weakling\n")
     assert weak.exit_code != 0
     assert "too short" in weak.output
+
+
+# Nobody is asked: who somebody is at the provider is only written down.
+PROVIDER = '[oidc]\nissuer = "http://127.0.0.1:9/"\nclient_id = "cams"\nallow_loopback = true\n'
+
+
+def test_somebody_is_known_by_a_provider(tmp_path: Path) -> None:
+    refused = run(tmp_path, "user", "add", "kato", "--oidc-subject", "9f1c2b7e")
+    assert "[oidc] issuer" in refused.output
+    added = run(tmp_path, "user", "add", "kato", "--oidc-subject", "9f1c2b7e", more=PROVIDER)
+    assert added.exit_code == 0, added.output
+    assert run(tmp_path, "user", "add", "tanaka", more=PROVIDER).exit_code == 0
+    taken = run(tmp_path, "user", "change", "tanaka", "--oidc-subject", "9f1c2b7e", more=PROVIDER)
+    assert taken.exit_code != 0, "he would be somebody else"
+    changed = run(tmp_path, "user", "change", "tanaka", "--oidc-subject", "55d0aa31", more=PROVIDER)
+    assert changed.exit_code == 0, changed.output
 
 
 def test_a_token_is_made_shown_once_and_revoked(tmp_path: Path) -> None:

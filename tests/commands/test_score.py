@@ -1,5 +1,6 @@
 """`camserver score` as a whole, on Excel and Google sheets: people meanwhile, locks, permissions, money, anchors."""
 
+import asyncio
 import json
 from collections import deque
 from dataclasses import dataclass
@@ -8,12 +9,16 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from click.testing import CliRunner
 
+from camserver import cli
 from camserver.base.errors import CheckFailed
-from camserver.commands.score_run import Asked, score
+from camserver.base.exits import Exit
+from camserver.commands.score_run import Asked, score, show_report
 from camserver.config.loading import load as load_settings
 from camserver.domain.scoring_prompts import ANCHORS
 from camserver.services.scoring.opening import Wishes
+from camserver.store import open_store
 from tests.clients.sheets.tables import load, save, table
 from tests.fakes.scoring_llm import Behaviour, ScoringLlm, truth
 from tests.fakes.sheets import FakeSheets
@@ -95,7 +100,11 @@ async def test_a_workbook_that_is_open_elsewhere(house: House, capsys: pytest.Ca
     mark.touch()
     with pytest.raises(CheckFailed, match="open in Excel"):
         await house.score(path)
-    assert report(capsys)["reason"] == "sheet"
+    found = report(capsys)
+    assert (found["reason"], found["results"]) == ("sheet", {"scored": len(TEXTS)})
+    show_report(found, found["sheet_trouble"])
+    said = capsys.readouterr().out
+    assert "not in the sheet yet: 24. open.xlsx is open in Excel or LibreOffice; close it there" in said
     asked = house.llm.calls
     mark.unlink()
     await house.score(path)
@@ -118,7 +127,9 @@ async def test_people_sort_insert_and_type_meanwhile(house: House, capsys: pytes
         google.before("update", lambda: google.sort(5), insert)
         google.before("values", lambda: None, lambda: None, type_over)
         await house.score(google.address, google=google)
-        assert report(capsys)["status"] == "completed"
+        told = report(capsys)
+        assert told["status"] == "completed"
+        assert told["totals"]["written"] == told["totals"]["tasks"] == len(TEXTS) + 1
         found = google.scores()
         expected: dict[str, list[Any]] = dict(right([*TEXTS, "a text that came later"]))
         for text in typed:
@@ -147,7 +158,7 @@ async def test_exhausted_money_pauses_and_a_wrong_answer_does_not(
 ) -> None:
     path = save(house.folder / "money.csv", table(TEXTS, categories=3))
     house.llm.behaviour.script = deque(["fenced", "short", "nan", "outside", "quota"])
-    with pytest.raises(CheckFailed, match=r"paused \(quota\)"):
+    with pytest.raises(CheckFailed, match=r"paused \(quota\): [^.]+(\.[^. ][^.]*)*\. The same command"):
         await house.score(path)
     assert report(capsys)["reason"] == "quota"
     await house.score(path)
@@ -193,3 +204,22 @@ async def test_anchors_are_written_as_the_scores_they_stand_for(house: House) ->
     assert {score for scores in found.values() for score in scores} <= set(ANCHORS.values())
     for text, scores in found.items():
         assert scores == [min(ANCHORS.values(), key=lambda one: abs(one - truth(text, name))) for name in NAMES]
+
+
+async def test_runs_can_be_seen_to_while_nobody_else_has_the_store(
+    sqlite_template: SqliteTemplate, tmp_path: Path
+) -> None:
+    url = sqlite_template.fresh()
+    config = tmp_path / "camserver.toml"
+    config.write_text(f'[store]\nurl = "{url}"\n[server]\ndata_dir = "{tmp_path / "data"}"\n')
+    command = ["--config", str(config), "scoring", "pause", "a-run"]
+    store = await open_store(url)
+    try:
+        owned = await asyncio.to_thread(CliRunner().invoke, cli.main, command)
+    finally:
+        await store.close()
+    assert owned.exit_code == int(Exit.DATA_OWNED)
+    assert "Ctrl-C there pauses its run" in owned.output
+    free = await asyncio.to_thread(CliRunner().invoke, cli.main, command)
+    assert "there is no scoring run a-run" in free.output
+    sqlite_template.discard(url)

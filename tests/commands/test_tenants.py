@@ -27,3 +27,16 @@ def test_a_tenant_is_added_bounded_exported_and_erased(tmp_path: Path) -> None:
     assert run(tmp_path, "tenant", "export", "acme", "-o", str(target)).exit_code != 0, "it is there already"
     begun = run(tmp_path, "tenant", "erase", "acme", "--yes-erase", "acme", "--json")
     assert json.loads(begun.stdout)["erasing_at"] is not None, begun.output
+
+
+def test_the_way_into_a_tenant_is_found_again(tmp_path: Path) -> None:
+    assert run(tmp_path, "tenant", "add", "acme", "--admin", "kato").exit_code == 0
+    again = run(tmp_path, "tenant", "reset", "acme", "kato", "--json")
+    assert again.exit_code == 0, again.output
+    told = json.loads(again.stdout)
+    assert (told["login"], told["made"]) == ("kato", False)
+    assert "/password#token=" in told["password_link"]["url"]
+    made = run(tmp_path, "tenant", "reset", "acme", "sato", language="ja_JP.UTF-8")
+    assert "管理者 sato を追加しました" in made.stdout
+    assert "/password#token=" in made.stdout
+    assert run(tmp_path, "tenant", "reset", "nowhere", "kato").exit_code != 0

@@ -18,6 +18,7 @@ SECRETS = [setting for setting in ALL if setting.secret]
 SPECIAL: dict[str, object] = {
     "summaries.at": "07:30",
     "analyzer.model_sha256": "0a" * 32,
+    "analyzer.fast_model_sha256": "0b" * 32,
     "analyzer.model_keys": ("0a" * 32, "F9" * 32),
     "control.tls_port": 8443,  # not set by default
     "metrics.port": 9110,  # likewise
@@ -40,6 +41,8 @@ def sample(setting: Setting) -> object:
         return more if setting.maximum is None or more <= setting.maximum else less
     if get_origin(kind) is Literal:
         return next(option for option in get_args(kind) if option != default)
+    if kind == tuple[str, ...] and setting.networks:
+        return ("192.0.2.7", "10.1.0.0/24", "2001:db8::/32")
     if kind == tuple[str, ...]:
         return ("https://sample.example:9999/x", "https://two.example") if setting.http_url else ("one", "two words")
     if kind is Path:

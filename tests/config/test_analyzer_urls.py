@@ -50,6 +50,7 @@ def test_they_can_be_named_by_a_variable() -> None:
         ('detector = "onnx"\nmodel_path = "model.tflite"', ".onnx"),
         ('model_keys = ["abc"]', "64 hex digits"),
         ('model_sha256 = "abc"', "64 hex digits"),
+        ('fast_model_sha256 = "abc"', "fast_model_sha256"),
         ('urls = ["ftp://b:9000"]', "begin with http:// or https://"),
         ('urls = ["http://b:99999"]', "begin with http:// or https://"),
         ('urls = ["http://user:secret@b:9000"]', "user name or a password"),

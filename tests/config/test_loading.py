@@ -64,7 +64,7 @@ class TestEveryKey:
 
     @pytest.mark.parametrize("setting", ALL, ids=NAMES)
     def test_has_a_default_and_an_empty_variable_leaves_it(self, setting: Setting) -> None:
-        settings = load(None, {setting.variable: "  "})
+        settings = load(None, {} if setting.empty_refused else {setting.variable: "  "})
         assert settings.sources[setting.name] == "default"
         if setting.derive is None and setting.type is not Path:
             assert value_of(settings, setting.name) == default_of(setting)
@@ -96,6 +96,31 @@ class TestEveryKey:
             assert problem.startswith(f"{toml}, line 2, {setting.name}: expected")
             assert str(outside) in problem
             assert str(bound) in problem
+
+
+class TestEmptyAddressOfTheModel:
+    """Questions and the key would go to the provider where somebody meant a server of their own."""
+
+    @pytest.mark.parametrize("text", ["", "  "])
+    def test_is_refused_in_the_file(self, toml: Path, text: str) -> None:
+        toml.write_text(f"[llm]\nprovider = 'openai'\nbase_url = '{text}'\n")
+        [problem] = refused(toml)
+        assert problem.startswith(f"{toml}, line 3, llm.base_url: is empty; ")
+        assert "remove the setting to ask the provider" in problem
+
+    @pytest.mark.parametrize("text", ["", "  "])
+    def test_is_refused_in_the_environment(self, text: str) -> None:
+        [problem] = refused(None, {"CAMSERVER_LLM_BASE_URL": text})
+        assert problem.startswith("environment variable CAMSERVER_LLM_BASE_URL (llm.base_url): is empty; ")
+
+    def test_one_that_is_not_set_is_the_providers_own(self) -> None:
+        assert load(None, {"CAMSERVER_LLM_PROVIDER": "openai"}).llm.base_url is None
+
+
+def test_an_empty_address_of_the_store_of_objects_is_refused(toml: Path) -> None:
+    toml.write_text("[objects]\nurl = 's3://pictures'\nendpoint = ''\n")
+    [problem] = refused(toml)
+    assert "objects.endpoint: is empty; give the address of your store" in problem
 
 
 class TestOrder:
@@ -197,6 +222,24 @@ class TestRefused:
         assert len(problems) == 6
         assert "environment variable CAMSERVER_LOG_LEVEL (log.level): expected one of" in problems[4]
         assert problems[5].endswith("CAMSERVER_LOG_LEVLE: no such setting; did you mean CAMSERVER_LOG_LEVEL?")
+
+    @pytest.mark.parametrize(
+        ("written", "what"),
+        [
+            ('["10.0.0.300"]', "a list of addresses and networks"),
+            ('["proxy.example.com"]', "a list of addresses and networks"),
+            ('["*"]', "a list of addresses and networks"),
+            ('["172.16.0.5/12"]', "has host bits set"),
+            ('["10.0.0.0/8", "0.0.0.0/0"]', "every address there is"),
+            ('["::/0"]', "every address there is"),
+            ('"10.0.0.1"', "a list of addresses and networks"),
+        ],
+    )
+    def test_a_proxy_that_is_no_address_is_refused(self, written: str, what: str, toml: Path) -> None:
+        toml.write_text(f"[web]\ntrusted_proxies = {written}\n")
+        (said,) = refused(toml)
+        assert "trusted_proxies" in said
+        assert what in said
 
     def test_very_many_problems_stay_readable(self, toml: Path) -> None:
         toml.write_text("[web]\n" + "".join(f"x{number} = 1\n" for number in range(60)))

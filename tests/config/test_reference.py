@@ -39,6 +39,10 @@ def test_the_example_file_holds_every_key_with_its_default(tmp_path: Path, monke
     assert keys == set(all_settings())
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "all.toml"
+    # What must not be empty is not set by default, which no line can say.
+    for setting in all_settings().values():
+        if setting.empty_refused:
+            text = text.replace(f'\n{setting.key} = ""\n', "\n")
     path.write_text(text, encoding="utf-8")
     written, untouched = describe(load(path, {})), describe(load(None, {}))
     assert [one.value for one in written] == [one.value for one in untouched]

@@ -46,15 +46,16 @@ PARSED: tuple[tuple[str, str], ...] = (
     ("restore /mnt/backups/before-upgrade --force", OWN_DATABASE),
     ("receiver add drive", "wants a key of Google's; tests/clients/test_drive.py uses one"),
     ("db check", OWN_DATABASE),
-    ("db copy", OWN_DATABASE),
+    ("db copy", "wants a database server; tests/commands/test_database_copy.py runs it"),
     ("db upgrade", OWN_DATABASE),
-    ("db rls", "is for PostgreSQL; tests/store/test_row_security.py runs it"),
+    ("db rls", "is for PostgreSQL; tests/commands/test_database_rls.py runs it"),
     ("check --fix", OWN_DATABASE),
     ("credentials rotate", "wants a second key; tests/commands/test_credentials.py runs it"),
     ("vocabulary add", WORDS),
     ("vocabulary use", WORDS),
     ("tenant erase", "waits a day; tests/commands/test_tenants.py runs it"),
     ("retention run", "is done by a dispatcher in its own time; tests/services/dispatcher/test_retaining.py runs it"),
+    ("user add kato --oidc-subject", "wants a provider; tests/commands/test_people.py runs it"),
     ("user change tanaka --oidc-subject", "wants a provider; tests/commands/test_people.py runs it"),
 )
 # What ends otherwise than well here, and why that is right.
@@ -113,6 +114,8 @@ def ready(stage: Stage, words: Sequence[str]) -> Ready:
         rest[0] = stage.camera()
     elif path in MADE_FIRST:
         rest = MADE_FIRST[path](stage, rest)
+    if path == "tenant add":
+        rest[rest.index("--admin") + 1] = stage.fresh("kato")  # logins are of the whole installation
     if path == "incident review":
         stdin = PASSWORD + "\n"
     elif path in ASKS:
@@ -238,6 +241,10 @@ def _tenant(stage: Stage, rest: list[str]) -> list[str]:
     return [name, *rest[1:]]
 
 
+def _tenant_and_login(stage: Stage, rest: list[str]) -> list[str]:
+    return [*_tenant(stage, rest[:1]), stage.fresh("kato")]
+
+
 def _audit_file(stage: Stage, rest: list[str]) -> list[str]:
     if "--file" not in rest:
         return rest
@@ -278,6 +285,7 @@ MADE_FIRST = {
     **dict.fromkeys(("site change", "site remove"), _site),
     **dict.fromkeys(("user change", "user remove", "user reset"), _user),
     **dict.fromkeys(("tenant change", "tenant export"), _tenant),
+    "tenant reset": _tenant_and_login,
     "audit verify": _audit_file,
     "backup": _backup,
     "restore": _restore,

@@ -28,6 +28,13 @@ OTHERS = {
     "pytest": "would run these tests",
     "systemctl": "changes this machine's services",
     "ss": "looks at this machine's ports",
+    "curl": "asks a server by an address or token of its own; tests/services/web asks with both kinds of tokens",
+    "journalctl": "looks at this machine's journal",
+    "grep": "somebody else's",
+    "ln": "changes this machine's programs",
+    "install": "puts the analyzer's model into the data folder of an installed machine",
+    "set": "the shell's own",
+    ".": "reads a file of an installed machine",
 }
 
 
@@ -64,6 +71,27 @@ def test_every_block_says_what_it_holds() -> None:
         if is_open and line.strip() == "```"
     ]
     assert not bare, "write ```sh before commands and ```text before anything else"
+
+
+def test_no_command_hides_in_an_indented_block() -> None:
+    """Those are not looked at here."""
+    hidden = [
+        f"{page.relative_to(ROOT)}:{number}"
+        for page in documents()
+        for number, (line, _) in enumerate(_outside(page.read_text()), start=1)
+        if re.match(rf" {{4}}(?:camserver|make|{'|'.join(map(re.escape, OTHERS))}) ", line)
+    ]
+    assert not hidden, "write ```sh before commands instead of indenting them"
+
+
+def _outside(text: str) -> Iterator[tuple[str, bool]]:
+    """Lines that are in no fenced block; others as empty ones. A list's second line is not code."""
+    inside, before = False, ""
+    for line in text.splitlines():
+        inside ^= re.match(r" {0,3}```", line) is not None
+        is_block = before == "" or before.startswith("    ")
+        yield ("" if inside or not is_block else line), inside
+        before = line
 
 
 def _fences(text: str) -> Iterator[tuple[str, bool]]:

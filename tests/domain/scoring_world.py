@@ -7,6 +7,7 @@ import heapq
 import itertools
 import math
 import random
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -92,6 +93,37 @@ class ByRate:
         if self.window_sec is not None:
             return Allowance(self.burst, self.level, self.window_sec - now % self.window_sec, what)
         return Allowance(self.burst, self.level, max((self.burst - self.level) / self._rate(now), 0.001), what)
+
+
+@dataclass
+class InAnyWindow:
+    """So much in any time of that length, of questions or of what they weigh: what was taken comes back as it went,
+    that long ago. `says` is how it tells how long to wait."""
+
+    most: Callable[[float], float] | float
+    window_sec: float
+    is_by_weight: bool = False
+    says: str = "nothing"  # or "exactly", or "whole" seconds
+    taken: deque[tuple[float, float]] = field(default_factory=deque)
+    used: float = 0.0
+
+    def take(self, now: float, weight: float) -> float | None:
+        weight = weight if self.is_by_weight else 1.0
+        while self.taken and self.taken[0][0] <= now - self.window_sec:
+            self.used -= self.taken.popleft()[1]
+        most = self.most(now) if callable(self.most) else self.most
+        if self.used + weight > most:
+            wait = self.taken[0][0] + self.window_sec - now if self.taken else self.window_sec
+            return 0.0 if self.says == "nothing" else float(math.ceil(wait)) if self.says == "whole" else wait
+        self.taken.append((now, weight))
+        self.used += weight
+        return None
+
+    def give_back(self) -> None:
+        """Time brings it back."""
+
+    def told(self, now: float) -> Allowance | None:
+        return None
 
 
 @dataclass

@@ -23,6 +23,7 @@ from camserver.domain.admission import (
     Refused,
     bears_transcode,
     budget_of,
+    costs,
     decide,
     is_available,
     judged,
@@ -130,6 +131,29 @@ def test_a_transcode_found_necessary_later_needs_room_too() -> None:
     assert bears_transcode([watched], 1, Quality.MAIN, POLICY) == 2
     assert bears_transcode([watched, Held(Kind.MODAL, 9, Quality.SUB, 31)], 1, Quality.MAIN, POLICY) == 2
     assert bears_transcode([watched, Held(Kind.MODAL, 9, Quality.SUB, 32)], 1, Quality.MAIN, POLICY) is None
+
+
+HELD = st.builds(
+    Held,
+    kind=st.sampled_from(Kind),
+    camera_key=st.integers(1, 3),
+    quality=st.sampled_from(Quality),
+    units=st.integers(1, 3),
+    transcode_units=st.sampled_from([0, 3]),
+)
+
+
+@given(st.lists(HELD, max_size=12))
+def test_what_each_takes_is_together_what_is_in_use(held: list[Held]) -> None:
+    each = costs(held)
+    assert len(each) == len(held)
+    assert sum(each) == used(held, Kind.MODAL) + used(held, Kind.SUGGEST)
+
+
+def test_who_watches_a_transcode_first_pays_for_it() -> None:
+    first = Held(Kind.MODAL, 1, Quality.SUB, 1, 3)
+    assert costs([first, first, replace(first, transcode_units=0)]) == [4, 1, 1]
+    assert costs([replace(first, transcode_units=0), first]) == [1, 4], "who sees it as it is does not"
 
 
 STREAMS = st.builds(

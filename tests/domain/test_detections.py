@@ -186,6 +186,55 @@ def test_an_expected_person_has_neither_tags_nor_severity() -> None:
     assert people([seen("person")], hints, POLICY) == ()
 
 
+@pytest.mark.parametrize("name", ["camera.dark", "camera_issue"])
+@pytest.mark.parametrize("kind", ["expected", "excluded"])
+def test_a_picture_that_may_be_dark_is_neither_event_nor_tag(kind: str, name: str) -> None:
+    hints = Hints(**{kind: frozenset({name})})
+    assert said(quality=DARK) == ("camera_issue", ("camera.dark",), 1, False)
+    assert said(quality=DARK, hints=hints) == ("none", (), 0, False)
+    assert said(seen("person"), quality=DARK, hints=hints) == ("human", ("count.single",), 0, False)
+
+
+def test_another_fault_of_the_picture_is_told_all_the_same() -> None:
+    poor = Quality(blur_score=80, mean_luma=10, bright_share=0.0)
+    assert said(quality=poor, hints=Hints(expected=frozenset({"camera.dark"})))[:2] == (
+        "camera_issue",
+        ("camera.blur",),
+    )
+
+
+@pytest.mark.parametrize("name", ["camera.moved", "camera_issue"])
+def test_a_camera_that_is_expected_to_turn(name: str) -> None:
+    moved = Measured(tampering_tags=frozenset({"camera.moved"}))
+    analysis = interpret([], GOOD, Hints(expected=frozenset({name})), VOCABULARY, POLICY, moved)
+    assert (analysis.detected, analysis.tags) == (False, ())
+
+
+@pytest.mark.parametrize("kind", ["expected", "excluded"])
+@pytest.mark.parametrize(
+    ("name", "tags"),
+    [
+        ("count.multiple", ("carry.umbrella", "reason.low_confidence", "top_color.red")),
+        ("top_color.red", ("carry.umbrella", "count.multiple", "reason.low_confidence")),
+        ("carry.umbrella", ("count.multiple", "reason.low_confidence", "top_color.red")),
+        ("umbrella", ("count.multiple", "reason.low_confidence", "top_color.red")),
+        ("reason.low_confidence", ("carry.umbrella", "count.multiple", "top_color.red")),
+    ],
+)
+def test_a_tag_of_people_can_be_left_out_by_name(kind: str, name: str, tags: tuple[str, ...]) -> None:
+    found = [seen("person", 0.45), seen("person", 0.45, RIGHT), seen("umbrella", 0.8, LEFT)]
+    measured = Measured(people_tags=frozenset({"top_color.red"}))
+    hints = Hints(**{kind: frozenset({name})})
+    analysis = interpret(found, GOOD, hints, VOCABULARY, POLICY, measured)
+    assert (analysis.primary_event, analysis.tags, analysis.unknown_flag) == ("human", tags, True)
+    assert len(analysis.boxes) == (2 if kind == "excluded" and "umbrella" in name else 3)
+
+
+def test_what_is_expected_of_a_picture_is_nothing_on_a_shelf() -> None:
+    hints = Hints(expected=frozenset({"camera.dark", "camera_issue", "bottle", "animal.bird"}))
+    assert hints.expected_things == {"bottle", "animal.bird"}
+
+
 def test_a_doubt_about_what_is_expected_is_none() -> None:
     hints = Hints(expected=frozenset({"animal", "human"}))
     analysis = interpret(

@@ -52,7 +52,7 @@ def test_an_event_in_japanese() -> None:
     text = render(facts(), VOCABULARY, JA, Telling(link="https://example.test/events/event"))
     assert text.title == "本社 玄関：人を検知"
     assert text.lines == (
-        "重要度：2/3",
+        "重要度：注意（2/3）",
         f"内容：{_label('count.single').label_ja}、{_label('top_color.red').label_ja}",
         "検知時刻：2026年1月1日(木) 09:00:00 JST",
     )
@@ -71,7 +71,7 @@ def test_an_event_in_english_that_goes_on() -> None:
     text = render(facts(reason=CONTINUES, last_seen_at=T0 + 90 * SEC), VOCABULARY, EN, Telling(held_back=3))
     assert text.title == "[Ongoing] 本社 玄関: Person detected"
     assert text.lines == (
-        "Severity: 2/3",
+        "Severity: Warning (2/3)",
         f"Details: {_label('count.single').label_en}, {_label('top_color.red').label_en}",
         "Seen at: Thu 2026-01-01 09:00:00 JST",
         "Last seen at: Thu 2026-01-01 09:01:30 JST",

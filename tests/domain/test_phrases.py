@@ -1,3 +1,8 @@
+import re
+from pathlib import Path
+
+import pytest
+
 from camserver.domain.health import ISSUES, STALLED, Issue, Standing
 from camserver.domain.leases import Fault
 from camserver.domain.phrases import (
@@ -6,12 +11,24 @@ from camserver.domain.phrases import (
     CAMERA_ISSUES_OVER,
     OWN_TAGS,
     PRIMARY_EVENTS,
+    SEVERITIES,
     Phrase,
     camera_cause_phrase,
     camera_issue_phrase,
     primary_event_phrase,
+    severity_phrase,
 )
 from tests.domain.build import shipped_vocabulary
+
+WORDS_OF_PAGES = Path(__file__).parents[2] / "ui" / "src" / "i18n"
+
+
+@pytest.mark.parametrize("language", ["ja", "en"])
+def test_severities_are_called_as_on_the_pages(language: str) -> None:
+    source = (WORDS_OF_PAGES / f"{language}.ts").read_text()
+    written = re.findall(r"\bs([0-3]): \"(.*?)\"", source[source.index(" severity: {") :])[:4]
+    assert written == [(str(step), getattr(phrase, language)) for step, phrase in enumerate(SEVERITIES)]
+    assert severity_phrase(9) == SEVERITIES[3]
 
 
 def test_every_primary_event_that_ships_has_its_words() -> None:

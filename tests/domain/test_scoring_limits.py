@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from camserver.domain.scoring_limits import Allowance, ConcurrencyController, Wait, share_of
-from tests.domain.scoring_world import Both, ByConcurrency, ByRate, Server, Way, play
+from tests.domain.scoring_world import Both, ByConcurrency, ByRate, InAnyWindow, Server, Way, play
 from tests.rig.effort import times
 
 SECONDS = 40
@@ -41,15 +41,28 @@ def test_stragglers_do_not_slow_down_the_others() -> None:
     assert played.refused <= 0.008 * played.answered
 
 
-def test_a_large_store_that_runs_empty_is_emptied_once() -> None:
-    played = play(controller(), ByRate(38, 766), 210, Way(1.5, 0.375, 0.3))
-    assert played.per_sec(30, 210) >= 0.9 * 38
-    assert sum(at > 40 for at in played.refused_at) <= 20
+@pytest.mark.parametrize("seed", range(1, times(8, 40) + 1))
+def test_a_large_store_that_runs_empty_is_emptied_once(seed: int) -> None:
+    """Refusals take 0.3 s to come, so at the first one many are on their way: none of these was accepted."""
+    played = play(controller(), ByRate(38, 766), 210, Way(1.5, 0.375, 0.3), seed)
+    assert played.per_sec(30, 210) >= 0.97 * 38
+    assert sum(at > 40 for at in played.refused_at) <= 0.005 * 170 * 38
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_the_way_up_is_short(seed: int) -> None:
+    """Of the first six seconds: the limit doubles with each answer's time, from the first batch on."""
+    by_time = play(controller(), ByRate(150, 30), 6, seed=seed)
+    by_number = play(controller(), ByConcurrency(lambda now: 50), 6, seed=seed)
+    assert by_time.answered >= 0.88 * 150 * (6 - 0.2)
+    assert by_number.answered >= 0.85 * 250 * (6 - 0.2)
 
 
 def test_a_few_in_flight_are_tried_again_although_few_answers_come() -> None:
-    played = play(controller(), ByRate(3.6, 2), 400, Way(1.5, 0.75, 0.015, 0.01, straggler_share=0.01))
-    assert played.per_sec(150, 400) >= 0.8 * 3.6
+    way = Way(1.5, 0.75, 0.015, 0.01, straggler_share=0.01)
+    used = sorted(play(controller(), ByRate(3.6, 2), 400, way, seed).per_sec(150, 400) for seed in range(1, 10))
+    assert used[0] >= 0.5 * 3.6
+    assert used[4] >= 0.8 * 3.6
 
 
 @pytest.mark.parametrize(("per_sec", "burst"), [(250, 50), (150, 30), (100, 10), (40, 5)])
@@ -72,7 +85,8 @@ def test_a_cap_by_windows_is_found(is_whole: bool) -> None:
 def test_a_small_cap_by_time_is_kept_to(per_sec: float, burst: float, window_sec: float | None) -> None:
     played = play(controller(), ByRate(per_sec, burst, window_sec), 600)
     assert played.per_sec(120, 600) >= 0.9 * per_sec
-    assert played.refused <= 0.008 * played.answered
+    # A large bucket that runs empty looks like a window for a moment, which costs a few refusals more.
+    assert played.refused <= 0.009 * played.answered
 
 
 def test_tokens_are_a_cap_by_time_too() -> None:
@@ -97,6 +111,42 @@ def test_what_headers_tell_is_kept_to(server: ByRate) -> None:
     played = play(controller(), server, 60, Way(weights=(0.5 * weight, 1.5 * weight)))
     assert played.per_sec(10, 60) >= 0.9 * per_sec
     assert played.refused <= 0.003 * played.answered
+
+
+@pytest.mark.parametrize(("per_window", "window_sec", "latency_sec"), [(300, 10, 0.2), (60, 2, 0.15), (520, 10, 1.0)])
+def test_windows_that_slide_are_found(per_window: int, window_sec: float, latency_sec: float) -> None:
+    """Used up at once, they give nothing until the window is over, and say nothing of that."""
+    way = Way(latency_sec, 0.25 * latency_sec, 0.006, 0.003)
+    played = play(controller(), InAnyWindow(per_window, window_sec), 120, way)
+    assert played.answered / 120 >= 0.85 * per_window / window_sec
+    assert sum(at > 3 * window_sec for at in played.refused_at) <= 0.004 * played.answered
+    assert played.refused <= 0.007 * played.answered
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_tokens_of_a_window_that_slides_are_found(seed: int) -> None:
+    """Some questions are short enough for what is left of a window: it has not begun anew with them."""
+    way = Way(0.2, 0.05, 0.006, 0.003, weights=(160, 240))
+    played = play(controller(), InAnyWindow(60_000, 10, True), 120, way, seed)
+    assert played.answered / 120 >= 0.8 * 30
+    assert played.refused <= 0.009 * played.answered
+
+
+@pytest.mark.parametrize("says", ["exactly", "whole"])
+def test_a_window_that_says_how_long_it_takes_is_found(says: str) -> None:
+    played = play(controller(), InAnyWindow(600, 20, says=says), 120, Way(0.3, 0.07, 0.006))
+    assert played.answered / 120 >= 0.85 * 30
+    assert sum(at > 25 for at in played.refused_at) <= 0.004 * played.answered
+
+
+@pytest.mark.parametrize("latency_sec", [0.15, 0.3, 0.5])
+@pytest.mark.parametrize("retry_after_sec", [None, 1.0])
+def test_half_as_many_in_flight_are_no_matter_of_time(latency_sec: float, retry_after_sec: float | None) -> None:
+    """The same number is refused again and again, and one less never: then that is it, and not the pace."""
+    places = ByConcurrency(lambda now: 24 if now < 20 else 12 if now < 45 else 48, retry_after_sec)
+    played = play(controller(), places, 90, Way(latency_sec, 0.25 * latency_sec, 0.006, 0.003))
+    assert played.answered >= 0.8 * (24 * 20 + 12 * 25 + 48 * 45) / latency_sec
+    assert played.refused <= 0.004 * played.answered
 
 
 def test_both_at_once_are_found() -> None:
@@ -318,3 +368,18 @@ def test_what_is_left_of_a_window_is_spread_over_its_rest() -> None:
 )
 def test_one_key_is_shared(limit: float, before: int, now: int, together: float, share: float | None) -> None:
     assert share_of(limit, before, now, together) == share
+
+
+def test_a_capacity_that_falls_and_then_grows_fourfold_is_used_again() -> None:
+    """The fall looks like a pace; once far more in flight is accepted than was refused, that pace is doubted."""
+
+    def places(now: float) -> int:
+        return 24 if now < 20 else 12 if now < 45 else 48
+
+    used = []
+    for seed in range(12):
+        way = Way(latency_sec=0.3, jitter_sec=0.09)
+        played = play(ConcurrencyController(8, 256), ByConcurrency(places), 100, way, seed)
+        used.append(played.per_sec(70, 100) / (48 / 0.3))
+        assert played.refused <= 0.005 * played.answered
+    assert sorted(used)[len(used) // 2] > 0.75

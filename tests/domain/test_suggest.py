@@ -152,8 +152,8 @@ def test_events_of_the_future_and_of_long_ago_do_not_count() -> None:
 def test_the_reason_is_told_in_words() -> None:
     board = advanced(Board(), [event(1, 1, "hazard", 3)], NOW_MS, POLICY)
     assert board.current is not None
-    assert phrase_of(board.current, 3).en == "Hazard detected (severity 3)"
-    assert phrase_of(board.current, 3).ja == "危険を検知（重要度 3）"
+    assert phrase_of(board.current, 3).en == "Hazard detected (alarm)"
+    assert phrase_of(board.current, 3).ja == "危険を検知（警報）"
     by_hand = chosen(Board(), 7, 60, NOW_MS).current
     assert by_hand is not None
     assert phrase_of(by_hand, 0).en == "Chosen by hand"

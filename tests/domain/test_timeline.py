@@ -11,11 +11,13 @@ from camserver.domain.timeline import (
     HOUR_CHARS,
     Cell,
     Gap,
+    Pause,
     coarse_hour,
     counted_until,
     gaps,
     make_strip,
     shortest_gap_ms,
+    with_pauses,
     write_hour,
 )
 
@@ -81,3 +83,28 @@ def test_an_hour_of_which_only_the_whole_is_known() -> None:
 def test_what_is_counted_follows_the_newest_look_but_never_lags_for_ever() -> None:
     assert counted_until(FROM, FROM + 60_000) == FROM
     assert counted_until(0, FROM) == FROM - 600_000
+
+
+def test_time_in_which_looks_were_put_off_is_told_apart() -> None:
+    hours = {FROM: write_hour({0: Cell(ok=1), 5: Cell(ok=1), 11: Cell(failed=1)})}
+    strip = make_strip(hours, FROM, FROM + HOUR_MS, CELL_MS, LATE)
+    assert strip.looked == "o....o.....x"
+    # Most of the first of these cells, all of two, a little of the next; and some where there were looks.
+    pauses = [
+        Pause(FROM + CELL_MS + 100_000, FROM + 4 * CELL_MS + 10_000, "watched_live"),
+        Pause(FROM + 5 * CELL_MS, FROM + 5 * CELL_MS + 200_000, "watched_live"),
+    ]
+    assert with_pauses(strip, pauses, FROM, CELL_MS).looked == "owww.o.....x"
+    assert with_pauses(strip, [], FROM, CELL_MS) == strip
+    first, second = gaps(strip, FROM, CELL_MS, pauses)
+    assert first == Gap(FROM + CELL_MS, FROM + 5 * CELL_MS, "watched_live")
+    assert second == Gap(FROM + 6 * CELL_MS, FROM + 11 * CELL_MS, "")
+
+
+def test_a_gap_is_explained_when_half_of_it_was_put_off_together() -> None:
+    strip = make_strip({FROM: write_hour({})}, FROM, FROM + HOUR_MS, CELL_MS, LATE)
+    halves = [
+        Pause(FROM + n * HOUR_MS // 4, FROM + n * HOUR_MS // 4 + HOUR_MS // 8, "watched_live") for n in range(4)
+    ]
+    assert gaps(strip, FROM, CELL_MS, halves)[0].cause == "watched_live"
+    assert gaps(strip, FROM, CELL_MS, halves[1:])[0].cause == ""

@@ -114,3 +114,11 @@ def test_a_stream_that_fails_beside_one_that_works_is_named() -> None:
     assert found.is_running
     [line] = [line for line in found.lines if line.code == "stream_fault"]
     assert line.text.en == "Its sub stream fails, the other one works: no_video."
+
+
+def test_looks_that_wait_for_somebody_who_watches_are_no_fault() -> None:
+    found = told(replace(HELD, stream_fault=("main", "watched_live")), offer=worker(used=1))
+    assert found.is_running
+    [line] = [line for line in found.lines if line.code in ("stream_fault", "watched_live")]
+    assert "being watched live" in line.text.en
+    assert "ライブ視聴中" in line.text.ja

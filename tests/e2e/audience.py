@@ -83,7 +83,7 @@ class Viewer:
         listed = await poll_async(self._listed, "a list of segments")
         name = [line for line in listed.splitlines() if line.endswith(".m4s")][-1]
         async with self._plain.get(self.lease["hls_url"].removesuffix("index.m3u8") + name) as answer:
-            assert answer.status in (200, 404)  # a list goes on
+            assert answer.status in (200, 404), await answer.text()  # a list goes on
 
     async def _listed(self) -> str | None:
         async with self._plain.get(self.lease["hls_url"]) as answer:
@@ -109,7 +109,8 @@ class Viewer:
         await watcher.until_media(3)
         await self.picture()
         await self.release()
-        assert await watcher.until_closed() == 4404
+        code = await watcher.until_closed()
+        assert code == 4404, f"closed with {code}: {watcher}"
 
     async def closes(self, camera_id: str) -> None:
         """The socket goes first, as it may when a page is left."""
@@ -123,8 +124,8 @@ class Viewer:
         watcher = await self.watch(camera_id)
         await watcher.until_state("live")
         line = watcher.socket._conn
-        assert line is not None
-        assert line.transport is not None
+        assert line is not None, f"closed already: {watcher}"
+        assert line.transport is not None, f"closed already: {watcher}"
         line.transport.abort()
         await watcher.socket.close()
         await self.release()

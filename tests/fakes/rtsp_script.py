@@ -38,6 +38,9 @@ class Script:
     before_play: bytes = b""  # sent in front of the reply to PLAY
     between: bytes = b""  # sent in front of every packet
     hangs_up: bool = False  # after the packets
+    hangs_up_at_reports: bool = False
+    then: Iterable[bytes] = ()  # RTP, sent after a report
+    reports: list[bytes] = field(default_factory=list)  # RTCP that came
     asked: list[Request] = field(default_factory=list)
     connections: int = 0
 
@@ -82,8 +85,17 @@ async def scripted(script: Script) -> AsyncIterator[str]:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         script.connections += 1
+
+        def hear(report: bytes) -> None:
+            script.reports.append(report)
+            if script.hangs_up_at_reports:
+                writer.close()
+                return
+            for packet in script.then:
+                writer.write(interleave([packet], 0))
+
         try:
-            while (request := await read_request(reader)) is not None:
+            while (request := await read_request(reader, hear)) is not None:
                 script.asked.append(request)
                 reply = script.reply(request)
                 is_play = request.method == "PLAY" and b" 200 " in reply[:16]

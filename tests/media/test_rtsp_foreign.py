@@ -16,6 +16,7 @@ from camserver.media.rtsp_address import Login, RtspAddress
 from camserver.media.rtsp_ffmpeg import FfmpegPackets
 from camserver.media.rtsp_lean.reader import LeanPackets
 from camserver.media.video_picture import decode
+from tests.fakes.gstreamer import clock
 from tests.fakes.gstreamer.camera import gstreamer_pipelines
 from tests.media.test_packets import Taker
 from tests.rig.certificates import Certificate, self_signed
@@ -43,6 +44,7 @@ def mounts(folder: Path) -> dict[str, str]:
 
     avc = file("avc.mp4", "libx264", bf="0")
     return {
+        "/seldom": clock.PIPELINE.replace("key-int-max=30", "key-int-max=100000"),
         "/h264": f"( {avc} h264parse ! rtph264pay name=pay0 pt=96 config-interval=-1 )",
         "/described": f"( {avc} h264parse ! rtph264pay name=pay0 pt=96 config-interval=0 )",
         "/h265": f"( {file('hevc.mp4', 'libx265', **{'x265-params': 'bframes=0:log-level=none'})}"
@@ -226,3 +228,19 @@ async def test_wrong_login(cameras: str, transport: str) -> None:
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
 async def test_unknown_path(cameras: str, transport: str) -> None:
     assert (await miss(either(cameras + "/none", transport=transport))).fault is Fault.NOT_FOUND
+
+
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+async def test_a_camera_is_asked_for_a_keyframe_by_whoever_joins_in_the_middle(cameras: str, transport: str) -> None:
+    """Its own next one is hours away."""
+    url = f"{cameras}/seldom"
+    first, hub = Taker(), Hub(lean(url))
+    hub.add(first)
+    try:
+        await until(lambda: len(first.packets) > 10, "somebody watches already")
+        second = LeanPackets(RtspAddress(url, LOGIN, HERE), TIMEOUT_SEC, TIMEOUT_SEC, boot_ms, transport=transport)
+        packets = await read(second, lambda packets: any(one.is_keyframe for one in packets))
+    finally:
+        hub.remove(first)
+        assert await hub.until_closed(TIMEOUT_SEC)
+    assert any(one.is_keyframe for one in packets)

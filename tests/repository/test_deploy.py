@@ -1,5 +1,6 @@
 """What is in deploy/: judged by the programs it is for, and held against the settings and commands there are."""
 
+import ipaddress
 import json
 import os
 import re
@@ -13,7 +14,7 @@ import yaml
 
 from camserver.base.certificates import make_authority
 from camserver.cli import main
-from camserver.config import catalogue
+from camserver.config import catalogue, load
 from tests.rig.processes import REPOSITORY
 
 DEPLOY = REPOSITORY / "deploy"
@@ -102,7 +103,7 @@ def _merged(path: Path) -> dict[str, Any]:
 def test_a_composition_holds_together(path: Path) -> None:
     whole = _merged(path)
     services, volumes = whole["services"], set(whole["volumes"])
-    assert {key for key in whole if not key.startswith("x-")} == {"name", "services", "volumes"}
+    assert {key for key in whole if not key.startswith("x-")} == {"name", "services", "networks", "volumes"}
     known = {setting.variable for setting in catalogue.all_settings().values()}
     for name, service in services.items():
         assert set(service) <= SERVICE_KEYS, name
@@ -136,6 +137,18 @@ def test_docker_compose_understands_them() -> None:
         environment = {**os.environ, "DB_PASSWORD": "x", "S3_SECRET": "x"}
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, env=environment)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("path", COMPOSE, ids=lambda path: path.name)
+def test_web_believes_the_proxy_of_its_own_network_and_nobody_else(path: Path) -> None:
+    whole = _merged(path)
+    subnet = whole["networks"]["default"]["ipam"]["config"][0]["subnet"]
+    given = [one.get("environment", {}).get("CAMSERVER_WEB_TRUSTED_PROXIES") for one in whole["services"].values()]
+    said = [text for text in given if text]
+    assert said == [f"127.0.0.1,::1,{subnet}"]
+    chosen = re.sub(r"\$\{SUBNET:-([^}]*)\}", r"\1", said[0])
+    settings = load(None, {"CAMSERVER_WEB_TRUSTED_PROXIES": chosen})
+    assert ipaddress.ip_address("172.30.0.1") not in ipaddress.ip_network(settings.web.trusted_proxies[-1])
 
 
 def test_the_fleet_is_one() -> None:

@@ -115,6 +115,15 @@ class DatabaseServer(ABC):
         """kill -9; `start` brings it back with what it had made durable."""
         self.process.crash()
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """As a machine that hangs: it takes what is sent and answers nothing."""
+        self.process.freeze()
+        try:
+            yield
+        finally:
+            self.process.thaw()
+
     def _answers(self) -> bool:
         if not self.process.running:
             raise RuntimeError(f"{self.kind} ended while starting:\n{self.process.log_tail()}")

@@ -75,12 +75,26 @@ class GuardedServer:
 
     def crash(self) -> None:
         """kill -9 of the server and of the processes it made; returns when they are gone."""
-        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-        for pid in (self.pid, *map(int, children)):
-            with suppress(ProcessLookupError):  # a child may have ended with its parent
-                os.kill(pid, signal.SIGKILL)
+        children = self._children()
+        self._send_all(signal.SIGKILL, children)
         self._reap()
         poll(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), f"end of {children}")
+
+    def freeze(self) -> None:
+        """Nobody there does anything any more, and nobody is told: connections stay open and are silent."""
+        os.kill(self.pid, signal.SIGSTOP)  # first, so that it makes no more processes
+        self._send_all(signal.SIGSTOP, self._children())
+
+    def thaw(self) -> None:
+        self._send_all(signal.SIGCONT, self._children())
+
+    def _children(self) -> list[int]:
+        return [int(pid) for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
+
+    def _send_all(self, number: signal.Signals, children: list[int]) -> None:
+        for pid in (self.pid, *children):
+            with suppress(ProcessLookupError):  # a child may have ended by itself or with its parent
+                os.kill(pid, number)
 
     def _reap(self) -> None:
         assert self._guard is not None

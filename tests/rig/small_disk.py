@@ -1,5 +1,6 @@
 """A disk of a few megabytes, to be filled up: a tmpfs, which only root may mount."""
 
+import errno
 import os
 import subprocess
 import tempfile
@@ -8,6 +9,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+
+# Of filling it, beside somebody who writes; reaching it means that nothing is filled at all.
+ATTEMPTS_MAX = 1_000
 
 
 class CantMount(Exception):
@@ -41,3 +45,22 @@ def small_disk(size_bytes: int) -> Iterator[Path]:
         except CantMount as error:
             pytest.skip(f"NOT TESTED: {error}")
         yield place
+
+
+def fill(ballast: Path) -> None:
+    """Takes all that is free on a disk for a new file, while others go on writing there."""
+    taken = 0
+    with ballast.open("wb") as file:
+        for _ in range(ATTEMPTS_MAX):
+            found = os.statvfs(ballast)
+            free = found.f_bavail * found.f_frsize
+            if not free:
+                return
+            try:
+                os.posix_fallocate(file.fileno(), taken, free)
+                taken += free
+            except OSError as error:
+                # Somebody else was quicker; what is left is less.
+                if error.errno != errno.ENOSPC:
+                    raise
+    raise RuntimeError(f"the disk of {ballast} did not get full in {ATTEMPTS_MAX} attempts")

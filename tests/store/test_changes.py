@@ -23,8 +23,8 @@ def viewer(scene: Scene) -> Principal:
 async def note(tx: Tx, tenant_ids: tuple[int, ...], object_id: int, fail: bool = False) -> None:
     """Changes of several tenants, in whatever order, with work before and after."""
     for tenant_id in tenant_ids:
-        tx.changed(tenant_id=tenant_id, kind="test", at_ms=NOW_MS + object_id, object_id=object_id)
-        tx.changed(tenant_id=tenant_id, kind="test", at_ms=NOW_MS + object_id, object_id=object_id)
+        tx.changed(tenant_id=tenant_id, kind="look", at_ms=NOW_MS + object_id, object_id=object_id)
+        tx.changed(tenant_id=tenant_id, kind="look", at_ms=NOW_MS + object_id, object_id=object_id)
     await tx.run("UPDATE tenants SET created_at = :at WHERE tenant_id < 0", at=object_id)
     if fail:
         raise Conflict("changed its mind")
@@ -52,13 +52,13 @@ async def _one_of_each(tx: Tx, tenant_id: int, site_id: int, camera_key: int) ->
 
 
 async def _scoped_change(tx: Scoped) -> None:
-    tx.changed(kind="own", at_ms=NOW_MS)
+    tx.changed(kind="site", at_ms=NOW_MS)
 
 
 async def test_a_principals_change_is_its_own_tenants(fresh_store: Store) -> None:
     ours, theirs = await furnish(fresh_store), await furnish(fresh_store, name="theirs")
     await fresh_store.as_(viewer(ours)).write(_scoped_change)
-    assert [change.kind for change in (await after(fresh_store, ours, 0)).changes] == ["own"]
+    assert [change.kind for change in (await after(fresh_store, ours, 0)).changes] == ["site"]
     assert (await after(fresh_store, theirs, 0)).changes == ()
 
 

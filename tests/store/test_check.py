@@ -1,5 +1,6 @@
 """Each thing that `camserver db check` can find, brought about by hand."""
 
+import re
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -221,7 +222,9 @@ async def test_damage_is_found_and_nothing_else(
     await fresh_store.write(run, tuple(statement.format(**names) for statement in statements))
     findings = await fresh_store.read(_run_checks)
     assert {finding.kind for finding in findings} == kinds
-    assert all(finding.count >= 1 and "for example" in finding.message for finding in findings)
+    # The thing, and what to do about it.
+    assert all(finding.count >= 1 and "for example " in finding.message for finding in findings)
+    assert all(re.search(r"; .*camserver (check --fix|doctor|vocabulary use)", one.message) for one in findings)
 
 
 async def _any_job(tx: Tx) -> int:

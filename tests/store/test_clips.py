@@ -11,7 +11,7 @@ import pytest_asyncio
 from camserver.base.errors import Forbidden, NotFound
 from camserver.domain.clips import ASKED_WITHIN_MS, UNSENT_MS, WAITED_MS, NoClip, no_clip_phrase
 from camserver.domain.people import Principal, Role
-from camserver.store import Store, Tx, clips, errand_orders, errands
+from camserver.store import Store, Tx, clips, errand_orders, errands, event_views
 from camserver.store.check import CHECKS, Check
 from camserver.store.clips import ClipDetail, ClipTerms, Settled
 from camserver.store.errand_orders import AnswerRow, Sending
@@ -100,7 +100,7 @@ async def ready(store: Store, stage: Stage, event_uuid: str = "event-1") -> str:
 
 
 async def clip(store: Store, stage: Stage, uuid: str = "event-1") -> ClipDetail | None:
-    return await store.as_(admin(stage)).read(clips.of_event, uuid)
+    return (await store.as_(admin(stage)).read(event_views.get, uuid)).clip
 
 
 async def damage(store: Store) -> list[str]:
@@ -278,7 +278,7 @@ async def test_clips_stay_within_tenant_and_sites(fresh_store: Store, stage: Sta
     ]
     await frame_of(fresh_store, stage)
     for stranger in strangers:
-        for read in (clips.of_event, clips.place):
+        for read in (event_views.get, clips.place):
             with pytest.raises(NotFound, match="no event"):
                 await fresh_store.as_(stranger).read(read, "event-1")
         with pytest.raises(NotFound, match="no frame"):
@@ -328,7 +328,7 @@ async def test_the_clip_of_a_case_is_for_those_who_investigate(fresh_store: Stor
     await ready(fresh_store, stage)
     await fresh_store.write(execute, "UPDATE events SET retention_class = 'case'", {})
     assert (await fresh_store.as_(admin(stage)).read(clips.place, "event-1")).bytes == 5000
-    assert await fresh_store.as_(viewer(stage)).read(clips.of_event, "event-1") is None
+    assert (await fresh_store.as_(viewer(stage)).read(event_views.get, "event-1")).clip is None
     with pytest.raises(Forbidden, match="investigate"):
         await fresh_store.as_(viewer(stage)).read(clips.place, "event-1")
 

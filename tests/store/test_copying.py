@@ -1,6 +1,10 @@
 """From SQLite to a server: every row of every table, numbers go on, and nobody uses a copy that is not whole."""
 
 import asyncio
+import re
+import signal
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 
@@ -8,12 +12,13 @@ import pytest
 
 from camserver.base.errors import BadInput, CheckFailed, Conflict, StoreTooOld
 from camserver.base.secrets import Secret
-from camserver.store import Tx, copy_database, open_store, tenants
+from camserver.store import Dialect, Tx, copy_database, copying, emptying, migrate, open_store, tenants
 from camserver.store.check import check_database
-from camserver.store.copying import plans
+from camserver.store.copying import highest_given, plans
 from tests.rig.databases import DatabaseServer
 from tests.rig.templates import SqliteTemplate
 from tests.store.any_rows import fill
+from tests.store.dying import COPIED
 
 NAME = "店舗 'ä' \\ %s \U0001f4f7"
 
@@ -90,6 +95,43 @@ async def test_every_row_is_copied_and_a_broken_off_copy_goes_on(source: Secret,
         await store.close()
 
 
+async def test_no_number_is_given_twice_when_its_row_is_gone(source: Secret, target: Secret) -> None:
+    ours = await open_store(source)
+    given = [await ours.write(tenants.ensure, name, 1) for name in ("third", "fourth")]
+    await ours.write(_forget, given[-1])
+    last_key = {plan.name: await ours.read(highest_given, plan) for plan in plans() if plan.numbered is not None}
+    await ours.close()
+    assert (given, last_key["tenants"]) == ([3, 4], 4)
+    await copy_database(source, target, None, lambda *_: None)
+    theirs = await open_store(target)
+    try:
+        assert await theirs.write(tenants.ensure, "fifth", 1) == 5
+        for name, last in last_key.items():
+            assert await theirs.read(_next_number, name) == last + (2 if name == "tenants" else 1), name
+    finally:
+        await theirs.close()
+
+
+async def _forget(tx: Tx, tenant_id: int) -> None:
+    await tx.run("DELETE FROM change_counters WHERE tenant_id = :tenant_id", tenant_id=tenant_id)
+    await tx.run("DELETE FROM tenants WHERE tenant_id = :tenant_id", tenant_id=tenant_id)
+
+
+async def _next_number(tx: Tx, table: str) -> int:
+    """As the target's own books have it."""
+    if tx.dialect is Dialect.MARIADB:
+        row = await tx.one(f"SHOW CREATE TABLE {table}")
+        assert row is not None
+        found = re.search(r"AUTO_INCREMENT=(\d+)", str(row["Create Table"]))
+        return 1 if found is None else int(found[1])
+    numbered = next(plan.numbered for plan in plans() if plan.name == table)
+    sequence = await tx.one(f"SELECT pg_get_serial_sequence('{table}', '{numbered}') AS name")
+    assert sequence is not None
+    row = await tx.one(f"SELECT last_value + CASE WHEN is_called THEN 1 ELSE 0 END AS n FROM {sequence['name']}")
+    assert row is not None
+    return int(row["n"])
+
+
 async def _change_the_log(tx: Tx) -> None:
     await tx.run("UPDATE audit_log SET action = 'other'")
 
@@ -120,3 +162,34 @@ async def test_a_target_with_rows_is_refused_and_a_source_that_changed_is_notice
 
 async def _rename(tx: Tx, name: str = "renamed") -> None:
     await tx.run("UPDATE tenants SET name = :name WHERE tenant_id = 2", name=name)
+
+
+# Killed
+
+
+@pytest.mark.parametrize("moment", COPIED)
+async def test_no_server_starts_on_what_a_killed_copy_left_and_the_next_copy_makes_it_whole(
+    source: Secret, target: Secret, moment: str
+) -> None:
+    argv = [sys.executable, "-m", "tests.store.dying", "copy", source.reveal(), target.reveal(), moment]
+    died = await asyncio.to_thread(subprocess.run, argv, capture_output=True, text=True, timeout=120, check=False)
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    if not await asyncio.to_thread(emptying.is_empty, target.reveal()):  # PostgreSQL undid it
+        with pytest.raises(StoreTooOld, match="db copy"):
+            await open_store(target)
+        assert await asyncio.to_thread(emptying.is_unfinished, target.reveal()) or moment == "at the end"
+    copied = await copy_database(source, target, None, lambda *_: None)
+    assert copied["tenants"].rows == 2
+    assert not [found for found in await check_database(target) if found.kind.startswith("schema")]
+    await (await open_store(target)).close()
+
+
+async def test_a_copy_that_another_version_began_is_begun_anew(source: Secret, target: Secret) -> None:
+    await asyncio.to_thread(copying.prepare, target.reveal())
+    await asyncio.to_thread(
+        migrate.on_database, target.reveal(), lambda found: copying._set_version(found, "copying-0")
+    )
+    with pytest.raises(StoreTooOld, match="db copy"):
+        await open_store(target)
+    await copy_database(source, target, None, lambda *_: None)
+    await (await open_store(target)).close()

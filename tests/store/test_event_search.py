@@ -14,6 +14,7 @@ from camserver.domain.people import Principal, Role
 from camserver.domain.texts import matches, parse_query
 from camserver.store import Store, Tx, cameras, case_items, cases, event_search, event_walks, search_texts, tenants
 from camserver.store.event_search import SearchFilter
+from camserver.store.sql import Dialect
 from tests.rig.effort import times
 from tests.store.conftest import Driven
 from tests.store.people_rows import HOUR_MS, NOW_MS, EventRow, add_event, add_incident, admin_of, execute, prepare
@@ -177,12 +178,21 @@ async def _review(tx: Tx, tenant_id: int, event_id: int, memo: str) -> None:
     await search_texts.put_memo(tx, tenant_id, event_id, memo)
 
 
-@pytest.fixture(params=["as it is", "short steps"])
+@pytest.fixture(params=["as it is", "short steps", "in stretches"])
 def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With short steps most searches end before they found all, and go on from there."""
-    if request.param == "short steps":
-        monkeypatch.setattr(event_walks, "STEPS", (3, 5))
-        monkeypatch.setattr(event_walks, "COUNTED_MAX", 20)
+    """With short steps most searches end before they found all, and go on from there; what has several values is
+    merged, or walked in stretches of time."""
+    if request.param != "as it is":
+        shorten(monkeypatch)
+    if request.param == "in stretches":
+        monkeypatch.setattr(event_walks, "MERGED_MAX", dict.fromkeys(Dialect, 0))
+
+
+def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_walks, "LOOKED_AT_MAX", 8)
+    monkeypatch.setattr(event_walks, "STEPS", (3, 5))
+    monkeypatch.setattr(event_walks, "COUNTED_MAX", 20)
+    monkeypatch.setattr(event_walks, "COMPARED_MAX", 10)
 
 
 def some(values: list[str], most: int = 3) -> st.SearchStrategy[tuple[str, ...]]:
@@ -319,6 +329,44 @@ BAD = [
 def test_what_is_not_there_is_named(house: House, asked: SearchFilter, error: type[Exception], named: str) -> None:
     with pytest.raises(error, match=named):
         house.search(asked)
+
+
+def test_of_two_long_ways_the_one_that_reaches_back_further_is_taken(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have more events than are counted. On one of them fewer lie between those that are asked for."""
+    shorten(monkeypatch)
+    monkeypatch.setattr(event_walks, "COMPARED_MAX", 2)
+    often, seldom = ("x.often", "notify_safe"), ("x.seldom", "notify_safe")
+    store, tenant_id = house.driven.store, house.admin.tenant_id
+    for number in range(32):
+        tags = (often, seldom) if number % 4 == 0 else (often,)
+        added = (tenant_id, "cam_1", f"way{number}", NOW_MS + 100 + number, tags)
+        house.driven.do(store.write(add_event, *added))
+    mine = store.as_(house.admin)
+    pages = [
+        house.driven.do(mine.read(event_search.search, SearchFilter(tags=tags), None, 50))
+        for tags in (("x.often", "x.seldom"), ("x.seldom", "x.often"))
+    ]
+    house.driven.do(store.write(execute, "DELETE FROM event_tags WHERE tag_id LIKE 'x.%'", {}))
+    house.driven.do(store.write(execute, "DELETE FROM events WHERE event_uuid LIKE 'way%'", {}))
+    newest_first = [f"way{number}" for number in range(28, -1, -4)]
+    assert [[one.event.event_uuid for one in page.found] for page in pages] == [newest_first] * 2
+
+
+def test_who_is_held_to_a_place_of_another_tenant_finds_nothing(house: House) -> None:
+    places = house.driven.do(house.driven.store.read(_foreign_places, house.admin.tenant_id))
+    held = [replace(house.admin, site_ids=frozenset(one[0] for one in places))]
+    held.append(replace(house.admin, site_ids=frozenset(), camera_keys=frozenset(one[1] for one in places)))
+    for who in held:
+        assert house.search(SearchFilter(), who) == []
+        assert house.driven.do(house.driven.store.as_(who).read(event_search.facets, SearchFilter())).counted == 0
+
+
+async def _foreign_places(tx: Tx, tenant_id: int) -> list[tuple[int, int]]:
+    rows = await tx.all("SELECT site_id, camera_key FROM events WHERE tenant_id <> :tenant_id", tenant_id=tenant_id)
+    assert rows
+    return [(row["site_id"], row["camera_key"]) for row in rows]
 
 
 def test_out_of_reach_is_not_there(house: House) -> None:

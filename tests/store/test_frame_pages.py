@@ -16,7 +16,7 @@ RESULT = json.dumps(
     {
         "schema_version": "2025-12-28.1",
         "bboxes": [{"x1": 0.1, "y1": 0.2, "x2": 0.3, "y2": 0.4, "label": "person", "conf": 0.9}],
-        "warnings": [],
+        "warnings": ["hints: nothing is called 'humann'"],
     }
 )
 TAGS = (("count.single", "notify_safe"), ("appearance.face_visible", "investigation_only"))
@@ -38,6 +38,7 @@ async def test_a_frame_has_boxes_tags_and_sizes(store: Store) -> None:
     frame = await store.as_(admin).read(frame_pages.get, "f1")
 
     assert frame.boxes == (Box(0.1, 0.2, 0.3, 0.4, "person", 0.9),)
+    assert frame.warnings == ("hints: nothing is called 'humann'",)
     assert frame.tags == ("appearance.face_visible", "count.single")
     assert (frame.camera_id, frame.site, frame.severity) == ("cam_1", "main", 2)
     assert (frame.pictures, frame.letterbox) == (("infer", "full"), Margins(10, 0, 12, 0))
@@ -53,7 +54,7 @@ async def test_tags_for_investigation_are_for_investigators(store: Store) -> Non
 async def test_a_look_that_failed_has_no_picture(store: Store) -> None:
     admin = await with_frame(store, status="timeout", epoch_id=None, infer_bytes=None)
     frame = await store.as_(admin).read(frame_pages.get, "f1")
-    assert (frame.pictures, frame.boxes, frame.letterbox) == ((), (), None)
+    assert (frame.pictures, frame.boxes, frame.warnings, frame.letterbox) == ((), (), (), None)
     with pytest.raises(NotFound, match="infer"):
         await store.as_(admin).read(frame_pages.picture, "f1", "infer")
 

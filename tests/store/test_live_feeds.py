@@ -7,7 +7,7 @@ from camserver.store.admissions import Admitted
 from camserver.store.workers import register
 from camserver.wire.live import Load, Sync, Synced, Watched
 from tests.store.stage import NOW_MS, registration, statement
-from tests.store.viewing_rows import POLICY, ask, furnish
+from tests.store.viewing_rows import POLICY, House, ask, furnish
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 WORKER = 77
@@ -80,13 +80,7 @@ async def test_the_holder_of_the_camera_is_asked(fresh_store: Store) -> None:
     for person in house.people[:2]:
         assert isinstance(await ask(fresh_store, person), Admitted)
     assert await fresh_store.read(live_feeds.wanted_feeds, (WORKER,), NOW_MS) == ()
-    worker_key = await fresh_store.write(add_worker, house.tenant_id)
-    await fresh_store.write(
-        statement,
-        "UPDATE camera_sessions SET worker_key = :worker_key, generation = 3, state = 'ACTIVE' "
-        "WHERE camera_key = :camera_key",
-        {"worker_key": worker_key, "camera_key": house.cameras[0]},
-    )
+    worker_key = await held(fresh_store, house)
     [wanted] = await fresh_store.read(live_feeds.wanted_feeds, (worker_key,), NOW_MS)
     assert (wanted.camera_id, wanted.generation, wanted.quality, wanted.worker_key) == ("cam_0", 3, "sub", worker_key)
     assert await fresh_store.read(live_feeds.wanted_feeds, (worker_key + 1,), NOW_MS) == ()
@@ -95,6 +89,39 @@ async def test_the_holder_of_the_camera_is_asked(fresh_store: Store) -> None:
     assert [(one.feed_reason, one.generation, one.is_held) for one in answer.viewings] == [
         ("shed: the line is short", 3, True)
     ] * 2
+
+
+async def test_whoever_comes_to_a_stream_that_is_fed_has_nobody_asked(fresh_store: Store) -> None:
+    house = await furnish(fresh_store)
+    first = await ask(fresh_store, house.people[0])
+    assert isinstance(first, Admitted)
+    worker_key = await held(fresh_store, house)
+    await synced(fresh_store, watched=(Watched(lease_id=first.lease_id, feed="fed"),))
+    second = await ask(fresh_store, house.people[1])
+    assert isinstance(second, Admitted)
+    assert await fresh_store.read(live_feeds.is_any_wanted)
+    assert await fresh_store.read(live_feeds.wanted_feeds, (worker_key,), NOW_MS) == ()
+    # When the first one has gone without a word, the second is on its own.
+    long_after_ms = first.expires_at + 1
+    await fresh_store.write(
+        statement,
+        "UPDATE modal_leases SET valid_until = :later WHERE lease_id = :lease_id",
+        {"later": long_after_ms, "lease_id": second.lease_id},
+    )
+    [wanted] = await fresh_store.read(live_feeds.wanted_feeds, (worker_key,), long_after_ms)
+    assert wanted.camera_id == "cam_0"
+
+
+async def held(store: Store, house: House) -> int:
+    """The key of the worker that holds the camera which is asked for."""
+    worker_key = await store.write(add_worker, house.tenant_id)
+    await store.write(
+        statement,
+        "UPDATE camera_sessions SET worker_key = :worker_key, generation = 3, state = 'ACTIVE' "
+        "WHERE camera_key = :camera_key",
+        {"worker_key": worker_key, "camera_key": house.cameras[0]},
+    )
+    return worker_key
 
 
 async def add_worker(tx: Tx, tenant_id: int) -> int:

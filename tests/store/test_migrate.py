@@ -21,11 +21,13 @@ from camserver.base.secrets import Secret
 from camserver.store import Dialect, Store, dumps, migrate, open_store, sqlite_schema, upgrade_database
 from camserver.store.address import dialect_of, sqlite_path
 from camserver.store.check import check_database
+from camserver.store.marks import Mark
 from camserver.store.migrate import on_database, status, upgrade
 from camserver.store.tables import metadata
 from tests.rig.databases import DatabaseServer
 from tests.rig.polling import poll
 from tests.rig.ports import free_port
+from tests.store.dying import MADE
 from tests.store.upgrading import MOMENTS
 
 TENANTS = 3
@@ -338,9 +340,9 @@ async def test_a_set_up_that_another_process_has_begun_is_waited_for(
         command.upgrade(migrate._config(connection), "0002")
         loop.call_soon_threadsafe(lambda: second.append(asyncio.create_task(open_store(empty_url))))
         poll(lambda: bool(second) and (second[0].done() or is_somebody_waiting(connection)), "the second one waits")
-        migrate._upgrade_on(connection)
+        migrate.to_newest(connection)
 
-    monkeypatch.setattr(migrate, "_upgrade_on", slowly)
+    monkeypatch.setattr(migrate, "to_newest", slowly)
     first = await open_store(empty_url)
     await first.close()
     await (await second[0]).close()
@@ -456,6 +458,75 @@ def test_processes_that_upgrade_at_once_do_it_once(db_url: str, db_kind: str, ne
         assert process.returncode == 0, errors
     assert tenants(db_url, NEW_COLUMNS) == NEW_ROWS
     assert len(list((newer_program.parent / "backups").iterdir())) == 1
+
+
+# MariaDB, which can't undo what was done to a schema
+
+
+def killed(work: str, migrations: Path, url: str, moment: str) -> None:
+    argv = [sys.executable, "-m", "tests.store.dying", work, str(migrations), url, moment]
+    died = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    assert died.returncode == -signal.SIGKILL, died.stderr
+
+
+@pytest.mark.parametrize("moment", MADE)
+async def test_a_set_up_that_was_killed_is_made_anew(empty_url: str, db_url: str, db_kind: str, moment: str) -> None:
+    if db_kind == "sqlite":
+        pytest.skip("a file gets its place when it is whole")
+    await asyncio.to_thread(killed, "open", sqlite_schema.MIGRATIONS, empty_url, moment)
+    await (await open_store(empty_url)).close()
+    pictures = [await asyncio.to_thread(on_database, url, picture) for url in (db_url, empty_url)]
+    for one in pictures:
+        one.pop(Mark.MAKING, None)  # nothing minds it
+    assert pictures[0] == pictures[1]
+
+
+async def test_what_a_set_up_left_marked_is_not_taken_for_empty(
+    empty_url: str, db_kind: str, next_migrations: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if db_kind != "mariadb":
+        pytest.skip("the others undo it")
+    await asyncio.to_thread(killed, "open", sqlite_schema.MIGRATIONS, empty_url, "before the mark goes")
+    await asyncio.to_thread(fill, empty_url)
+    monkeypatch.setattr(sqlite_schema, "MIGRATIONS", next_migrations)
+    await upgrade_database(Secret(empty_url), None)
+    assert await asyncio.to_thread(tenants, empty_url, NEW_COLUMNS) == NEW_ROWS
+
+
+async def test_after_half_an_upgrade_nobody_starts_until_the_backup_is_back(
+    db_url: str, empty_url: str, db_kind: str, next_migrations: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if db_kind != "mariadb":
+        pytest.skip("the others undo it")
+    await asyncio.to_thread(fill, db_url)
+    monkeypatch.setenv("CAMSERVER_TEST_DIE", "1")
+    await asyncio.to_thread(killed, "upgrade", next_migrations, db_url, "inside")
+    monkeypatch.delenv("CAMSERVER_TEST_DIE")
+    (backup,) = (next_migrations.parent / "backups").iterdir()
+    # The old program does not know what may be there, the new one can't go on.
+    with pytest.raises(StoreTooNew, match=NEXT_REVISION):
+        await open_store(db_url)
+    monkeypatch.setattr(sqlite_schema, "MIGRATIONS", next_migrations)
+    with pytest.raises(StoreTooOld, match="broken off"):
+        await open_store(db_url)
+    with pytest.raises(UpgradeFailed, match="put that back first"):
+        await upgrade_database(Secret(db_url), backup.parent)
+    assert list(backup.parent.iterdir()) == [backup], "half an upgrade is no backup"
+    again = await asyncio.to_thread(restored, backup, empty_url, db_kind)
+    await upgrade_database(Secret(again), None)
+    assert await asyncio.to_thread(tenants, again, NEW_COLUMNS) == NEW_ROWS
+
+
+async def test_an_upgrade_that_was_whole_but_for_its_mark_is_whole(
+    db_url: str, db_kind: str, next_migrations: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if db_kind != "mariadb":
+        pytest.skip("the others undo it")
+    await asyncio.to_thread(fill, db_url)
+    await asyncio.to_thread(killed, "upgrade", next_migrations, db_url, "before the mark goes")
+    monkeypatch.setattr(sqlite_schema, "MIGRATIONS", next_migrations)
+    await (await open_store(db_url)).close()
+    assert await asyncio.to_thread(tenants, db_url, NEW_COLUMNS) == NEW_ROWS
 
 
 def leave_rows_in_the_log(path: Path) -> None:

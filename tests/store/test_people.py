@@ -4,7 +4,8 @@ import pytest
 
 from camserver.base.errors import Conflict
 from camserver.domain.people import Permission, Principal, Role
-from camserver.store import Store, grants, password_links, people, sessions, sites, tokens
+from camserver.store import Store, audit_pages, cases, grants, password_links, people, sessions, sites, tokens
+from camserver.store.audit_pages import AuditFilter
 from camserver.store.grants import Granted
 from camserver.store.people import NewPerson, PersonChange
 from camserver.store.sessions import NewSession
@@ -68,6 +69,38 @@ async def test_a_link_works_once_and_ends_the_sign_ins(store: Store) -> None:
     assert await store.read(password_links.find, "link", NOW_MS) is None
     assert await store.read(sessions.find, "hash", NOW_MS) is None
     assert await mine.read(people.password_hash_of, person.user_id) == "new"
+
+
+async def test_whoever_comes_after_somebody_who_was_removed_is_somebody_else(store: Store) -> None:
+    """By number, too: what somebody did is found by it, and logins of other processes' memory."""
+    tenant_id = (await prepare(store)).tenant_id
+    mine = store.as_(admin_of(tenant_id))
+    gone = await mine.write(people.add, new("gone", Role.TENANT_ADMIN), "", NOW_MS)
+    login = NewSession("gone-hash", "csrf", 12, "10.0.0.1", "browser")
+    await store.write(sessions.begin, gone.user_id, tenant_id, login, NOW_MS)
+    signed_in = await store.read(sessions.find, "gone-hash", NOW_MS)
+    assert signed_in is not None
+    theirs = store.as_(signed_in.principal)
+    case = await theirs.write(cases.create, "theft", "", NOW_MS)
+    await theirs.write(cases.add_note, case.case_uuid, "seen", "", NOW_MS)
+    await mine.write(people.remove, "gone", "", NOW_MS)
+
+    new_one = await mine.write(people.add, new("new", Role.TENANT_ADMIN), "", NOW_MS)
+    assert new_one.user_id > gone.user_id
+    login = NewSession("new-hash", "csrf", 12, "10.0.0.2", "browser")
+    await store.write(sessions.begin, new_one.user_id, tenant_id, login, NOW_MS)
+    after = await store.read(sessions.find, "new-hash", NOW_MS)
+    assert after is not None
+    assert (after.principal.session_id or 0) > (signed_in.principal.session_id or 0)
+    assert await store.read(sessions.principals, (signed_in.principal.session_id or 0,), NOW_MS) == {}
+
+    opened = await mine.read(audit_pages.page, AuditFilter(action="case_created"), None, 10)
+    assert [line.who for line in opened] == ["gone"]
+    assert {line.who for line in await mine.read(audit_pages.page, AuditFilter(who="gone"), None, 10)} == {"gone"}
+    of_new = await mine.read(audit_pages.page, AuditFilter(who="new"), None, 10)
+    assert [line.action for line in of_new] == ["sign_in"]
+    found = await mine.read(cases.get, case.case_uuid)
+    assert found.created_by == "gone"
 
 
 async def test_a_site_is_removed_and_comes_back_as_itself(store: Store) -> None:

@@ -14,6 +14,7 @@ from camserver.store import (
     scoring_chunks,
     scoring_journal,
     scoring_limits,
+    scoring_moves,
     scoring_pages,
     scoring_runs,
     tenants,
@@ -21,6 +22,7 @@ from camserver.store import (
 from camserver.store.scoring_chunks import ChunkCounts
 from camserver.store.scoring_journal import Kept, Result, Settled, Spent, Unwritten
 from camserver.store.scoring_limits import Together
+from camserver.store.scoring_moves import Claim, Place
 from camserver.store.scoring_runs import NewRun
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -165,6 +167,38 @@ async def test_a_chunk_is_complete_once_the_sheet_has_everything(fresh_store: St
     assert (note.row, note.note) == (7, "no answer 😀")
     assert await fresh_store.write(scoring_runs.retry_failed, *of, NOW) == 1
     assert len(await fresh_store.write(scoring_chunks.claim, of[1], "h", "t", 9, NOW + 1000, NOW)) == 1
+
+
+async def test_results_follow_their_rows(fresh_store: Store) -> None:
+    of = await begun(fresh_store, rows=20)
+    await fresh_store.write(scoring_chunks.claim, of[1], "h", "t", 2, NOW + 1000, NOW)
+    names = {row: str(row) * 4 for row in (5, 6, 7, 8, 9)}
+    await record(fresh_store, of, *(result(row, identity=name) for row, name in names.items()))
+    await record(fresh_store, of, result(10, identity="lost", scores=None), result(15, 2, identity=names[6]))
+    for number in (1, 2):
+        await fresh_store.write(scoring_chunks.finish, of[1], "t", ChunkCounts(number, 9, 9, 0), NOW)
+    found = await fresh_store.read(scoring_journal.unwritten, of[1], 0, 10)
+    states = [ResultState.MOVED if one.row == 15 else ResultState.WRITTEN for one in found]
+    settled = tuple(settle(one, state) for one, state in zip(found, states, strict=True))
+    await fresh_store.write(scoring_journal.settle, of[1], settled, True, NOW)
+    left = (*(Place(row, 0, names[row]) for row in (5, 6, 7, 8)), Place(10, 0, "lost"))
+    await fresh_store.write(scoring_moves.mark, of[1], left, ())
+    await fresh_store.write(scoring_moves.mark, of[1], (), (Place(5, 0, names[5]),))
+    six, seven, eight = await fresh_store.read(scoring_moves.away, of[1], 10)
+    assert (six.row, seven.identity, eight.first_category) == (6, names[7], 0)
+    await fresh_store.write(scoring_moves.claim, of[1], (Claim(six.result_id, 15, 0, names[6]),))
+    await fresh_store.write(scoring_moves.give_up, of[1], (seven.result_id,), (eight.result_id,))
+    await fresh_store.write(scoring_moves.recount, of[1])
+    journal = await fresh_store.read(scoring_journal.of_chunk, of[1], 5, 24)
+    assert {row: state.value for (row, _, _), state in journal.items()} == {
+        5: "written", 8: "moved", 9: "written", 15: "written",
+    }  # fmt: skip
+    rows = await scoped(fresh_store, of[0]).read(scoring_pages.chunks, of[1], 0, 10)
+    assert [(row.status, row.tasks, row.done, row.failed, row.written) for row in rows] == [
+        ("completed", 2, 2, 0, 2),
+        ("completed", 1, 1, 0, 1),
+    ]
+    assert await fresh_store.read(scoring_moves.away, of[1], 10) == ()
 
 
 async def test_rows_that_moved_or_came_make_one_more_pass_but_not_without_end(fresh_store: Store) -> None:

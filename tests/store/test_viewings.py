@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from camserver.base.errors import Conflict, NotFound
-from camserver.domain.admission import Kind, Load, Note, Quality, Refusal
+from camserver.domain.admission import Kind, Load, Note, Quality, Refusal, used, viewer_of
 from camserver.domain.people import Principal, Role
 from camserver.store import Store, admissions, streamers, viewings
 from camserver.store.admissions import Admitted, NotAdmitted, Request, Wish
 from camserver.store.sql import Sql
 from camserver.store.tx import F, Row, Tx
+from tests.rig.clock import ManualClock
 from tests.store.people_rows import count_rows
 from tests.store.stage import NOW_MS, statement
 from tests.store.viewing_rows import CALM, POLICY, House, ask, furnish, report, sign_in, viewing_rows
@@ -142,6 +143,36 @@ async def test_leases_do_not_accumulate(fresh_store: Store) -> None:
             await ask(fresh_store, person, camera=(turn + number) % 3, now_ms=now_ms)
         assert await fresh_store.read(count_rows, "modal_leases") == 2
     assert await fresh_store.write(viewings.forget_over, now_ms + TTL_MS) == 2
+    assert await fresh_store.read(count_rows, "modal_leases") == 0
+
+
+async def test_after_24_hours_nothing_has_accumulated(fresh_store: Store) -> None:
+    """A day of people who come, stay, leave or are never heard of again: rows and figures stay bounded."""
+    house = await furnish(fresh_store, people=4, units=17)  # two are left for viewings
+    hour, day = 6, 24 * 6  # in steps
+    step_ms = 3_600_000 // hour
+    # Figures are noted with each step, and pruned once an hour.
+    most = {"modal_leases": 2, "streamers": 1, "admission_metrics": day + hour + 1}
+    clock = ManualClock(NOW_MS)
+    counts = []
+    for step in range(day + 3 * hour):
+        await clock.advance(step_ms)
+        now_ms = clock.now_ms()
+        await fresh_store.write(streamers.check_in, report(units=17), POLICY, now_ms)
+        answers = [await ask(fresh_store, one, camera=step % 3, now_ms=now_ms) for one in house.people]
+        mine = [(who, one) for who, one in zip(house.people, answers, strict=True) if isinstance(one, Admitted)]
+        assert len(mine) == 2, "what earlier ones held is free again"
+        # One is given back, the other is heard of once more and then never again.
+        (leaver, left), (stayer, stayed) = mine
+        assert await fresh_store.as_(leaver).write(viewings.release, left.lease_id)
+        await beat(fresh_store, stayer, stayed.lease_id, now_ms + 30_000)
+        if step % hour == hour - 1:
+            await fresh_store.write(viewings.forget_over, now_ms)
+            await fresh_store.write(streamers.prune, now_ms)
+        counts.append({name: await fresh_store.read(count_rows, name) for name in most})
+        assert all(counts[-1][name] <= most[name] for name in most), counts[-1]
+    assert counts[-1] == counts[-1 - hour], "after the first day nothing grows from hour to hour"
+    await fresh_store.write(viewings.forget_over, clock.now_ms() + TTL_MS)
     assert await fresh_store.read(count_rows, "modal_leases") == 0
 
 
@@ -393,6 +424,7 @@ async def test_a_privacy_mask_costs_a_transcode_once(fresh_store: Store) -> None
     assert [isinstance(one, Admitted) for one in answers] == [True, True, True, False]
     assert isinstance(answers[0], Admitted)
     assert (answers[0].transcode, answers[0].note) == (True, Note.TRANSCODED_MASK)
+    assert [one.units for one in answers if isinstance(one, Admitted)] == [4, 1, 1], "what each of them added"
 
 
 async def test_a_transcode_that_proves_necessary_later_is_charged_or_refused(fresh_store: Store) -> None:
@@ -417,6 +449,29 @@ async def test_a_transcode_that_proves_necessary_later_is_charged_or_refused(fre
     ):
         assert isinstance(await ask(fresh_store, person, camera, quality), Admitted)
     assert not await charge(), "two units more than there are"
+
+
+async def test_what_each_viewing_takes_is_what_is_in_use(fresh_store: Store) -> None:
+    house = await furnish(fresh_store, units=50)
+    for person in house.people[:2]:
+        assert isinstance(await ask(fresh_store, person, quality=Quality.MAIN), Admitted)
+
+    async def taken() -> list[int]:
+        found = await valid(fresh_store)
+        costs = viewings.costs_now(found.viewings)
+        in_order = sorted(found.viewings, key=lambda one: (one.created_at, one.lease_id))
+        held, _ = await fresh_store.read(streamers.held_on, "streamer-1")
+        assert sum(costs.values()) == used(held, Kind.MODAL)
+        return [costs[one.lease_id] for one in in_order]
+
+    assert await taken() == [2, 2]
+    key, quality = house.cameras[0], Quality.MAIN
+    assert await fresh_store.write(viewings.charge_transcode, "streamer-1", key, quality, POLICY, NOW_MS)
+    assert await taken() == [4, 2], "the first who watches pays for all"
+    first = min((await valid(fresh_store)).viewings, key=lambda one: (one.created_at, one.lease_id))
+    payer = next(person for person in house.people if viewer_of(person) == first.user_id)
+    await fresh_store.as_(payer).write(viewings.release, first.lease_id)
+    assert await taken() == [4], "and then the next one"
 
 
 # Logins ----------------------------------------------------------------------------------------------------------

@@ -3,8 +3,10 @@
 import pytest
 
 from camserver.domain.people import Principal, Role
-from camserver.store import Store, cameras, delegation
-from camserver.store.leases import Want
+from camserver.domain.phrases import WATCHED_LIVE
+from camserver.store import Store, cameras, delegation, look_pauses
+from camserver.store.leases import Want, release
+from camserver.store.starts import set_all_active
 from camserver.store.worker_news import StreamFault, stream_back, stream_failed
 from camserver.store.workers import Heard, heartbeats
 from tests.store.singles import take
@@ -57,3 +59,42 @@ async def test_the_last_fault_of_a_stream_is_kept_and_told_to_be_over(fresh_stor
     assert over is not None
     assert (over.at, over.over_at) == (NOW_MS + 1, NOW_MS + 3)
     assert (await mine.read(delegation.why_facts, "cam_0", 0, 60.0)).camera.stream_fault is None
+
+
+async def test_looks_that_wait_for_somebody_who_watches_are_a_pause(fresh_store: Store) -> None:
+    stage = await build(fresh_store)
+    mine = fresh_store.as_(Principal(stage.tenant_id, None, Role.VIEWER))
+    key = stage.cameras[0].key
+    assert await fresh_store.write(take, Want(key, stage.workers[0].worker_key, 0), TTL_MS, NOW_MS) is not None
+    holder = stage.claim(0, 0, 1)
+    to_ms = NOW_MS + 1_000_000
+
+    async def pauses(from_ms: int = NOW_MS, now_ms: int = to_ms) -> list[tuple[int, int]]:
+        found = await mine.read(look_pauses.within, [key], from_ms, to_ms, now_ms)
+        return [
+            (one.start_at - NOW_MS, one.end_at - NOW_MS) for one in found.get(key, ()) if one.cause == WATCHED_LIVE
+        ]
+
+    assert await pauses() == []
+    # Another fault is none.
+    assert await fresh_store.write(stream_failed, holder, "sub", "no_video", "", NOW_MS + 5)
+    assert await pauses() == []
+    for _ in range(2):  # a report may come again
+        assert await fresh_store.write(stream_failed, holder, "sub", WATCHED_LIVE, "", NOW_MS + 10)
+    assert await pauses(now_ms=NOW_MS + 50) == [(10, 50)], "it lasts"
+    assert await fresh_store.write(stream_back, holder, "sub", NOW_MS + 100)
+    assert await pauses() == [(10, 100)]
+    assert await pauses(from_ms=NOW_MS + 60) == [(60, 100)]
+    assert await pauses(from_ms=NOW_MS + 100) == []
+    # Two in the same moment, and one that ends with a pipeline that was begun anew.
+    assert await fresh_store.write(stream_failed, holder, "sub", WATCHED_LIVE, "", NOW_MS + 10)
+    assert await fresh_store.write(set_all_active, (holder,), NOW_MS + 200) == (True,)
+    assert await pauses() == [(10, 100), (11, 200)]
+    # Its holder never ended this one.
+    assert await fresh_store.write(stream_failed, holder, "sub", WATCHED_LIVE, "", NOW_MS + 300)
+    assert await fresh_store.write(release, holder, "stopped", NOW_MS + 400, None)
+    assert await pauses() == [(10, 100), (11, 200), (300, 400)]
+    elsewhere = fresh_store.as_(Principal(stage.tenant_id + 1, None, Role.VIEWER))
+    assert await elsewhere.read(look_pauses.within, [key], NOW_MS, to_ms, to_ms) == {}
+    assert await fresh_store.write(look_pauses.forget, key, NOW_MS + 300) == 2
+    assert await pauses() == [(300, 400)]

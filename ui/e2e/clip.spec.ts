@@ -28,5 +28,12 @@ test("an event's clip comes by itself and plays", async ({ browser }) => {
   await expect.poll(() => video.evaluate((one: HTMLVideoElement) => one.seeking)).toBe(false);
   await expect(page.getByRole("alert")).toHaveCount(0);
   await expectAccessible(page, "ja");
+
+  // As in a browser that does not play what the camera sent.
+  await page.route(/\/clip$/, (route) => route.fulfill({ contentType: "video/mp4", body: "no film" }));
+  await page.reload();
+  await expect(page.getByText(WORDS.ja.clip.converted)).toBeVisible();
+  await expect(video).toHaveAttribute("src", /\/clip\?playable=true$/);
+  await expect(page.getByRole("alert")).toHaveCount(0);
   expect(complaints).toEqual([]);
 });

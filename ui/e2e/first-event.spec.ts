@@ -115,20 +115,34 @@ async function expectEventPage(page: Page, language: Language): Promise<void> {
   await expectAccessible(page, language);
 }
 
+/** As long as names come. */
+const LONG_NAME = "本社ビル三階東側非常階段踊り場入口付近防犯カメラ、Third-floor emergency staircase";
+
 test("on a telephone", async ({ browser }) => {
-  const { page, complaints } = await newPerson(browser, "en-GB", { viewport: { width: 390, height: 844 } });
+  const viewport = { width: 390, height: 844 };
+  const { page, complaints } = await newPerson(browser, "en-GB", { viewport });
   await page.addInitScript(() => localStorage.setItem("camserver.language", "en"));
   await signIn(page, "en");
   await expectDrawn(page, /^Newest picture/);
   await page.getByRole("navigation").getByRole("link", { name: WORDS.en.nav.events }).click();
   await expect(page.getByRole("heading", { level: 1, name: WORDS.en.events.title })).toBeVisible();
-  for (const path of ["/", "/events"]) {
-    await page.goto(path);
-    await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
-    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  await expectAccessible(page, "en");
+  const session = await (await page.request.get("/api/session")).json();
+  const renamed = await page.request.patch("/api/cameras/locked", {
+    headers: { "X-CSRF-Token": session.csrf_token },
+    data: { name: LONG_NAME },
+  });
+  expect(renamed.status(), await renamed.text()).toBe(200);
+  // Japanese breaks its lines by phrases, so that a long one is the wider.
+  const japanese = await newPerson(browser, "ja-JP", { viewport });
+  await signIn(japanese.page, "ja");
+  for (const path of ["/", "/events", "/incidents?view=all", "/cameras", "/cameras/locked", "/workers"]) {
+    await japanese.page.goto(path);
+    await expect(japanese.page.getByText(LONG_NAME).first()).toBeAttached();
+    await expect(japanese.page.locator("main [aria-busy=true]")).toHaveCount(0);
+    const overflow = await japanese.page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     expect(overflow, `${path} is wider than the screen`).toBeLessThanOrEqual(0);
   }
-  await expectAccessible(page, "en");
   expect(complaints).toEqual([]);
 });
 

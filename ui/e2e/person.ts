@@ -26,7 +26,11 @@ export async function newPerson(browser: Browser, locale: string, options: Brows
   page.on("console", (message) => {
     // Being signed out is an answer, which browsers log as a failure; and other tests change the machine's network.
     const isUsual = /status of 40[14]|ERR_NETWORK_CHANGED/.test(message.text());
-    if (message.type() === "error" && !isUsual) complaints.push(message.text());
+    // Without its address nobody finds out what a browser could not load.
+    const where = message.location().url;
+    // A page that goes while it asks for a viewing leaves one behind, which the next page hears of.
+    const isLeft = /status of 409/.test(message.text()) && where.endsWith("/api/modal/lease");
+    if (message.type() === "error" && !isUsual && !isLeft) complaints.push(`${message.text()} ${where}`.trim());
   });
   return { page, complaints };
 }
@@ -78,6 +82,13 @@ export async function expectAccessible(page: Page, language: Language): Promise<
   await expect(dark).toHaveCount(0);
   expect(await complaintsOfAxe(page), "in light").toEqual([]);
   await page.getByRole("button", { name: toDark }).click();
+}
+
+/** The same of a dialog that is open, which covers the switch of themes. */
+export async function expectAccessibleDialog(page: Page): Promise<void> {
+  await page.emulateMedia({ reducedMotion: "reduce" });
+  await expect(page.getByRole("dialog")).toBeVisible();
+  expect(await complaintsOfAxe(page)).toEqual([]);
 }
 
 async function complaintsOfAxe(page: Page): Promise<string[]> {

@@ -6,12 +6,16 @@ import { join } from "node:path";
 import { type Page, expect as patient, test } from "@playwright/test";
 import { en as camerasEn, ja as camerasJa } from "../src/i18n/pages/cameras";
 import { en as casesEn, ja as casesJa } from "../src/i18n/pages/cases";
+import { en as deliveriesEn, ja as deliveriesJa } from "../src/i18n/pages/deliveries";
+import { en as rulesEn, ja as rulesJa } from "../src/i18n/pages/rules";
 import { en as wallEn, ja as wallJa } from "../src/i18n/pages/wall";
 import { en as workersEn, ja as workersJa } from "../src/i18n/pages/workers";
 import { type Language, needed, newPerson, signIn, WORDS } from "./person";
 
 const cameras = { en: camerasEn, ja: camerasJa };
 const cases = { en: casesEn, ja: casesJa };
+const deliveries = { en: deliveriesEn, ja: deliveriesJa };
+const rules = { en: rulesEn, ja: rulesJa };
 const wall = { en: wallEn, ja: wallJa };
 const workers = { en: workersEn, ja: workersJa };
 
@@ -82,6 +86,15 @@ const SHOTS: Record<string, Shot> = {
   "deliveries-all": { address: "/deliveries?state=all" },
   receivers: { address: "/deliveries/receivers" },
   rules: { address: "/deliveries/rules" },
+  "rule-change": {
+    address: "/deliveries/rules",
+    act: (page, language) => press(page, WORDS[language].action.change),
+  },
+  "rule-test": { address: "/deliveries/rules", act: (page, language) => press(page, rules[language].test) },
+  "receiver-add": {
+    address: "/deliveries/receivers",
+    act: (page, language) => press(page, deliveries[language].addReceiver),
+  },
   snoozes: { address: "/deliveries/snoozes" },
   system: { address: "/system" },
   audit: { address: "/audit" },
@@ -175,9 +188,7 @@ async function open(page: Page, language: Language, name: string, places: Places
   await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
   await expect(page.locator("main [aria-busy=true]")).toHaveCount(0);
   await shot.act?.(page, language);
-  const drawn = () =>
-    page.locator("img").evaluateAll((all) => all.every((one) => (one as HTMLImageElement).complete));
-  await expect.poll(drawn).toBe(true);
+  await drawn(page);
 }
 
 async function take(
@@ -200,16 +211,31 @@ async function take(
     const isWide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
     if (isWide) console.log(`${name} is wider than the screen in ${language} at ${size}`);
     await page.setViewportSize({ width, height: Math.min(HEIGHT_MAX, Math.max(height, whole)) });
+    await filled(page);
     const path = join(folder, `${name}-${size}-${language}${theme === "light" ? "-light" : ""}.png`);
     await page.screenshot({ path });
   }
 }
 
-/** Every picture on the page is there. */
+/** Every picture on the page is there, but for those beyond the edge of a strip, which come when they are gone to. */
 async function drawn(page: Page): Promise<void> {
   const all = () =>
-    page.locator("img").evaluateAll((found) => found.every((one) => (one as HTMLImageElement).complete));
+    page.locator("img").evaluateAll((found) =>
+      (found as HTMLImageElement[]).every((one) => {
+        const edge = one.closest("ul")?.getBoundingClientRect().right ?? 0;
+        return one.complete || (one.loading === "lazy" && one.getBoundingClientRect().left >= edge);
+      }),
+    );
   await expect.poll(all, { intervals: [50, 100, 200] }).toBe(true);
+}
+
+/** Tiles that came into sight with a larger window get their pictures; a camera may have none. */
+async function filled(page: Page): Promise<void> {
+  const waiting = page.locator("main article .animate-pulse");
+  await expect
+    .poll(() => waiting.count(), { timeout: 5000 })
+    .toBe(0)
+    .catch(() => undefined);
 }
 
 /** Addresses of what has one of its own. */

@@ -3,166 +3,51 @@
 uvicorn on its own takes the process's signals, its logging and its listening socket. Here all three belong to
 the process: cancelling the task is the one way to stop, and it is bounded in time.
 
-What uvicorn leaves unbounded is bounded here, before there is a request: how many connections an address may have
-(429), how long a request's headers may be (431) and how long they may take (408).
+What a connection may cost before there is a request is `http_connections`'.
+
+Who the caller is and whether it came over TLS is taken from X-Forwarded-For and X-Forwarded-Proto where the
+connection comes from a trusted proxy, and from the connection itself otherwise.
 """
 
 import asyncio
 import contextlib
 import ipaddress
-import json
 import socket
 import ssl
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from camserver.base import websocket
 from camserver.base.doors import Door, DoorPolicy, Stranger
 from camserver.base.errors import Bug
+from camserver.base.http_connections import HttpConfig, LimitedProtocol, Limits
 from camserver.base.log import get_logger
 
 log = get_logger(__name__)
 
 # Requests under way get this long after the stop; websockets are closed at once with 1012 (service restart).
 GRACE_SEC = 3
+# And what was broken off then gets this long to put down what it had in hand.
+PUT_DOWN_SEC = 1.0
+_STOPPING: tuple[dict[str, Any], ...] = (
+    {"type": "http.response.start", "status": 503, "headers": [(b"retry-after", b"1"), (b"content-length", b"0")]},
+    {"type": "http.response.body", "body": b""},
+)
 
 
 # In `scope["state"]` of requests and sockets that came over TLS: the peer's certificate in DER, or None.
 PEER_CERTIFICATE = "peer_certificate"
 
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a connection may cost before there is a request."""
-
-    headers_max_bytes: int = 65_536  # of a request's line and headers together
-    headers_timeout_sec: float = 20.0
-    connections_per_address: int = 0  # 0: any number
-    # A proxy on this machine has the connections of everybody, and what runs here could do worse.
-    spares_loopback: bool = True
+# Whose X-Forwarded-For and X-Forwarded-Proto are believed, unless a service says otherwise: this machine's.
+LOOPBACK_PROXIES = ("127.0.0.1", "::1")
 
 
-_REFUSALS = {
-    408: ("Request Timeout", "too_slow", "the request's headers took too long; try again"),
-    429: ("Too Many Requests", "too_many_connections", "too many connections from this address; close some"),
-    431: ("Request Header Fields Too Large", "headers_too_large", "the request's headers are too large; send less"),
-}
-
-
-class _Config(uvicorn.Config):
-    limits: Limits
-
-
-class _Protocol(HttpToolsProtocol):
-    """Holds a connection to the limits. A WebSocket begins as a request, and is held to them until then."""
-
-    config: _Config
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        self._limits = self.config.limits
-        self._head_bytes: int | None = 0  # None: not within a request's headers
-        self._refused = 0
-        self._head_timer: asyncio.TimerHandle | None = None
-        super().connection_made(transport)
-        self._start_timer()
-        if self._has_too_many():
-            log.warning("an address has too many connections; one more was refused", address=_peer(transport))
-            self._refuse(429)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_timer()
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        if self._refused:
-            return
-        if self._head_bytes is not None:
-            self._head_bytes += len(data)
-        super().data_received(data)
-        if not self._refused and (self._head_bytes or 0) > self._limits.headers_max_bytes:
-            self._refuse(431)
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._listed_bytes = 0
-        if self._head_bytes is None:
-            self._head_bytes = 0
-            self._start_timer()
-
-    def on_url(self, url: bytes) -> None:
-        self._count(len(url))
-        super().on_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._count(len(name) + len(value))
-        super().on_header(name, value)
-
-    def on_headers_complete(self) -> None:
-        self._head_bytes = None
-        self._stop_timer()
-        super().on_headers_complete()
-
-    def send_400_response(self, msg: str) -> None:
-        if not self._refused:
-            super().send_400_response(msg)
-
-    def _count(self, size_bytes: int) -> None:
-        """What came in one piece and is too long is refused before it is complete: the parser ends at the error."""
-        self._listed_bytes += size_bytes
-        if self._listed_bytes > self._limits.headers_max_bytes:
-            if not self._refused:
-                self._refuse(431)
-            raise ValueError("the request's headers are too large")
-
-    def _has_too_many(self) -> bool:
-        most, own = self._limits.connections_per_address, _peer(self.transport)
-        if not most or (self._limits.spares_loopback and _is_loopback(own)):
-            return False
-        # Of requests and of WebSockets: both are listed there.
-        return sum(_peer(one.transport) == own for one in self.connections) > most
-
-    def _start_timer(self) -> None:
-        self._stop_timer()
-        self._head_timer = self.loop.call_later(self._limits.headers_timeout_sec, self._refuse, 408)
-
-    def _stop_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
-
-    def _refuse(self, status: int) -> None:
-        self._refused = status
-        self._stop_timer()
-        phrase, code, message = _REFUSALS[status]
-        body = json.dumps({"error_code": code, "message": message, "details": {"reason": code}}).encode()
-        head = (
-            f"HTTP/1.1 {status} {phrase}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-            "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
-        )
-        if self.cycle is None or self.cycle.response_complete:
-            self.transport.write(head.encode() + body)
-        self.transport.close()
-
-
-def _peer(transport: asyncio.Transport | None) -> str:
-    name = None if transport is None else transport.get_extra_info("peername")
-    return str(name[0]) if isinstance(name, tuple) else ""
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return True  # a socket of this machine
-
-
-class _TlsProtocol(_Protocol):
+class _TlsProtocol(LimitedProtocol):
     """Puts the peer's certificate into the scope. A WebSocket begins as a request and inherits its state.
 
     The door learns from it when the peer has said something, and when it is gone.
@@ -234,10 +119,10 @@ class Upgrade:
         self._transport.close()
 
 
-def _taking(take: Callable[[Upgrade], None]) -> type[_Protocol]:
+def _taking(take: Callable[[Upgrade], None]) -> type[LimitedProtocol]:
     """Requests as usual, and every socket to `take`."""
 
-    class Taking(_Protocol):
+    class Taking(LimitedProtocol):
         def handle_websocket_upgrade(self) -> None:
             self.connections.discard(self)
             take(Upgrade(self.url, self.scope["headers"], self.transport))  # type: ignore[arg-type]  # as it has them
@@ -318,6 +203,7 @@ async def serve(
     tls: Tls | None = None,
     limits: Limits = Limits(),  # noqa: B008 - frozen
     take_socket: Callable[[Upgrade], None] | None = None,
+    trusted_proxies: Sequence[str] = LOOPBACK_PROXIES,
 ) -> None:
     """Serves until cancelled. `on_ready` is called once requests are being accepted.
 
@@ -326,11 +212,15 @@ async def serve(
     `message_max_bytes` bounds one incoming WebSocket message. With `tls` it speaks TLS, and the peer's certificate is
     in the scope's state as `PEER_CERTIFICATE`. The application's lifespan is not run: what it
     needs is made, and let go, by the service that calls this.
+
+    A connection from one of `trusted_proxies` (addresses and networks) has the caller's address in X-Forwarded-For:
+    the last one there that is no trusted proxy's, since what stands before it anybody may have written. Where TLS
+    ends here, whoever is in between passes bytes on and writes no header; then nobody's are believed.
     """
-    config = _Config(
-        app,
+    config = HttpConfig(
+        _ending_in_order(app),
         loop="none",
-        http=_Protocol if take_socket is None else _taking(take_socket),
+        http=LimitedProtocol if take_socket is None else _taking(take_socket),
         ws="websockets-sansio",
         lifespan="off",
         log_config=None,
@@ -340,8 +230,10 @@ async def serve(
         ws_max_size=message_max_bytes,
         ws_per_message_deflate=False,
         timeout_graceful_shutdown=GRACE_SEC,
+        forwarded_allow_ips=[] if tls is not None else list(trusted_proxies),
     )
     config.limits = limits
+    config.spared = tuple(ipaddress.ip_network(one) for one in limits.spares)
     server = _Server(config, on_ready)
     if tls is not None:
         protocol = _TlsProtocol if take_socket is None else _tls_taking(take_socket)
@@ -352,5 +244,31 @@ async def serve(
     except asyncio.CancelledError:
         server.should_exit = True
         await serving
+        if left := server.server_state.tasks:
+            await asyncio.wait(left, timeout=PUT_DOWN_SEC)
         raise
     raise Bug("the HTTP server ended by itself")
+
+
+def _ending_in_order(app: Any) -> Any:
+    """The application, without the traceback of what outlasts the grace at the end: that is broken off on purpose."""
+
+    async def called(scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await app(scope, receive, send)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or not task.cancelling():
+                raise
+            log.info("broken off, since this process ends", kind=scope["type"])
+            if scope["type"] == "http":
+                with contextlib.suppress(RuntimeError):  # the answer had begun
+                    for message in _STOPPING:
+                        await send(message)
+        finally:
+            if scope["type"] == "http":
+                # What these hold, holds the scope: all of it would stay until somebody looks for such circles.
+                scope["extensions"].clear()
+                scope["state"].clear()
+
+    return called

@@ -21,6 +21,22 @@ async def apart(work: Coroutine[Any, Any, T]) -> T:
     return await asyncio.create_task(work)
 
 
+async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Awaits what must not be left half done, giving back what is held above all; a cancellation waits for it."""
+    working = asyncio.create_task(work)
+    told: asyncio.CancelledError | None = None
+    while not working.done():
+        try:
+            await asyncio.wait([working])
+        except asyncio.CancelledError as error:
+            told = error
+    if told is None:
+        return working.result()
+    if not working.cancelled() and (failed := working.exception()) is not None:
+        raise failed from told
+    raise told
+
+
 def go_on_unless_cancelled() -> None:
     """For whoever has just caught an error and means to go on: raises the cancellation that the error may hide."""
     task = asyncio.current_task()

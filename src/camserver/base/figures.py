@@ -33,6 +33,13 @@ def _histogram(name: str, what: str, *labels: str) -> Histogram:
     return Histogram(f"camserver_{name}", what, labels, buckets=_SECONDS, registry=REGISTRY)
 
 
+def begin_at_zero(counter: Counter, *values: str) -> None:
+    """Of a counter with one label: told before anything was counted. Prometheus takes what a series begins with for
+    nothing that happened, so the first trouble of its kind would raise no alert."""
+    for value in values:
+        counter.labels(value)
+
+
 # Control
 assign_attempts = _counter("assign_attempts", "Leases that this process tried to take for its workers.")
 assign_success = _counter("assign_success", "Leases that it took.")
@@ -51,6 +58,10 @@ job_failures = _counter("job_failures", "Attempts of jobs that failed, by kind o
 fences_lost = _counter("fences_lost", "Jobs and deliveries that somebody else had taken over meanwhile.", "what")
 analysis_seconds = _histogram("analysis_seconds", "How long an analyzer took for one picture.")
 deliveries = _counter("deliveries", "Attempts of deliveries, by kind and how they ended.", "kind", "outcome")
+
+begin_at_zero(reclaims, "soft", "hard")
+begin_at_zero(frames_recorded, "live", "late")
+begin_at_zero(fences_lost, "job", "delivery")
 
 # Telemetry (base/telemetry.py)
 telemetry_exports = _counter("telemetry_exports", "Batches for the collector of telemetry.", "signal", "outcome")

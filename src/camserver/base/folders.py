@@ -28,7 +28,7 @@ def make_usable(folder: Path, setting: str) -> None:
             os.fsync(probe.fileno())
         free_bytes = shutil.disk_usage(folder).free
     except OSError as error:
-        raise DataUnusable(f"the data folder {folder} {_cause(error)}; {choose}") from error
+        raise DataUnusable(f"the data folder {folder} {cause_of(error)}; {choose}") from error
     if free_bytes < FREE_MIN_BYTES:
         raise DataUnusable(
             f"the data folder {folder} has {free_bytes // 1_000_000} MB of free disk space, and camserver needs at "
@@ -72,7 +72,8 @@ def sweep_drafts(path: Path) -> None:
             continue  # somebody else swept, or was done with it
 
 
-def _cause(error: OSError) -> str:
+def cause_of(error: OSError) -> str:
+    """What is wrong with a folder, to be said after its name."""
     match error.errno:
         case errno.EROFS:
             return "is on a read-only disk"

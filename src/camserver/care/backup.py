@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 import json
 import os
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -17,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from camserver import __version__
-from camserver.base.errors import BadInput, NotFound, StoreTooOld
+from camserver.base import folders
+from camserver.base.errors import BadInput, DataUnusable, NotFound, StoreTooOld
 from camserver.base.secrets import Secret
 from camserver.care.backup_files import FORMAT, MANIFEST, OBJECT_LIST, OBJECTS, Kept, Manifest, Writing, begin, hashed
 
@@ -41,9 +41,18 @@ class Wanted:
 
 
 async def back_up(settings: "Settings", wanted: Wanted, told: Told) -> Manifest:
+    """All of it, or nothing is left."""
     if wanted.secrets is not None and wanted.secrets.exists():
         raise BadInput(f"{wanted.secrets} is there already; choose another name for the secrets")
-    writing = begin(wanted.target)
+    try:
+        return await _finished(settings, wanted, begin(wanted.target), told)
+    except OSError as error:
+        # What is read has its own errors; this is of the disk that is written to.
+        place = wanted.target.parent if error.filename is None else error.filename
+        raise DataUnusable(f"the backup failed: {place} {folders.cause_of(error)}; nothing of it was kept") from error
+
+
+async def _finished(settings: "Settings", wanted: Wanted, writing: Writing, told: Told) -> Manifest:
     try:
         manifest = await _written(settings, wanted, writing, told)
         if wanted.secrets is not None:
@@ -51,6 +60,9 @@ async def back_up(settings: "Settings", wanted: Wanted, told: Told) -> Manifest:
         await asyncio.to_thread(writing.finish)
     except BaseException:
         writing.give_up()
+        if wanted.secrets is not None:
+            # It was not there before.
+            wanted.secrets.unlink(missing_ok=True)
         raise
     return manifest
 
@@ -76,13 +88,13 @@ async def _written(settings: "Settings", wanted: Wanted, writing: Writing, told:
         objects_where=settings.objects.url or str(settings.objects.dir),
         secrets=fingerprints(settings),
     )
-    # Beside the target, where there must be room for it anyway.
-    with tempfile.TemporaryDirectory(prefix=".camserver-backup-", dir=wanted.target.parent) as scratch:
-        dump = Path(scratch) / manifest.database
-        await asyncio.to_thread(dumps.dump, url, dump, lambda done, total: told("database", done, total))
-        await _add_file(writing, manifest, manifest.database, dump)
-        if wanted.objects == "copy":
-            await _copy_objects(settings, dump, Path(scratch), writing, manifest, told)
+    dump = writing.scratch / manifest.database
+    await asyncio.to_thread(dumps.dump, url, dump, lambda done, total: told("database", done, total))
+    if manifest.dialect == "sqlite":
+        await asyncio.to_thread(dumps.check_sqlite, dump)
+    await _add_file(writing, manifest, manifest.database, dump)
+    if wanted.objects == "copy":
+        await _copy_objects(settings, dump, writing, manifest, told)
     await asyncio.to_thread(writing.add, MANIFEST, manifest.written())
     return manifest
 
@@ -96,13 +108,11 @@ async def _add_file(writing: Writing, manifest: Manifest, name: str, path: Path)
     await asyncio.to_thread(work)
 
 
-async def _copy_objects(
-    settings: "Settings", dump: Path, scratch: Path, writing: Writing, manifest: Manifest, told: Told
-) -> None:
+async def _copy_objects(settings: "Settings", dump: Path, writing: Writing, manifest: Manifest, told: Told) -> None:
     from camserver.objects.opening import open_objects
 
     objects = await open_objects(settings.objects)
-    lines = scratch / OBJECT_LIST
+    lines = writing.scratch / OBJECT_LIST
     async with _rows_of(settings, dump) as rows:
         total = await _count(rows)
         told("objects", 0, total)

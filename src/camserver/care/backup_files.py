@@ -5,22 +5,23 @@
     database.…      the dump
     objects/…       pictures and clips by their keys, when they were copied
 
-In a tar the manifest comes last, so one without it was not finished; a folder gets its name last. Nothing here knows
-of databases, and nothing is held in memory but one object.
+It grows in `.NAME.part` beside it, which is left only by a process that was killed, and gets its name last. In a tar
+the manifest comes last, so one without it was not finished. Nothing here knows of databases, and nothing is held in
+memory but one object.
 """
 
 import hashlib
 import io
 import json
 import os
-import shutil
 import tarfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol
 
-from camserver.base import folders
+from camserver.base import folders, scratch
 from camserver.base.errors import BadInput, CheckFailed, DataUnusable
 from camserver.objects.keys import check_key
 
@@ -80,6 +81,10 @@ class Manifest:
 class Writing(Protocol):
     """A backup that grows."""
 
+    @property
+    def scratch(self) -> Path:
+        """A folder for what is on its way into it."""
+
     def add_file(self, name: str, path: Path) -> None:
         """Moves or copies a file into it."""
 
@@ -95,10 +100,13 @@ class Writing(Protocol):
 class FolderWriting:
     def __init__(self, target: Path) -> None:
         self._target = target
-        self._draft = target.with_name(f".{target.name}.part")
-        if self._draft.exists():
-            raise BadInput(f"{self._draft} is there, from a backup that was broken off; remove it first")
-        self._draft.mkdir(parents=True, mode=0o700)
+        self._place = _place_of(target)
+        self._draft = self._place.path / "whole"
+        self._draft.mkdir(mode=0o700)
+
+    @property
+    def scratch(self) -> Path:
+        return self._place.path
 
     def add_file(self, name: str, path: Path) -> None:
         with path.open("rb") as file, self._open(name) as to:
@@ -123,17 +131,23 @@ class FolderWriting:
             folders.sync(Path(folder))
         self._draft.rename(self._target)
         folders.sync(self._target.parent)
+        self._place.remove()
 
     def give_up(self) -> None:
-        shutil.rmtree(self._draft, ignore_errors=True)
+        self._place.remove()
 
 
 class TarWriting:
     def __init__(self, target: Path) -> None:
         self._target = target
-        self._draft = target.with_name(f".{target.name}.part")
-        self._file = os.fdopen(os.open(self._draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "wb")
+        self._place = _place_of(target)
+        self._draft = self._place.path / "whole.tar"
+        self._file = os.fdopen(os.open(self._draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
         self._tar = tarfile.open(fileobj=self._file, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115 - `finish` does
+
+    @property
+    def scratch(self) -> Path:
+        return self._place.path
 
     def add_file(self, name: str, path: Path) -> None:
         with path.open("rb") as file:
@@ -155,15 +169,33 @@ class TarWriting:
         self._file.close()
         self._draft.rename(self._target)
         folders.sync(self._target.parent)
+        self._place.remove()
 
     def give_up(self) -> None:
-        self._file.close()
-        self._draft.unlink(missing_ok=True)
+        self._place.remove()
+        with suppress(OSError):  # what it still held has no room either
+            self._file.close()
 
 
 def _forget_members(tar: tarfile.TarFile) -> None:
     """It would remember every one, and there may be millions."""
     tar.members.clear()  # type: ignore[attr-defined]  # its types leave it out
+
+
+def _place_of(target: Path) -> scratch.Scratch:
+    path = target.with_name(f".{target.name}.part")
+    try:
+        return scratch.Scratch(path)
+    except FileExistsError:
+        raise BadInput(
+            f"{path} is there: another backup to {target.name} is being made, or an older camserver broke one off; "
+            "wait for it, remove it, or choose another name"
+        ) from None
+
+
+def clear_broken(folder: Path) -> list[Path]:
+    """Removes what backups into this folder left that were killed, and says which those are."""
+    return scratch.sweep(folder, ".*.part")
 
 
 def begin(target: Path) -> Writing:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from camserver import __version__
+from camserver.base import scratch
 from camserver.base.certificates import read_pem
 from camserver.base.clock import StoreClock
 from camserver.base.credentials import key_id
@@ -23,6 +24,7 @@ from camserver.base.folders import FREE_MIN_BYTES
 from camserver.base.secrets import Secret, scrub
 from camserver.care.backup import secret_files
 from camserver.care.object_checks import missing_objects, rowless_objects
+from camserver.care.restore import SCRATCH_PATTERN
 
 if TYPE_CHECKING:
     from camserver.config import Settings
@@ -41,6 +43,7 @@ AREAS = (
     "certificates",
     "clock",
     "disk",
+    "work",
     "objects",
 )
 DAY_MS = 86_400_000
@@ -48,6 +51,8 @@ DAY_MS = 86_400_000
 CLOCK_OFF_MS = 5_000
 CERTIFICATE_SOON_MS = 7 * DAY_MS
 INODES_FREE_MIN = 0.02
+# Longer than an analyzer takes to be restarted, or to be upgraded.
+WORK_WAITS_MS = 600_000
 
 
 @dataclass(slots=True)
@@ -215,7 +220,8 @@ async def _certificates(looking: Looking) -> list[Found]:
         if ends_ms < now_ms + CERTIFICATE_SOON_MS:
             state = "has ended" if ends_ms < now_ms else "ends soon"
             message = (
-                f"the certificate of this machine's worker ({own}) {state}; does it reach its server to renew it?"
+                f"the certificate of this machine's worker ({own}) {state}: it did not reach its server to renew it; "
+                "see its log, and when it is not let in any more: camserver worker enroll"
             )
             found.append(
                 Found("certificates", "own_certificate", message, "problem" if ends_ms < now_ms else "warning")
@@ -230,7 +236,8 @@ async def _certificates(looking: Looking) -> list[Found]:
         state = "ended" if one.expires_at < now_ms else "ends"
         days = abs(one.expires_at - now_ms) // DAY_MS
         when = f"{days} days ago" if one.expires_at < now_ms else f"in {days} days"
-        message = f"the certificate of the worker {one.worker_id} {state} {when}; is that worker away?"
+        message = f"the certificate of the worker {one.worker_id} {state} {when}, and it did not renew it; "
+        message += "start that worker, or revoke it when it is gone for good: camserver worker revoke"
         found.append(Found("certificates", "worker_certificate", message, "warning"))
     return found
 
@@ -283,14 +290,29 @@ async def _disk(looking: Looking) -> list[Found]:
             continue
         seen.add(status.f_fsid)
         found += _disk_of(looking, name, folder, status)
-    return found
+    return found + _left_by_restores(looking)
+
+
+def _left_by_restores(looking: Looking) -> list[Found]:
+    find = scratch.sweep if looking.fix else scratch.left_in
+    left = find(looking.settings.server.data_dir, SCRATCH_PATTERN)
+    if not left:
+        return []
+    message = f"a restore that was broken off left {left[0]}; camserver check --fix or the next restore removes it"
+    return [Found("disk", "restore_left", message, "warning", len(left), fixable=True, fixed=looking.fix)]
 
 
 def _disk_of(looking: Looking, name: str, folder: Path, status: os.statvfs_result) -> list[Found]:
     free_bytes = shutil.disk_usage(folder).free
     found = []
     if not os.access(folder, os.W_OK):
-        found.append(Found("disk", "disk_read_only", f"{folder} ({name}) can't be written by this user"))
+        found.append(
+            Found(
+                "disk",
+                "disk_read_only",
+                f"{folder} ({name}) can't be written by this user; check its owner and mount",
+            )
+        )
     if free_bytes < FREE_MIN_BYTES:
         message = f"{folder} ({name}) has {free_bytes // 1_000_000} MB left; free some space"
         found.append(Found("disk", "disk_full", message))
@@ -301,8 +323,29 @@ def _disk_of(looking: Looking, name: str, folder: Path, status: os.statvfs_resul
         )
         found.append(Found("disk", "disk_floor", message, "warning"))
     if status.f_files and status.f_favail / status.f_files < INODES_FREE_MIN:
-        message = f"{folder} ({name}) has only {status.f_favail} of {status.f_files} inodes left"
+        message = f"{folder} ({name}) has only {status.f_favail} of {status.f_files} inodes left; "
+        message += "delete small files, or move it to a file system with more"
         found.append(Found("disk", "disk_inodes", message))
+    return found
+
+
+async def _work(looking: Looking) -> list[Found]:
+    """What a running server has to do and does not get done."""
+    from camserver.store import restored, standing
+
+    now_ms = looking.now_ms
+    if looking.rows is None or now_ms - await looking.rows.read(restored.last_seen) > restored.ALIVE_MS:
+        return []
+    found = []
+    jobs = await looking.rows.read(standing.waiting_jobs)
+    waits_ms = 0 if jobs.since is None else now_ms - jobs.since
+    if jobs.count and waits_ms > WORK_WAITS_MS:
+        message = f"{jobs.count} pictures wait, and none was analyzed for {waits_ms // 60_000} minutes"
+        found.append(Found("work", "analysis_stalled", f"{message}; see camserver job status: does an analyzer run?"))
+    dead = await looking.rows.read(standing.dead_deliveries, now_ms - DAY_MS)
+    if dead:
+        message = f"{dead} messages or copies were given up within a day; see camserver delivery list"
+        found.append(Found("work", "deliveries_dead", message, "warning", dead))
     return found
 
 
@@ -316,14 +359,22 @@ async def _objects(looking: Looking) -> list[Found]:
     found = []
     gone, looked_at = await missing_objects(looking.rows, objects, looking.told)
     if gone:
-        message = f"{len(gone)} of {looked_at} pictures and clips are not there (for example {gone[0].object_key})"
-        one = Found("objects", "object_missing", message, count=len(gone), fixable=len(gone) * 2 <= looked_at)
+        message = f"{len(gone)} of {looked_at} pictures and clips are not there (for example {gone[0].object_key}); "
+        fixable = len(gone) * 2 <= looked_at
+        if fixable:
+            message += "were they deleted by hand? Bring them back, or camserver check --fix notes them as gone"
+        else:
+            message += "is their disk mounted, and is [objects] right? So many are not noted as gone"
+        one = Found("objects", "object_missing", message, count=len(gone), fixable=fixable)
         if store is not None:
             one.fixed = await _note_gone(store, gone, looked_at, looking.now_ms)
         found.append(one)
     rowless, of_how_many = await rowless_objects(looking.rows, objects, delete=store is not None)
     if rowless:
-        message = f"{len(rowless)} objects of writers that have ended have no row (for example {rowless[0]})"
+        message = (
+            f"{len(rowless)} objects of writers that have ended have no row (for example {rowless[0]}): they were "
+        )
+        message += "killed before they wrote it, and nobody finds these; camserver check --fix deletes them"
         fixed = store is not None and of_how_many == len(rowless)
         found.append(Found("objects", "object_rowless", message, "warning", len(rowless), True, fixed))
     return found
@@ -349,5 +400,6 @@ _AREAS: dict[str, Callable[[Looking], Awaitable[list[Found]]]] = {
     "certificates": _certificates,
     "clock": _clock,
     "disk": _disk,
+    "work": _work,
     "objects": _objects,
 }

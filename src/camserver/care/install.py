@@ -24,6 +24,17 @@ CONFIG = """\
 data_dir = "{data_dir}"
 # public_url = "https://cameras.example.com"
 """
+SITE_CONFIG = """\
+# camserver's settings of a worker; camserver.example.toml and docs/ref/settings.md list them all.
+# After a change: systemctl restart camserver.target
+
+[server]
+data_dir = "{data_dir}"
+
+# The server's port for workers elsewhere, as given to `camserver worker enroll`.
+# [worker]
+# server_url = "https://cameras.example.com:8443"
+"""
 ENVIRONMENT = """\
 # Settings that are secrets, as CAMSERVER_SECTION_KEY=value, such as CAMSERVER_STORE_URL. Only root reads this file;
 # systemd hands the values over.
@@ -64,18 +75,20 @@ def plan(services: str, where: Where, has_user: bool, enable: bool) -> list[Step
     if not has_user:
         home = ("--home-dir", where.data_dir, "--no-create-home")
         steps.append(Command(("useradd", "--system", "--user-group", *home, "--shell", "/usr/sbin/nologin", USER)))
+    config = SITE_CONFIG if services == "site" else CONFIG
     steps += [
         Folder(str(Path(where.config).parent), 0o755, False),
         Folder(where.data_dir, 0o700, True),
         # The services read it as their user; passwords belong into the other file.
-        File(where.config, CONFIG.format(data_dir=where.data_dir), 0o644, keep=True),
+        File(where.config, config.format(data_dir=where.data_dir), 0o644, keep=True),
         File(where.environment, ENVIRONMENT, 0o600, keep=True),
     ]
     made = files(SETS[services], where)
     steps += [File(f"{UNIT_FOLDER}/{name}", content, 0o644) for name, content in made.items()]
     steps.append(Command(("systemctl", "daemon-reload")))
-    if enable:
-        steps.append(Command(("systemctl", "enable", *made)))
+    # Services always belong to the target, or starting it would start nothing; it alone belongs to the start of all.
+    enabled = tuple(made) if enable else tuple(name for name in made if name.endswith(".service"))
+    steps.append(Command(("systemctl", "enable", *enabled)))
     return steps
 
 

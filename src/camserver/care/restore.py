@@ -1,7 +1,8 @@
 """Putting a backup back: all is verified before anything is changed, and objects come before the rows that name them.
 
 The database is told that it is of an earlier moment (store/restored.py). What was there before is kept where that is
-possible: a SQLite file and replaced secrets stay beside the new ones.
+possible: a SQLite file and replaced secrets stay beside the new ones. Killed at any moment, it leaves the database as
+it was, as it shall be, or marked so that no server starts on it until the restore was made again.
 """
 
 import asyncio
@@ -10,13 +11,14 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from camserver.base import folders
+from camserver.base import folders, scratch
 from camserver.base.clock import StoreClock
-from camserver.base.errors import BadInput, CheckFailed, Conflict, DataOwned, StoreTooNew
+from camserver.base.errors import BadInput, CheckFailed, Conflict, DataOwned, DataUnusable, StoreTooNew
 from camserver.base.secrets import Secret
 from camserver.care.backup import SECRETS_FORMAT, fingerprint, secret_files
 from camserver.care.backup_files import (
@@ -34,9 +36,8 @@ from camserver.care.backup_files import (
 if TYPE_CHECKING:
     from camserver.config import Settings
 
-# A server says this often that it lives, many times over.
-ALIVE_MS = 60_000
 OBJECT_MAX_BYTES = 200_000_000
+SCRATCH_PATTERN = ".restore-*"  # in the data folder
 
 Told = Callable[[str, int, int], None]
 
@@ -57,12 +58,27 @@ class Restored:
 async def verify(source: Path, told: Told) -> Manifest:
     """Reads a whole backup and compares every hash; CheckFailed names what differs."""
     manifest = manifest_of(source)
-    with tempfile.TemporaryDirectory(prefix="camserver-verify-") as scratch:
-        await asyncio.to_thread(_verified, source, manifest, Path(scratch), told)
+    with _room_in(Path(tempfile.gettempdir())), tempfile.TemporaryDirectory(prefix="camserver-verify-") as place:
+        await asyncio.to_thread(_verified, source, manifest, Path(place), told, keeps_dump=False)
     return manifest
 
 
+@contextmanager
+def _room_in(folder: Path) -> Iterator[None]:
+    """Of what is read, and of objects, the errors are mapped where they come from; what is left is of this folder."""
+    try:
+        yield
+    except OSError as error:
+        place = folder if error.filename is None else error.filename
+        raise DataUnusable(f"{place} {folders.cause_of(error)}; make room, then do it again") from error
+
+
 async def restore(settings: "Settings", wanted: Wanted, told: Told) -> Restored:
+    with _room_in(settings.server.data_dir):
+        return await _restored(settings, wanted, told)
+
+
+async def _restored(settings: "Settings", wanted: Wanted, told: Told) -> Restored:
     from camserver.store import owned
 
     manifest = manifest_of(wanted.source)
@@ -73,15 +89,15 @@ async def restore(settings: "Settings", wanted: Wanted, told: Told) -> Restored:
     secrets = {} if wanted.secrets is None else read_secrets(wanted.secrets)
     warnings = _judge_secrets(settings, manifest, secrets, wanted.force)
     folders.make_usable(settings.server.data_dir, "server.data_dir")
-    with tempfile.TemporaryDirectory(prefix=".restore-", dir=settings.server.data_dir) as scratch:
-        await asyncio.to_thread(_verified, wanted.source, manifest, Path(scratch), told)
+    scratch.sweep(settings.server.data_dir, SCRATCH_PATTERN)
+    with scratch.Scratch(settings.server.data_dir / f".restore-{os.urandom(8).hex()}") as place:
+        await asyncio.to_thread(_verified, wanted.source, manifest, place, told)
         async with owned(url):
             await _refuse_running(url)
             _put_secrets(settings, secrets)
             if manifest.objects == "copy":
                 await _put_objects(settings, wanted.source, manifest, told)
-            await asyncio.to_thread(_load, url, Path(scratch) / manifest.database)
-    await _settle(settings, manifest)
+            await _load(url, place / manifest.database, manifest)
     return Restored(manifest, tuple(warnings))
 
 
@@ -116,21 +132,30 @@ async def _refuse_running(url: str) -> None:
 
     if url.startswith("sqlite") or await asyncio.to_thread(emptying.is_empty, url):
         return
-    if not (await asyncio.to_thread(migrate.status, url)).up_to_date:
-        return
+    if await asyncio.to_thread(emptying.is_unfinished, url):
+        return  # none starts on it
+    try:
+        if not (await asyncio.to_thread(migrate.status, url)).up_to_date:
+            return
+    except StoreTooNew as error:
+        # Its new tables are not known here: they would be left over, and in the way of the next upgrade.
+        raise StoreTooNew(
+            "the database is of a newer camserver and can't be emptied by this one; make a new, empty database, set "
+            "[store] url to it and restore there"
+        ) from error
     store = await open_store(url)
     try:
         seen_ms = await store.read(restored.last_seen)
         now_ms = await store.database_time_ms() or StoreClock().now_ms()
     finally:
         await store.close()
-    if now_ms - seen_ms < ALIVE_MS:
+    if now_ms - seen_ms < restored.ALIVE_MS:
         raise DataOwned("a camserver is running on this database; stop all of them, wait a minute and restore again")
 
 
-def _verified(source: Path, manifest: Manifest, scratch: Path, told: Told) -> None:
-    """Compares all hashes. The dump is left in `scratch`."""
-    found_list, list_copy = scratch / "found.jsonl", scratch / "listed.jsonl"
+def _verified(source: Path, manifest: Manifest, place: Path, told: Told, keeps_dump: bool = True) -> None:
+    """Compares all hashes. The dump is left in `place`, if it is wanted: it may be larger than all else."""
+    found_list, list_copy = place / "found.jsonl", place / "listed.jsonl"
     seen: dict[str, tuple[int, str]] = {}
     done = 0
     with found_list.open("wb") as lines:
@@ -140,8 +165,10 @@ def _verified(source: Path, manifest: Manifest, scratch: Path, told: Told) -> No
                 lines.write(json.dumps(asdict(Kept(name.removeprefix(OBJECTS), size, sha256))).encode() + b"\n")
                 done += 1
                 told("verify", done, max(manifest.object_count, 1))
+            elif name == manifest.database and not keeps_dump:
+                seen[name] = hashed(file)
             elif name in (manifest.database, OBJECT_LIST):
-                copy = scratch / manifest.database if name == manifest.database else list_copy
+                copy = place / manifest.database if name == manifest.database else list_copy
                 _copy(file, copy)
                 with copy.open("rb") as again:
                     seen[name] = hashed(again)
@@ -183,23 +210,26 @@ async def _put_objects(settings: "Settings", source: Path, manifest: Manifest, t
             told("objects", done, max(manifest.object_count, 1))
 
 
-def _load(url: str, dump: Path) -> None:
-    from camserver.store import dumps, emptying
+async def _load(url: str, dump: Path, manifest: Manifest) -> None:
+    """Nobody sees the database before it was told that it is of an earlier moment."""
+    from camserver.store import dumps, emptying, open_store, restored, restored_store, upgrade_database
 
-    emptying.empty(url)
-    dumps.load(url, dump)
-
-
-async def _settle(settings: "Settings", manifest: Manifest) -> None:
-    from camserver.store import open_store, restored, upgrade_database
-
-    url = Secret(settings.store.url.reveal())
-    await upgrade_database(url, None)
-    store = await open_store(url)
-    try:
+    if manifest.dialect == "sqlite":
+        draft = Secret(f"sqlite:///{dump}")
+        await asyncio.to_thread(dumps.check_sqlite, dump)
+        await upgrade_database(draft, None)
+        store = await open_store(draft)
+        try:
+            await store.write(restored.settle, StoreClock().now_ms(), manifest.taken_at)
+        finally:
+            await store.close()
+        await asyncio.to_thread(dumps.fold_log_in, dump)
+        await asyncio.to_thread(dumps.load, url, dump)
+        return
+    await asyncio.to_thread(emptying.empty, url)
+    await asyncio.to_thread(dumps.load, url, dump)
+    async with restored_store(Secret(url)) as store:
         await store.write(restored.settle, StoreClock().now_ms(), manifest.taken_at)
-    finally:
-        await store.close()
 
 
 # Secrets

@@ -4,7 +4,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from io import BytesIO
@@ -15,6 +15,7 @@ import aiohttp
 from camserver.base.errors import CamError
 from camserver.clients.causes import cause_of
 from camserver.domain.analysis import Analysis
+from camserver.domain.hints import PREVIOUS_AT
 from camserver.domain.jobs import ErrorKind, kind_of_status
 from camserver.domain.vocabulary import Vocabulary
 from camserver.wire.analyzer import (
@@ -58,6 +59,10 @@ class Question:
     hints: Mapping[str, object] | None = None
     profile: str | None = None
     via: str = ""  # the analyzers that pass it on, where it is passed on
+
+    def without_previous(self) -> "Question":
+        hints = {name: hint for name, hint in (self.hints or {}).items() if name != PREVIOUS_AT}
+        return replace(self, previous=None, hints=hints)
 
 
 class AnalyzerError(CamError):

@@ -34,6 +34,11 @@ _WORDS = {
     "failed": Phrase("失敗: {why}", "failed: {why}"),
     "drawn": Phrase("枠を描いた画像: {where}", "Pictures with boxes: {where}"),
     "looking": Phrase("解析中", "Looking"),
+    "warning": Phrase("注意: {what}", "note: {what}"),
+    "no_preset": Phrase(
+        "{file} の preset {preset} はありません。あるのは {known} です",
+        "{file}: there is no preset {preset}; there are: {known}",
+    ),
 }
 # From so many on a progress bar is worth its line.
 PROGRESS_FROM = 5
@@ -154,8 +159,12 @@ def _hints(preset: str | None, file: Path | None, night: bool) -> dict[str, obje
         if not isinstance(read, dict):
             raise BadInput(f"{file} holds no JSON object; docs/guide/analyzer.md says what hints are")
         said = read
-    preset = str(said.pop("preset", None)) if preset is None else preset
-    return {**preset_hints(preset, is_day=not night), **said, **({"time_band": NIGHT} if night else {})}
+    of_file = said.pop("preset", None)
+    if of_file is not None and of_file not in list(Preset):
+        known, language = ", ".join(Preset), reader_language()
+        raise BadInput(_in(_WORDS["no_preset"], language).format(file=file, preset=repr(of_file), known=known))
+    named = str(of_file) if preset is None else preset
+    return {**preset_hints(named, is_day=not night), **said, **({"time_band": NIGHT} if night else {})}
 
 
 def _asking(previous: Path | None, seconds: float | None, hints: dict[str, object], width: int) -> "Asking":
@@ -196,6 +205,9 @@ def _print(looked: Sequence[Looked], vocabulary: "Vocabulary", language: Languag
     if drawn:
         where = drawn[0] if len(drawn) == 1 else f"{drawn[0]} … {drawn[-1]} ({len(drawn)})"
         click.echo(_in(_WORDS["drawn"], language).format(where=where), err=True)
+    # Mostly about the hints, and then the same of each picture.
+    for warning in dict.fromkeys(text for one in looked if one.analysis for text in one.analysis.warnings):
+        click.echo(_in(_WORDS["warning"], language).format(what=warning), err=True)
 
 
 def row_of(one: Looked, vocabulary: "Vocabulary", language: Language) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from camserver.base.errors import BadInput, CamError, Unavailable
 from camserver.clients.analyzer import AnalyzerClient, AnalyzerError, Question, iso_utc
+from camserver.commands.native_output import without_notes
 from camserver.domain.analysis import Analysis
 from camserver.domain.jobs import ErrorKind
 from camserver.domain.vocabulary import Vocabulary, parse_vocabulary
@@ -127,4 +128,6 @@ def _local(settings: "Settings", vocabulary: Vocabulary) -> LocalEyes:
     from camserver.services.analyzer.models.loading import load
 
     alone = replace(settings, analyzer=replace(settings.analyzer, workers=1))
-    return LocalEyes(load(alone, stand_in=False).detectors[0], settings, vocabulary)
+    with without_notes():
+        detector = load(alone, stand_in=False).detectors[0]
+    return LocalEyes(detector, settings, vocabulary)

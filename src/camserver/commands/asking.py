@@ -17,13 +17,18 @@ T = TypeVar("T")
 
 def with_server(chosen: Chosen, call: Callable[["LocalServer"], Awaitable[T]]) -> T:
     """Calls the API of the running server, or of one that is there just for this call."""
+    from camserver.care.ownership import handed_over
     from camserver.tool_server import tool_server
 
+    settings = chosen.settings()
+
     async def work() -> T:
-        async with tool_server(chosen.settings(), reader_language()) as server:
+        async with tool_server(settings, reader_language()) as server:
             return await call(server)
 
-    return asyncio.run(work())
+    # One that is there for this call makes files, such as SQLite's log.
+    with handed_over(settings, with_objects=False):
+        return asyncio.run(work())
 
 
 def with_running_server(chosen: Chosen, call: Callable[["LocalServer"], Awaitable[T]]) -> T:

@@ -47,8 +47,11 @@ def backup(
       camserver backup /mnt/backups/rows --objects reference
     """
     from camserver.care.backup import Wanted, back_up
+    from camserver.care.backup_files import clear_broken
 
     settings = chosen.settings()
+    for left in clear_broken(target.absolute().parent):
+        click.echo(say("cleared_broken", file=left), err=True)
     with bars() as shown:
         wanted = Wanted(target.absolute(), objects, secrets)
         manifest = asyncio.run(
@@ -99,6 +102,7 @@ def restore(
       camserver restore /mnt/backups/monday --force
     """
     from camserver.care import restore as restoring
+    from camserver.care.ownership import handed_over
 
     warnings: tuple[str, ...] = ()
     with bars() as shown:
@@ -109,7 +113,9 @@ def restore(
         if verify_only:
             manifest = asyncio.run(restoring.verify(source, told))
         else:
-            done = asyncio.run(restoring.restore(chosen.settings(), restoring.Wanted(source, force, secrets), told))
+            settings = chosen.settings()
+            with handed_over(settings):
+                done = asyncio.run(restoring.restore(settings, restoring.Wanted(source, force, secrets), told))
             manifest, warnings = done.manifest, done.warnings
     if as_json:
         click.echo(json.dumps({**_summary(source, manifest), "warnings": warnings}, ensure_ascii=False))

@@ -112,10 +112,15 @@ def camera_hints(
         given["shelf_roi"] = None if shelf == "none" else corners("--shelf", shelf)
     if shelf_file is not None:
         given["shelf_roi"] = _corners_in(shelf_file)
-    hints = with_server(chosen, lambda server: _changed(server, camera_id, given, clear))
+    camera = with_server(chosen, lambda server: _changed(server, camera_id, given, clear))
+    hints: dict[str, Any] | None = (camera["own"] or {}).get("hints")
+    unknown: list[str] = camera.get("unknown_hints") or []
     if as_json:
-        click.echo(json.dumps({"camera_id": camera_id, "hints": hints}, ensure_ascii=False))
+        told = {"camera_id": camera_id, "hints": hints, "unknown_hints": unknown}
+        click.echo(json.dumps(told, ensure_ascii=False))
         return
+    for name in unknown:
+        click.echo(say("unknown_hint", name=name), err=True)
     said = {name: value for name, value in (hints or {}).items() if value is not None}
     if not said:
         click.echo(say("no_hints", camera_id=camera_id))
@@ -123,16 +128,13 @@ def camera_hints(
         click.echo(f"{name}: {_shown(value)}")
 
 
-async def _changed(
-    server: "LocalServer", camera_id: str, given: dict[str, object], clear: bool
-) -> dict[str, Any] | None:
-    """Its hints after the change; without one, as they are."""
+async def _changed(server: "LocalServer", camera_id: str, given: dict[str, object], clear: bool) -> dict[str, Any]:
+    """The camera after the change; without one, as it is."""
     camera = await server.camera(camera_id)
     if given or clear:
         before = {} if clear else (camera["own"] or {}).get("hints") or {}
         camera = await server.patch(f"/api/cameras/{quote(camera_id, safe='')}", {"hints": {**before, **given}})
-    hints: dict[str, Any] | None = (camera["own"] or {}).get("hints")
-    return hints
+    return camera
 
 
 def _threshold(text: str) -> tuple[str, float]:

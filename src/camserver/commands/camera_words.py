@@ -36,6 +36,10 @@ _WORDS: Mapping[str, Phrase] = {
     "no_hints": Phrase(
         "{camera_id} について解析に伝えることはありません。", "Nothing is said to the analyzer of {camera_id}."
     ),
+    "unknown_hint": Phrase(
+        "注意: 「{name}」という名前のものはありません（別の解析器なら知っているかもしれません）。",
+        "note: nothing here is called {name!r}; check the spelling (another analyzer may know it).",
+    ),
     "bad_corners": Phrase(
         "{option} {text}: 角の座標を X,Y の形で空白区切りにし、全体を引用符で囲んでください（値は 0 から 1）。"
         "例: {option} '0.1,0.2 0.5,0.2 0.5,0.6'",

@@ -12,6 +12,10 @@ _WORDS = {
         "{file} にバックアップしました（データベース {database_mb} MB、画像と動画 {objects} 件、{objects_mb} MB）。",
         "Backed up to {file} (database {database_mb} MB, {objects} pictures and clips, {objects_mb} MB).",
     ),
+    "cleared_broken": Phrase(
+        "途中で終わったバックアップの残り（{file}）を削除しました。",
+        "Removed what a backup that was broken off had left: {file}.",
+    ),
     "by_reference": Phrase(
         "画像と動画は含まれていません。{where} を別に保存してください。",
         "Pictures and clips are not in it: keep {where} yourself.",
@@ -45,7 +49,6 @@ _WORDS = {
     ),
     "fine": Phrase("すべて正常です。", "Everything is fine."),
     "fixed": Phrase("修復しました", "fixed"),
-    "fixable": Phrase("--fix で修復できます", "repaired by --fix"),
     "problems": Phrase("{count} 件の問題があります", "{count} checks found something wrong"),
     "report": Phrase(
         "{file} に書き出しました。送る前に一度目を通してください。",
@@ -56,8 +59,16 @@ _WORDS = {
     "wrote": Phrase("書き込み: {path}", "wrote {path}"),
     "ran": Phrase("実行: {command}", "ran {command}"),
     "installed": Phrase(
-        "インストールしました。起動: systemctl start {unit}",
-        "Installed. Start it with: systemctl start {unit}",
+        "インストールしました。起動: systemctl start {unit}\n"
+        "はじめてなら、そのあと camserver setup-link で最初の管理者を作るリンクを表示します。",
+        "Installed. Start it with: systemctl start {unit}\n"
+        "The first time, make the first administrator afterwards by the link of: camserver setup-link",
+    ),
+    "installed_site": Phrase(
+        "インストールしました。camserver worker enroll で登録し、[worker] server_url を設定してから起動します: "
+        "systemctl start {unit}",
+        "Installed. Enroll this worker (camserver worker enroll), set [worker] server_url, then start it with: "
+        "systemctl start {unit}",
     ),
 }
 

@@ -32,12 +32,12 @@ def check(chosen: Chosen, fix: bool, no_objects: bool, as_json: bool) -> None:
       camserver check --fix
     """
     from camserver.care.checks import AREAS, run_checks
+    from camserver.care.ownership import handed_over
 
-    with bars() as shown:
+    settings = chosen.settings()
+    with bars() as shown, handed_over(settings):
         found = asyncio.run(
-            run_checks(
-                chosen.settings(), not no_objects, fix, lambda what, done, total: shown.tell(say(what), done, total)
-            )
+            run_checks(settings, not no_objects, fix, lambda what, done, total: shown.tell(say(what), done, total))
         )
     left = [one for one in found if one.level == "problem" and not one.fixed]
     if as_json:
@@ -48,7 +48,7 @@ def check(chosen: Chosen, fix: bool, no_objects: bool, as_json: bool) -> None:
             if not of_area:
                 click.echo(f"{area:<13}ok")
             for one in of_area:
-                note = f" ({say('fixed')})" if one.fixed else f" ({say('fixable')})" if one.fixable else ""
+                note = f" ({say('fixed')})" if one.fixed else ""
                 colour = "green" if one.fixed else "red" if one.level == "problem" else "yellow"
                 click.secho(f"{area:<13}{one.level} {one.kind}: {one.message}{note}", fg=colour)
         if not found:

@@ -38,10 +38,12 @@ def db_upgrade(chosen: Chosen, no_backup: bool) -> None:
     """
     from camserver import parts, store
     from camserver.base.secrets import Secret
+    from camserver.care.ownership import handed_over
 
     settings = chosen.settings()
     backup_dir = None if no_backup else parts.backup_folder(settings)
-    status = asyncio.run(store.upgrade_database(Secret(settings.store.url.reveal()), backup_dir))
+    with handed_over(settings):
+        status = asyncio.run(store.upgrade_database(Secret(settings.store.url.reveal()), backup_dir))
     click.echo(f"The database is at schema {status.current}.")
 
 

@@ -32,6 +32,7 @@ def db_copy(chosen: Chosen, url: str, as_json: bool) -> None:
     """
     from camserver import parts
     from camserver.base.secrets import Secret
+    from camserver.care.ownership import handed_over
     from camserver.config import DatabaseUrl
     from camserver.store import copy_database
 
@@ -40,7 +41,7 @@ def db_copy(chosen: Chosen, url: str, as_json: bool) -> None:
         target = DatabaseUrl.parse(url)
     except BadInput as error:
         raise BadInput(f"the address of the target is wrong: {error.message}") from None
-    with bars() as shown:
+    with bars() as shown, handed_over(settings):
         copied = asyncio.run(
             copy_database(
                 Secret(settings.store.url.reveal()),

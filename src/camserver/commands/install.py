@@ -18,7 +18,7 @@ from camserver.commands.root import Chosen, pass_chosen
     help="one: everything on this machine; fleet: a server beside others; site: a worker only.",
 )
 @click.option("--program", help="The camserver that the units start.", show_default="this one")
-@click.option("--no-enable", is_flag=True, help="Do not have them started when the machine starts.")
+@click.option("--no-enable", is_flag=True, help="Do not have them started when the machine starts, only by hand.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
 @click.option(
     "--root", type=click.Path(file_okay=False, path_type=Path), help="Write below this folder and run nothing."
@@ -58,7 +58,7 @@ def install(
             _show(step)
         return
     installing.carry_out(steps, root, lambda what, name: click.echo(say(what, path=name, command=name)))
-    click.echo(say("installed", unit="camserver.target"))
+    click.echo(say("installed_site" if services == "site" else "installed", unit="camserver.target"))
 
 
 def _addresses(chosen: Chosen) -> dict[str, str]:

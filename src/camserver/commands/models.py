@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from camserver.base.errors import BadInput, CheckFailed, NotFound
+from camserver.commands.native_output import without_notes
 from camserver.commands.root import Chosen, json_option, pass_chosen
 from camserver.commands.shown import Language, reader_language, table
 from camserver.domain.phrases import Phrase
@@ -26,6 +27,7 @@ _HEADS: Mapping[str, tuple[str, ...]] = {
 }
 _WORDS: Mapping[str, Phrase] = {
     "fine": Phrase("正常", "fine"),
+    "chosen": Phrase("選択済み・使用不可", "chosen, unusable"),
     "installed": Phrase(
         "{title} をインストールしました。使うには: camserver models use {name}",
         "{title} is installed; take it into use with `camserver models use {name}`",
@@ -110,7 +112,8 @@ def models_check(chosen: Chosen, name: str | None, as_json: bool) -> None:
     """
     from camserver.services.analyzer.models.checking import check_models
 
-    shown = check_models(chosen.settings(), name)
+    with without_notes():
+        shown = check_models(chosen.settings(), name)
     if not shown:
         raise NotFound(f"no model is called {name}; `camserver models list` shows which there are")
     _show(shown, as_json)
@@ -142,7 +145,8 @@ def models_install(chosen: Chosen, path: Path, use_it: bool, as_json: bool) -> N
 
     settings = chosen.settings()
     bundle = read_bundle(path, settings.analyzer.bundle_max_bytes, settings.analyzer.model_keys)
-    (detector,) = load_bundle(bundle, 1)
+    with without_notes():
+        (detector,) = load_bundle(bundle, 1)
     pointer = installed_models(settings).add(bundle)
     if use_it:
         _use(settings, pointer, as_json)
@@ -311,6 +315,7 @@ def _show(shown: "Sequence[Shown]", as_json: bool) -> None:
 
 def described(shown: "Sequence[Shown]", language: Language) -> str:
     fine: str = getattr(_WORDS["fine"], language)
+    chosen: str = getattr(_WORDS["chosen"], language)
     rows = [
         (
             one.name,
@@ -318,7 +323,7 @@ def described(shown: "Sequence[Shown]", language: Language) -> str:
             one.runtime,
             one.licence,
             one.signed_by or "-",
-            "*" if one.in_use else "",
+            "*" if one.in_use else chosen if one.chosen else "",
             one.problem or fine,
         )
         for one in shown

@@ -1,4 +1,7 @@
-"""A progress bar on standard error for work that says how far it is, with a bar for each kind of work."""
+"""A progress bar on standard error for work that says how far it is, with a bar for each kind of work.
+
+Nothing of it where standard error is no terminal: a timer's journal or a mail of cron tells what was done, not how.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -6,6 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
+
+
+def is_watched() -> bool:
+    return sys.stderr.isatty()
 
 
 class Bars:
@@ -19,7 +26,7 @@ class Bars:
         if label != self._what:
             self.close()
             self._what = label
-            self._bar = click.progressbar(length=max(total, 1), label=label, file=sys.stderr)
+            self._bar = click.progressbar(length=max(total, 1), label=label, file=sys.stderr, hidden=not is_watched())
             self._bar.__enter__()
         self._bar.length = max(total, 1)
         self._bar.update(done - self._bar.pos)

@@ -12,7 +12,7 @@ import click
 from camserver.base.errors import BadInput
 from camserver.commands.root import Chosen, json_option, pass_chosen
 from camserver.commands.score_run import Asked, opened_store, score, show_report
-from camserver.commands.score_words import HEADS, money, say
+from camserver.commands.score_words import HEADS, say, spent
 from camserver.commands.shown import age, reader_language, table
 
 if TYPE_CHECKING:
@@ -124,6 +124,13 @@ def scoring_run(chosen: Chosen) -> None:
     parts.serve("scoring", ("scoring",), settings)
 
 
+# On SQLite one process at a time has the store.
+_WHEN_OWNED = (
+    "If it is `camserver score`, Ctrl-C there pauses its run, and this command works then; if it is the server, its "
+    "page Scoring shows, pauses and cancels runs. On PostgreSQL and MariaDB this works at any time"
+)
+
+
 def _with_store(chosen: Chosen, call: "Callable[[Store, int, StoreClock], Awaitable[Any]]") -> Any:
     import asyncio
 
@@ -132,7 +139,7 @@ def _with_store(chosen: Chosen, call: "Callable[[Store, int, StoreClock], Awaita
     async def work(settings: "Settings") -> Any:
         clock = StoreClock()
         async with AsyncExitStack() as stack:
-            store, tenant_id = await opened_store(settings, clock, stack)
+            store, tenant_id = await opened_store(settings, clock, stack, _WHEN_OWNED)
             return await call(store, tenant_id, clock)
 
     return asyncio.run(work(chosen.settings()))
@@ -169,8 +176,8 @@ def scoring_list(chosen: Chosen, limit: int, as_json: bool) -> None:
     else:
         now_ms = int(time.time() * 1000)
         rows = [
-            (run.run_uuid, run.sheet, run.status.value, str(totals.done), str(totals.failed), money(run.cost_micro),
-             age(run.updated_at, now_ms))
+            (run.run_uuid, run.sheet, run.status.value, str(totals.done), str(totals.failed),
+             spent(run.cost_micro, run.calls), age(run.updated_at, now_ms))
             for run, totals in found
         ]  # fmt: skip
         click.echo(table(HEADS[reader_language()], rows))

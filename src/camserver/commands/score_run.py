@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from camserver.base.errors import CheckFailed, DataOwned
-from camserver.commands.score_words import duration, money, say
+from camserver.commands.score_words import duration, money, say, spent
 from camserver.commands.shown import reader_language
 
 if TYPE_CHECKING:
@@ -101,15 +101,26 @@ def _credentials(file: Path | None) -> "Secret | None":
         raise BadInput(f"the key file {file} can't be read: {error}") from None
 
 
-async def opened_store(settings: "Settings", clock: "StoreClock", stack: AsyncExitStack) -> "tuple[Store, int]":
-    """The store and the tenant, for a command that needs no server."""
+_BESIDE = (
+    "Scoring beside a running camserver needs PostgreSQL or MariaDB; on SQLite choose another folder for the runs by "
+    "--data-dir"
+)
+
+
+async def opened_store(
+    settings: "Settings", clock: "StoreClock", stack: AsyncExitStack, when_owned: str = _BESIDE
+) -> "tuple[Store, int]":
+    """The store and the tenant, for a command that needs no server. `when_owned` is said when one has the store."""
     from camserver.base import clock as clocks
     from camserver.base import folders
+    from camserver.care.ownership import handed_over
     from camserver.parts import backup_folder
     from camserver.store import open_store
     from camserver.store.first_start import prepare_store
 
     folders.make_usable(settings.server.data_dir, "server.data_dir")
+    # When the store is closed.
+    stack.enter_context(handed_over(settings, with_objects=False))
     chosen = settings.store
     try:
         store = await open_store(
@@ -122,10 +133,7 @@ async def opened_store(settings: "Settings", clock: "StoreClock", stack: AsyncEx
             backup_dir=backup_folder(settings),
         )
     except DataOwned as error:
-        raise DataOwned(
-            f"{error.message}. Scoring beside a running camserver needs PostgreSQL or MariaDB; on SQLite choose "
-            "another folder for the runs by --data-dir"
-        ) from None
+        raise DataOwned(f"{error.message}. {when_owned}") from None
     stack.push_async_callback(store.close)
     if await clocks.sync(clock, store.database_time_ms):
         following = asyncio.create_task(clocks.follow(clock, store.database_time_ms))
@@ -179,7 +187,7 @@ async def _go(
         for one in beside:
             one.cancel()
         await asyncio.wait(beside)
-    await _report(asked, store, run.run_id)
+    await _report(asked, store, run.run_id, pipeline.standing.sheet_trouble)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -247,7 +255,7 @@ async def _show(asked: Asked, store: "Store", run: "Run", pipeline: "ScoringPipe
         if asked.as_json:
             click.echo(json.dumps({"progress": now}), err=True)
             continue
-        line = say("progress", **now, cost=money(now["cost_micro"]), eta=duration(now["eta_sec"]))
+        line = say("progress", **now, cost=spent(now["cost_micro"], now["calls"]), eta=duration(now["eta_sec"]))
         line += "".join(f"  ! {now[name]}" for name in ("trouble", "sheet_trouble") if now[name])
         click.echo(f"\r\x1b[2K{line}" if is_terminal else line, nl=not is_terminal, err=True)
 
@@ -280,7 +288,7 @@ async def progress(store: "Store", run_id: int, pipeline: "ScoringPipeline", tas
     }
 
 
-async def _report(asked: Asked, store: "Store", run_id: int) -> None:
+async def _report(asked: Asked, store: "Store", run_id: int, sheet_trouble: str | None) -> None:
     from camserver.domain.scoring import RunStatus
     from camserver.domain.scoring_phrases import pause_text
     from camserver.services.scoring.exporting import export, report
@@ -290,12 +298,12 @@ async def _report(asked: Asked, store: "Store", run_id: int) -> None:
     found = await report(store, run)
     files = await export(store, run, asked.export) if asked.export is not None else []
     if asked.as_json:
-        click.echo(json.dumps(found, ensure_ascii=False))
+        click.echo(json.dumps({**found, "sheet_trouble": sheet_trouble}, ensure_ascii=False))
     else:
         _tell(asked, "")
         for path in files:
             _tell(asked, say("written", path=path))
-        show_report(found)
+        show_report(found, sheet_trouble)
     if run.status is RunStatus.FAILED:
         raise CheckFailed(run.message or "the run failed")
     if run.status is RunStatus.PAUSED and run.reason != "asked":
@@ -303,11 +311,12 @@ async def _report(asked: Asked, store: "Store", run_id: int) -> None:
         raise CheckFailed(say("stopped", reason=run.reason, why=why))
 
 
-def show_report(found: Mapping[str, Any]) -> None:
+def show_report(found: Mapping[str, Any], sheet_trouble: str | None = None) -> None:
+    """`sheet_trouble` is why the sheet does not take what waits for it, where that is known."""
     from camserver.domain.scoring_phrases import pause_text
 
     values = {**found, "hits": found["cache_hits"] + found["same_hits"], "refused": found["refused_429"]}
-    click.echo(say("asked_only", **values, cost=money(found["cost_usd"] * 1_000_000)))
+    click.echo(say("asked_only", **values, cost=spent(found["cost_usd"] * 1_000_000, found["calls"])))
     results = found["results"]
     left = sum(results.get(name, 0) for name in ("failed", "refused", "moved"))
     if found["status"] == "completed":
@@ -316,6 +325,8 @@ def show_report(found: Mapping[str, Any]) -> None:
         click.echo(say("paused", reason=pause_text(found["reason"], found["message"], reader_language())))
     elif found["status"] == "cancelled":
         click.echo(say("cancelled"))
+    if waiting := results.get("scored", 0):
+        click.echo(say("waiting", count=waiting, why=sheet_trouble or "").rstrip())
     if found["notes"]:
         click.echo(say("notes"))
         for one in found["notes"][:NOTES_SHOWN_MAX]:

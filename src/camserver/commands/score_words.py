@@ -37,6 +37,10 @@ _WORDS: Mapping[str, Phrase] = {
         "Paused ({reason}). The same command goes on from here.",
     ),
     "cancelled": Phrase("中止しました。", "Cancelled."),
+    "waiting": Phrase(
+        "{count} 件の採点結果はまだシートに書かれていません（保存済み）。{why}",
+        "Scores that are kept but not in the sheet yet: {count}. {why}",
+    ),
     "asked_only": Phrase(
         "質問 {calls} 回（429 は {refused} 回）、再利用 {hits} 件、トークン {tokens_in}+{tokens_out}、{cost}",
         "{calls} questions ({refused} refused as too many), {hits} reused, {tokens_in}+{tokens_out} tokens, {cost}",
@@ -52,7 +56,8 @@ _WORDS: Mapping[str, Phrase] = {
         "Time: about {time}{basis}",
     ),
     "guessed": Phrase("（実測なし）", " (a guess: this model was not measured yet)"),
-    "no_price": Phrase("費用は不明", "cost not known"),
+    "no_price": Phrase("不明（このモデルの価格が設定されていません）", "not known (no price of this model is set)"),
+    "no_cost": Phrase("費用不明", "cost not known"),
     "none": Phrase("実行はありません。", "No runs."),
     "retried": Phrase("{count} 件をもう一度試します。", "To be tried again: {count}."),
     "written": Phrase("{path} を書きました。", "Wrote {path}."),
@@ -70,6 +75,11 @@ def say(name: str, **values: Any) -> str:
 
 def money(micro: float | None) -> str:
     return say("no_price") if micro is None else f"${micro / 1_000_000:.4f}"
+
+
+def spent(micro: float, calls: int) -> str:
+    """What a run has cost. Questions that cost nothing were put to a model whose price nobody said."""
+    return say("no_cost") if calls and not micro else money(micro)
 
 
 def duration(seconds: float | None) -> str:

@@ -11,6 +11,7 @@ import click
 
 from camserver.base.errors import BadInput
 from camserver.commands.asking import with_server
+from camserver.commands.progress import is_watched
 from camserver.commands.root import Chosen, json_option, pass_chosen
 from camserver.commands.shown import reader_language, table
 from camserver.domain.phrases import Phrase
@@ -32,6 +33,10 @@ _WORDS = {
     "link": Phrase(
         "次のリンクを {login} に渡してください。3 日以内に一度だけ使えます:\n  {url}",
         "Give this link to {login}; it works once, within three days:\n  {url}",
+    ),
+    "admin_made": Phrase(
+        "テナント {tenant} に管理者 {login} を追加しました。",
+        "{login} was made an administrator of the tenant {tenant}.",
     ),
     "changed": Phrase("テナント {tenant} を変更しました。", "The tenant {tenant} was changed."),
     "erase": Phrase(
@@ -199,6 +204,32 @@ def tenant_add(
     click.echo(say("link", login=admin, url=added["password_link"]["url"]))
 
 
+@tenant.command("reset")
+@click.argument("name")
+@click.argument("login")
+@click.option("--language", type=click.Choice(["ja", "en"]), help="Of the administrator, if one has to be made.")
+@json_option
+@pass_chosen
+def tenant_reset(chosen: Chosen, name: str, login: str, language: str | None, as_json: bool) -> None:
+    """Make a new password link for a tenant's administrator.
+
+    For a tenant that nobody can enter any more. If nobody has that login, it becomes a new administrator of the
+    tenant. The tenant's audit log says that it was done.
+
+    \b
+    Example:
+      camserver tenant reset acme kato@acme.example
+    """
+    body = {"login": login, "language": language}
+    made = with_server(chosen, lambda server: server.post(f"{_address(name)}/admin-link", body))
+    if as_json:
+        click.echo(json.dumps(made, ensure_ascii=False))
+        return
+    if made["made"]:
+        click.echo(say("admin_made", tenant=name, login=made["login"]))
+    click.echo(say("link", login=made["login"], url=made["password_link"]["url"]))
+
+
 @tenant.command("change")
 @click.argument("name")
 @click.option("--rename", help="A new name.")
@@ -251,7 +282,9 @@ def tenant_export(chosen: Chosen, name: str, output: Path | None, no_objects: bo
     target = output or Path(f"tenant-{name}.zip")
     if target.exists():
         raise BadInput(f"{target} is there already; choose another file with --output, or remove it")
-    with click.progressbar(length=1, label=say("exporting", tenant=name), file=sys.stderr) as shown:
+    with click.progressbar(
+        length=1, label=say("exporting", tenant=name), file=sys.stderr, hidden=not is_watched()
+    ) as shown:
 
         def told(rows: int, total: int) -> None:
             shown.length = max(total, 1)

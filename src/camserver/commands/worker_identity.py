@@ -122,6 +122,7 @@ def worker_enroll(
       camserver worker enroll https://cams.example.com:8443
       camserver worker enroll https://cams.example.com:8443 --name shop-1 --token-file token.txt
     """
+    from camserver.care.ownership import handed_over
     from camserver.services.worker import enrolling, identity_file
     from camserver.wire.enrolment import Token
 
@@ -134,7 +135,8 @@ def worker_enroll(
     given = Token.parse(_token_text(token, token_stdin, token_file))
     name = worker_id or settings.worker.name
     enrolled, site = asyncio.run(enrolling.enroll(server_url, given, name))
-    identity_file.write(folder, enrolled)
+    with handed_over(settings, with_objects=False):
+        identity_file.write(folder, enrolled)
     path = identity_file.path_in(folder)
     if as_json:
         told: dict[str, Any] = {"worker_id": name, "site": site, "identity": str(path), "server_url": server_url}

@@ -54,6 +54,9 @@ class AnalyzerSettings:
         "File of a smaller model for requests that ask for the profile `fast`. Not set: they get the same model as "
         "all others.",
     )
+    fast_model_sha256: str | None = setting(
+        None, "What the file of fast_model_path must be, as model_sha256 says it of model_path. Not set: any."
+    )
     remote_url: str | None = setting(
         None, 'Address of the analyzer that requests are passed on to with detector = "remote".', form="http_url"
     )
@@ -93,8 +96,10 @@ class AnalyzerSettings:
             raise ValueError(f"remote_url is {self.remote_url}, which is this analyzer itself; name another one")
         if self.detector == "onnx" and self.model_path is not None and self.model_path.suffix != ".onnx":
             raise ValueError(f'detector is "onnx", but model_path is {self.model_path}; name a .onnx file')
-        if self.model_sha256 is not None and not re.fullmatch("[0-9a-fA-F]{64}", self.model_sha256):
-            raise ValueError(f"model_sha256 is {self.model_sha256[:80]!r}, which is no sha256 of 64 hex digits")
+        for name in ("model_sha256", "fast_model_sha256"):
+            digits: str | None = getattr(self, name)
+            if digits is not None and not re.fullmatch("[0-9a-fA-F]{64}", digits):
+                raise ValueError(f"{name} is {digits[:80]!r}, which is no sha256 of 64 hex digits")
         for key in self.model_keys:
             if not re.fullmatch("[0-9a-fA-F]{64}", key):
                 raise ValueError(f"model_keys holds {key[:80]!r}, which is no public key of 64 hex digits")

@@ -1,8 +1,9 @@
 """How a settings dataclass declares its fields: a value, its documentation and what it must look like.
 
-Metadata: "doc"; the bounds "min" and "max" of a number; "min_chars" of a text; "form" = "http_url";
-"secret_file", the file in secrets_dir that keeps a secret which is not set; and for a default that follows
-from other settings "derive", with "shown" as the text of that default in the reference.
+Metadata: "doc"; the bounds "min" and "max" of a number; "min_chars" of a text; "form" = "http_url" or "networks";
+"empty_refused", what to do instead, where an empty text does not count as not set; "secret_file", the file in
+secrets_dir that keeps a secret which is not set; and for a default that follows from other settings "derive", with
+"shown" as the text of that default in the reference.
 """
 
 from collections.abc import Callable, Mapping

@@ -94,9 +94,10 @@ def _read_table(path: Path, text: str, section: str, table: Mapping[str, object]
             # The value is not shown: it may be that of a misspelt secret.
             hint = catalogue.suggest_key(section, key)
             problems.append(Problem(where, f"no such setting{hint}"))
-        elif not is_unset(setting, value):
+        else:
             try:
-                found[setting.name] = Given(from_toml(setting, value), f"file {path}")
+                if not is_unset(setting, value):
+                    found[setting.name] = Given(from_toml(setting, value), f"file {path}")
             except BadInput as error:
                 problems.append(Problem(where, error.message))
     return found
@@ -160,12 +161,13 @@ def _unknown_drive_names(environ: Mapping[str, str]) -> list[str]:
 
 
 def read_own_variables(environ: Mapping[str, str], problems: list[Problem]) -> Layer:
-    """The values of CAMSERVER_SECTION_KEY. An empty variable counts as not set; an unknown one is refused."""
+    """The values of CAMSERVER_SECTION_KEY. An empty variable counts as not set, unless its setting refuses that; an
+    unknown one is refused."""
     found: Layer = {}
     for name in sorted(name for name in environ if name.startswith("CAMSERVER_")):
         setting = catalogue.by_variable().get(name)
         if setting is not None:
-            if environ[name].strip():
+            if environ[name].strip() or setting.empty_refused:
                 _read_variable(found, setting, name, environ[name], problems)
         elif name not in catalogue.NOT_SETTINGS:
             hint = catalogue.suggest_variable(name)
@@ -175,7 +177,8 @@ def read_own_variables(environ: Mapping[str, str], problems: list[Problem]) -> L
 
 def _read_variable(found: Layer, setting: Setting, variable: str, text: str, problems: list[Problem]) -> None:
     try:
-        found[setting.name] = Given(from_text(setting, text), f"environment {variable}")
+        if not is_unset(setting, text.strip()):
+            found[setting.name] = Given(from_text(setting, text), f"environment {variable}")
     except BadInput as error:
         problems.append(Problem(f"environment variable {variable} ({setting.name})", error.message))
 

@@ -35,7 +35,8 @@ This page is generated from the program; `python -m camserver.config.reference` 
 
 Settings stand in one TOML file and in environment variables. A later place wins: default, file, the
 variables of [the seeds](seed-names.md), `CAMSERVER_SECTION_KEY` variables, command line. An empty variable
-counts as not set, and so does an empty text in the file where the default is `""`. A list in a variable is
+counts as not set, and so does an empty text in the file where the default is `""`, but for those that say
+otherwise. A list in a variable is
 separated by commas. Relative paths start at the folder camserver is started in.
 
 Unknown keys, unknown `CAMSERVER_` variables, wrong types and values out of bounds are refused, all at once

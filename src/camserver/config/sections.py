@@ -110,8 +110,10 @@ class ObjectSettings:
     )
     endpoint: str | None = setting(
         None,
-        "Address of that store, such as http://127.0.0.1:9000. Not set: Amazon's of the region.",
+        "Address of that store, such as http://127.0.0.1:9000. Not set: Amazon's of the region. An empty one is "
+        "refused: pictures would go to another place than was meant.",
         form="http_url",
+        empty_refused="give the address of your store, or remove the setting to use Amazon's",
     )
     region: str = setting(
         "us-east-1", "Region of that store; most stores other than Amazon's ignore it.", min_chars=1
@@ -134,6 +136,13 @@ class WebSettings:
         "Host names browsers may use, without port; requests for others are refused. "
         "The host of public_url is always allowed.",
     )
+    trusted_proxies: tuple[str, ...] = setting(
+        ("127.0.0.1", "::1"),
+        "Addresses and networks of reverse proxies, such as 172.30.91.0/24. Who calls, and whether by https, is what "
+        "their X-Forwarded-For and X-Forwarded-Proto say; headers of others are ignored. Name no more than proxies: "
+        "whoever connects from there can pretend to be anybody.",
+        form="networks",
+    )
     session_hours: int = setting(12, "How long a sign-in lasts.", min=1, max=720)
     store_url: DatabaseUrl | None = setting(
         None,
@@ -142,8 +151,8 @@ class WebSettings:
     )
     connections_per_address: int = setting(
         256,
-        "Connections that one address may have at once; 0: any number. Addresses of this machine have no bound. "
-        "Behind a proxy on another machine, which has everybody's connections, set 0 and let the proxy bound them.",
+        "Connections that one address may have at once; 0: any number. Addresses of this machine and "
+        "trusted_proxies, which have everybody's connections, have no bound.",
         min=0,
         max=100_000,
     )
@@ -311,8 +320,10 @@ class LlmSettings:
     )
     base_url: str | None = setting(
         None,
-        "Address of the API, such as http://127.0.0.1:11434/v1 for Ollama. Not set: the provider's own.",
+        "Address of the API, such as http://127.0.0.1:11434/v1 for Ollama. Not set: the provider's own. An empty one "
+        "is refused: questions and key would go to another place than was meant.",
         form="http_url",
+        empty_refused="give the address of your server, or remove the setting to ask the provider at its own address",
     )
     model: str = derived(
         lambda chosen: _USUAL_MODELS.get(str(chosen["llm.provider"]), ""),
@@ -376,7 +387,12 @@ class WebhookSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaSettings:
-    link_ttl_sec: int = setting(900, "How long a signed media link opens its picture.", min=10, max=604_800)
+    link_ttl_sec: int = setting(
+        900,
+        "How long a signed media link opens its picture; one that somebody makes who may not share, an hour at most.",
+        min=10,
+        max=604_800,
+    )
     shares: Literal["off", "managers", "everybody"] = setting(
         "managers",
         "Who may share events and frames with people who don't sign in: nobody (what was shared is closed), those "

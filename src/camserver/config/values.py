@@ -5,6 +5,7 @@ it, is turned into what TOML would hold first and then goes the same way. Values
 are never part of a message. This module knows nothing about files, the environment or which settings exist.
 """
 
+import ipaddress
 import json
 import math
 import re
@@ -60,6 +61,8 @@ class Setting:
     maximum: float | None = None
     min_chars: int = 0
     http_url: bool = False
+    networks: bool = False
+    empty_refused: str = ""  # why an empty text is refused instead of counting as not set
     derive: Callable[[Any], object] | None = None
     derived_text: str = ""  # the default as written in the reference, when it is derived
     secret_file: str = ""  # where in secrets_dir the value is kept when it is not set
@@ -101,6 +104,8 @@ def setting_of(section: str, field: Field[Any], hint: Any, unused: str = "") -> 
         maximum=about.get("max"),
         min_chars=about.get("min_chars", 0),
         http_url=about.get("form") == "http_url",
+        networks=about.get("form") == "networks",
+        empty_refused=about.get("empty_refused", ""),
         derive=about.get("derive"),
         derived_text=about.get("shown", ""),
         secret_file=about.get("secret_file", ""),
@@ -124,11 +129,17 @@ def expected(setting: Setting) -> str:
         options = [json.dumps(option) for option in get_args(kind)]
         return "one of " + ", ".join(options)
     if kind == tuple[str, ...]:
-        return "a list of addresses that begin with http:// or https://" if setting.http_url else "a list of texts"
+        return _list_in_words(setting)
     if kind is str and setting.http_url:
         return "an address that begins with http:// or https://"
     words = {bool: "true or false", Path: "a path", DatabaseUrl: "the address of a database"}
     return words.get(kind) or _text_in_words(setting.min_chars)
+
+
+def _list_in_words(setting: Setting) -> str:
+    if setting.networks:
+        return "a list of addresses and networks, such as 10.0.0.5 and 10.1.0.0/24"
+    return "a list of addresses that begin with http:// or https://" if setting.http_url else "a list of texts"
 
 
 def _text_in_words(min_chars: int) -> str:
@@ -161,8 +172,13 @@ def _kind_of(value: object) -> str:
 
 
 def is_unset(setting: Setting, value: object) -> bool:
-    """Whether a value in the file counts as not written: an empty text, where no text is the default."""
-    return value == "" and (setting.optional or setting.derive is not None)
+    """Whether a value in the file counts as not written: an empty text, where no text is the default. BadInput where
+    somebody who leaves it empty most likely means something else."""
+    if not isinstance(value, str) or value.strip() or not (setting.optional or setting.derive is not None):
+        return False
+    if setting.empty_refused:
+        raise BadInput(f"is empty; {setting.empty_refused}")
+    return value == ""
 
 
 def from_toml(setting: Setting, value: object) -> object:
@@ -223,9 +239,11 @@ def _texts(setting: Setting, value: object) -> object:
     if len(value) > LIST_ITEMS_MAX:
         raise BadInput(f"holds {len(value)} items; at most {LIST_ITEMS_MAX} are allowed")
     texts = tuple(_checked_text(item) for item in value)
-    if setting.http_url:
-        for text in texts:
+    for text in texts:
+        if setting.http_url:
             _check_http_url(setting, text)
+        if setting.networks:
+            _check_network(setting, text)
     return texts
 
 
@@ -272,6 +290,15 @@ def _check_http_url(setting: Setting, text: str) -> None:
         _refuse(setting, text)
     if "@" in urlsplit(text).netloc:
         raise BadInput("holds a user name or a password; an address that is shown must not")
+
+
+def _check_network(setting: Setting, text: str) -> None:
+    try:
+        network = ipaddress.ip_network(text)
+    except ValueError as error:
+        raise BadInput(f"expected {expected(setting)}, got {given(setting, text)}: {error}") from None
+    if network.prefixlen == 0:
+        raise BadInput(f"{given(setting, text)} is every address there is; name those that are meant")
 
 
 def plain(value: object) -> Plain:

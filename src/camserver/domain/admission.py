@@ -339,6 +339,18 @@ def used(held: Iterable[Held], kind: Kind) -> int:
     return sum(one.units for one in same) + sum(transcodes.values())
 
 
+def costs(held: Iterable[Held]) -> list[int]:
+    """What each of these viewings takes, the longest there first: who watches a transcode first pays for it."""
+    paid: dict[tuple[bool, int, Quality], int] = {}
+    found = []
+    for one in held:
+        stream = (one.kind in _PAID_FROM_RESERVE, one.camera_key, one.quality)
+        before = paid.get(stream, 0)
+        paid[stream] = max(before, one.transcode_units)
+        found.append(one.units + paid[stream] - before)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What somebody wants to watch, and the ways it could be shown to them, the best first."""

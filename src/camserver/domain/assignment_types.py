@@ -82,7 +82,6 @@ class CameraNeed:
     labels: Labels = NO_LABELS
     load: Load = NO_LOAD
     device: str | None = None  # that it shares with other cameras of its site, and that bears few connections
-    free_since: int | None = None  # ms
     holder_key: int | None = None
     held_since: int | None = None  # ms
     is_stopping: bool = False  # its holder was told to let go

@@ -7,6 +7,7 @@ hold, nothing deletes what it holds. Rows are elsewhere; what goes when nothing 
 from enum import StrEnum
 
 from camserver.base.errors import BadInput
+from camserver.domain.names import is_name
 
 TITLE_MAX_CHARS = 255
 NOTE_MAX_CHARS = 10_000
@@ -34,8 +35,11 @@ def holds_items(state: CaseState, hold: bool) -> bool:
 def checked_title(title: str) -> str:
     """The title without space around it; BadInput when nothing is left or it is too long."""
     plain = " ".join(title.split())
-    if not plain:
-        raise BadInput("a case needs a title; say in a few words what it is about", reason="case_title")
+    if not is_name(plain):
+        raise BadInput(
+            "a case needs a title; say in a few words what it is about, in characters that can be seen",
+            reason="case_title",
+        )
     if len(plain) > TITLE_MAX_CHARS:
         raise BadInput(
             f"the title has {len(plain)} characters, at most {TITLE_MAX_CHARS} are allowed; write the rest as a note",

@@ -31,6 +31,9 @@ class NoClip(StrEnum):
     BUSY = "busy"
     NO_ANSWER = "no_answer"
     FAILED = "failed"
+    # Only of films that somebody asks for: they are transcoded for browsers that don't play what the camera sends.
+    TRANSCODE_FULL = "transcode_full"
+    TOO_SLOW = "too_slow"
     EXPIRED = "expired"  # there was one; retention took it
 
 
@@ -50,6 +53,10 @@ _PHRASES: Mapping[NoClip, Phrase] = {
     NoClip.BUSY: Phrase("ワーカーが混み合っていました", "The worker was too busy"),
     NoClip.NO_ANSWER: Phrase("ワーカーから届きませんでした", "The worker did not deliver it"),
     NoClip.FAILED: Phrase("動画を作成できませんでした", "The video could not be made into a clip"),
+    NoClip.TRANSCODE_FULL: Phrase(
+        "ワーカーが同時に変換できる数の上限に達しています", "The worker transcodes as many cameras as it can"
+    ),
+    NoClip.TOO_SLOW: Phrase("映像の変換が時間内に終わりませんでした", "The video could not be transcoded in time"),
     NoClip.EXPIRED: Phrase("保存期間を過ぎたため削除されました", "It was past its retention and is deleted"),
 }
 

@@ -148,6 +148,9 @@ class Claimed:
     request: JsonObject = field(default_factory=dict)  # what its maker added
     result: JsonObject = field(default_factory=dict)  # what earlier attempts left behind
     frame_uuid: str | None = None  # of the look it comes from
+    # The receiver as it was when this was claimed; none when its tenant has no such receiver (any more).
+    receiver_uuid: str | None = None
+    receiver_updated_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +237,7 @@ class Receiver:
     hourly_cap: int | None = None
     enabled: bool = True
     secrets: Mapping[str, Hidden] = field(default_factory=dict)
+    updated_at: int = 0  # grows with every change of it
 
 
 @dataclass(frozen=True, slots=True)

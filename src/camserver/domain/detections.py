@@ -8,8 +8,8 @@ Readings of the contract, where it leaves something open:
 - Two categories leave a doubt only when they claim the same place. A person beside a car is no doubt.
 - A poor picture is a camera issue only when nothing was found in it; the tag is there in any case. Somebody who is
   recognized in the dark is a person first. A camera that was covered or moved is an issue whatever is found.
-- What is expected of a camera makes no event, and has no tags and no severity. Its boxes go along with an event of
-  something else.
+- What is expected of a camera makes no event, and has no tags and no severity, be it a thing or what is wrong with
+  the picture. The boxes of things go along with an event of something else.
 - Something missing stands behind people and animals and before vehicles.
 """
 
@@ -161,6 +161,16 @@ class Hints:
     masks: tuple[Polygon, ...] = ()  # black on purpose
     shelf: Polygon | None = None  # a place that things shall not vanish from
 
+    @property
+    def unsaid(self) -> frozenset[str]:
+        """Names that make neither event nor tag."""
+        return self.excluded | self.expected
+
+    @property
+    def expected_things(self) -> frozenset[str]:
+        """Without what is expected of the picture itself."""
+        return frozenset(name for name in self.expected if not _is_of_the_picture(name))
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -202,12 +212,12 @@ def interpret(
     persons = [thing.found for thing in unexpected if thing.meaning.category is Category.HUMAN]
     carried = [one for one in wanted if one.label in CARRIED and any(one.touches(person) for person in persons)]
     confidence = _confidence(unexpected, primary)
-    tags = {*poor, *tampered, *missing, *_tags(unexpected), *(CARRIED[one.label] for one in carried)}
+    tags = {*poor, *tampered, *missing, *_tags(unexpected), *_carried_tags(carried, hints)}
     if persons:
-        tags |= {_count_tag(persons), *_allowed(measured.people_tags, Category.HUMAN, hints)}
+        tags |= {_count_tag(persons), *measured.people_tags}
     if confidence is not None and confidence < UNKNOWN_BELOW:
         tags.add(TAG_LOW_CONFIDENCE)
-    known = tuple(sorted(tag for tag in tags if vocabulary.has(tag)))
+    known = tuple(sorted(tag for tag in tags - hints.unsaid if vocabulary.has(tag)))
     return Analysis(
         schema_version=vocabulary.version,
         detected=True,
@@ -275,7 +285,15 @@ def _is_wanted(one: Detection, hints: Hints, policy: DetectionPolicy) -> bool:
 
 
 def _allowed(tags: Iterable[str], category: Category, hints: Hints) -> frozenset[str]:
-    return frozenset() if category in hints.excluded else frozenset(tags) - hints.excluded
+    return frozenset() if category in hints.unsaid else frozenset(tags) - hints.unsaid
+
+
+def _carried_tags(carried: Iterable[Detection], hints: Hints) -> set[str]:
+    return {CARRIED[one.label] for one in carried if hints.expected.isdisjoint(names_of(one.label))}
+
+
+def _is_of_the_picture(name: str) -> bool:
+    return name in _ALWAYS or name.startswith("camera.")
 
 
 def _one_name_a_place(wanted: Sequence[Detection]) -> list[_Thing]:

@@ -19,6 +19,8 @@ OWN_CHARS_MAX = 12_000
 # Of each list of names, and of one name.
 NAMES_MAX = 32
 NAME_CHARS_MAX = 64
+# When the previous picture was taken.
+PREVIOUS_AT = "prev_captured_at"
 DAY = "day"
 NIGHT = "night"
 
@@ -68,7 +70,7 @@ def camera_hints(
     known = {
         "time_band": band,
         "network_zone": network_zone or None,
-        "prev_captured_at": None if previous_at_ms is None else _iso_utc(previous_at_ms),
+        PREVIOUS_AT: None if previous_at_ms is None else _iso_utc(previous_at_ms),
         "privacy_masks": _masks(told.privacy_masks),
     }
     own = {name: said[name] for name in OWN_HINTS if said.get(name) is not None}

@@ -20,6 +20,7 @@ from camserver.domain.phrases import (
     camera_issue_over_phrase,
     camera_issue_phrase,
     primary_event_phrase,
+    severity_phrase,
 )
 from camserver.domain.vocabulary import Vocabulary
 
@@ -213,7 +214,9 @@ def _title(facts: Facts, language: Language) -> str:
 
 
 def _event_lines(facts: Facts, vocabulary: Vocabulary, language: Language) -> Iterable[str]:
-    yield _pair(Phrase("重要度", "Severity"), f"{facts.severity}/3", language)
+    grave = severity_phrase(facts.severity)
+    of_three = Phrase(f"{grave.ja}（{facts.severity}/3）", f"{grave.en} ({facts.severity}/3)")
+    yield _pair(Phrase("重要度", "Severity"), _in(of_three, language), language)
     if facts.is_unclear:
         unsure = Phrase("はっきりしません。画像を確認してください", "not certain; please look at the picture")
         yield _pair(Phrase("判定", "Finding"), _in(unsure, language), language)

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
 from camserver.base.errors import BadInput, Reject
+from camserver.domain import names
 from camserver.domain.people import RANKS, Role, login_of
 
 # Somebody has this long to sign in at the provider.
@@ -184,7 +185,7 @@ def _display_name(claims: Claims) -> str:
     told = claims.get("name")
     if not isinstance(told, str):
         return ""
-    return "".join(letter for letter in told if letter.isprintable()).strip()[:NAME_MAX_CHARS]
+    return names.plain(told)[:NAME_MAX_CHARS]
 
 
 def _groups(claims: Claims, groups_claim: str | None) -> frozenset[str]:

@@ -112,16 +112,28 @@ class Principal:
         return self.site_ids is None or site_id in self.site_ids or camera_key in self.camera_keys
 
     @property
+    def reach(self) -> tuple[int, frozenset[int] | None, frozenset[int]]:
+        """Those for whom it is equal see the same rows."""
+        return self.tenant_id, self.site_ids, self.camera_keys
+
+    @property
     def reaches_nothing(self) -> bool:
         return self.site_ids == frozenset() and not self.camera_keys
 
     def require(self, permission: Permission) -> None:
-        if not self.may(permission):
+        if self.may(permission):
+            return
+        if permission in PERMISSIONS[self.role]:
             raise Forbidden(
-                f"The role {self.role} lacks the permission {permission}. Ask an administrator for it.",
-                reason="lacks_permission",
+                f"The token's scopes lack the permission {permission}. Use a token that has it among its scopes.",
+                reason="lacks_scope",
                 permission=permission.value,
             )
+        raise Forbidden(
+            f"The role {self.role} lacks the permission {permission}. Ask an administrator for it.",
+            reason="lacks_permission",
+            permission=permission.value,
+        )
 
     def require_all_sites(self) -> None:
         if self.site_ids is not None:

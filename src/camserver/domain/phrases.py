@@ -1,9 +1,9 @@
-"""How primary events, camera issues and their causes are called, in Japanese and English.
+"""How primary events, severities, camera issues and their causes are called, in Japanese and English.
 
 Tags have their labels in the vocabulary itself, but for those that the server gives and no analyzer may.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -30,6 +30,19 @@ def primary_event_phrase(primary_event: str) -> Phrase:
     return PRIMARY_EVENTS.get(primary_event) or Phrase(primary_event, primary_event)
 
 
+# By severity, as the pages call them.
+SEVERITIES: Sequence[Phrase] = (
+    Phrase("記録", "Record"),
+    Phrase("情報", "Notice"),
+    Phrase("注意", "Warning"),
+    Phrase("警報", "Alarm"),
+)
+
+
+def severity_phrase(severity: int) -> Phrase:
+    return SEVERITIES[min(max(severity, 0), len(SEVERITIES) - 1)]
+
+
 # The server's own tags, which no vocabulary names.
 OWN_TAGS: Mapping[str, Phrase] = {
     "camera.frozen": Phrase("映像の停止", "Picture frozen"),
@@ -54,6 +67,9 @@ CAMERA_ISSUES_OVER: Mapping[str, Phrase] = {
     "frozen": Phrase("映像の停止は解消しました", "Back to normal: Picture frozen"),
 }
 
+# Nothing is wrong with the camera: its device bears no more streams, and somebody watches another one of it.
+WATCHED_LIVE = "watched_live"
+
 # Why looks fail (domain.leases.Fault and the codes of looks), and why nothing is known of a camera.
 CAMERA_CAUSES: Mapping[str, Phrase] = {
     "unauthorized": Phrase("ユーザー名またはパスワードが違います", "It refuses user name or password"),
@@ -71,6 +87,10 @@ CAMERA_CAUSES: Mapping[str, Phrase] = {
     "unattended": Phrase(
         "見ているワーカーがありません（カメラの故障ではありません）", "No worker looks at it (the camera may be well)"
     ),
+    WATCHED_LIVE: Phrase(
+        "同じ機器の別のカメラがライブ視聴中のため、撮影を見合わせています",
+        "Another camera of its device is being watched live; its looks wait",
+    ),
     "off": Phrase("オフになっています", "It is switched off"),
     "error": Phrase("エラーが発生しました", "There was an error"),
 }
@@ -82,6 +102,19 @@ def camera_issue_phrase(kind: str) -> Phrase:
 
 def camera_issue_over_phrase(kind: str) -> Phrase:
     return CAMERA_ISSUES_OVER.get(kind) or Phrase(f"{kind} は解消しました", f"Back to normal: {kind}")
+
+
+_PAUSES: Mapping[str, Phrase] = {
+    WATCHED_LIVE: Phrase(
+        "同じ機器の別のカメラがライブ視聴中だったため、撮影を見合わせました",
+        "Another camera of its device was watched live; its looks waited",
+    ),
+}
+
+
+def pause_phrase(cause: str) -> Phrase:
+    """Why a camera was not looked at for a time that is over, or not yet."""
+    return _PAUSES.get(cause) or Phrase(cause, cause)
 
 
 def camera_cause_phrase(cause: str) -> Phrase:

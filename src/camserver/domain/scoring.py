@@ -115,6 +115,7 @@ class ChunkStatus(StrEnum):
 class ResultState(StrEnum):
     SCORED = "scored"  # in the journal, not in the sheet
     WRITTEN = "written"
+    AWAY = "away"  # written, and its row is elsewhere by now: it is looked for before the run ends
     REFUSED = "refused"  # somebody typed into the cells, or they are protected
     MOVED = "moved"  # no row holds this text any more
     FAILED = "failed"  # no model gave an answer of use; the cells stay empty

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+import orjson
+
 from camserver.domain.scoring_prompts import ANCHORS
 from camserver.domain.sheet_layout import Category
 
@@ -71,7 +73,12 @@ def is_valid(scores: Sequence[object], count: int) -> bool:
 def _document(text: str) -> Any:
     """The JSON in a text: whole, in a fenced block or in words; with commas too many, too."""
     try:
-        found, end = _DECODED(text := text.strip())
+        return orjson.loads(text)  # the usual case
+    except ValueError:
+        pass
+    text = text.strip()
+    try:
+        found, end = _DECODED(text)
         if end == len(text):
             return found
     except (ValueError, RecursionError):

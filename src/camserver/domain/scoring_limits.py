@@ -13,10 +13,13 @@ is seconds of any clock that never goes back, passed in.
 """
 
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import Final
 
-from camserver.domain.scoring_pace import Allowance, Pace, ToldPace
-from camserver.domain.scoring_places import Places
+from camserver.domain.scoring_pace import Pace
+from camserver.domain.scoring_places import Numbers, Places
+from camserver.domain.scoring_tickets import Stop, Ticket, Wait
+from camserver.domain.scoring_told import Allowance, ToldPace
+from camserver.domain.scoring_windows import Moment
 
 __all__ = ["Allowance", "ConcurrencyController", "Ticket", "Wait", "share_of"]
 
@@ -46,6 +49,9 @@ TOLD_REFUSED_MAX: Final = 5
 # Far fewer in flight are too many, again and again: that is no number.
 DROP: Final = 0.8
 DROPS_MAX: Final = 2
+# So few in flight, of those a moment ago, are nearly none.
+ALONE: Final = 0.2
+SAID_LATE_SEC: Final = 1.0
 # A trial is taken for accepted after so many times what a refusal takes.
 TRIAL_REFUSALS: Final = 3.0
 TRIAL_MIN_SEC: Final = 0.02
@@ -72,23 +78,6 @@ PURSE_MOST: Final = 4.0
 DEBT_MOST: Final = 1.0
 
 
-class Ticket(NamedTuple):
-    """A question that was sent."""
-
-    number: int
-    sent_sec: float
-    in_flight: int  # itself included, those that wait after a refusal not
-    is_full: bool  # the limit held sending back
-
-
-class Wait(NamedTuple):
-    """What a question that came back waits for, keeping its place."""
-
-    since_sec: float
-    until_sec: float
-    after: int | None  # the last question that was sent before it was refused; None: it was not
-
-
 class ConcurrencyController:
     """One for all that use the same key. Not for several threads."""
 
@@ -104,6 +93,7 @@ class ConcurrencyController:
         self._sent = 0
         self._answered = 0
         self._answered_last = 0  # the latest question that was answered
+        self._full_number = 0  # the last question with which the limit was reached
         self._flying = 0  # sent, and nothing came back yet
         self._levels: Counter[int] = Counter()  # questions since the last burst, by how many were in flight
         self._earlier: Counter[int] = Counter()  # the same, of the time before
@@ -112,12 +102,14 @@ class ConcurrencyController:
         self._is_time = False  # explains the last burst
         self._limit_before: float | None = None  # cut since then for what may be explained by time
         self._told_refused = 0
+        self._numbers = Numbers()
         self._drops = 0  # times in a row that far fewer in flight were too many, and the trial with still fewer too
         self._dropped_from = 0
         self._refusal_sec = 0.0  # how long a refusal takes to come
         self._trial_number: int | None = None  # 0: the next question that is sent
         self._trial_until_sec = 0.0
         self._stops = 0
+        self._stop: Stop | None = None
         self._gate_until_sec = 0.0
         self._next_send_sec = 0.0
         self._spread_left = 0
@@ -167,9 +159,12 @@ class ConcurrencyController:
 
     def sent(self, now_sec: float) -> Ticket:
         """A question with a place is sent, for the first time or again."""
+        if not self._sent:
+            self._pace.begin(now_sec)
         self._sent += 1
         self._flying += 1
         self._levels[self._flying] += 1
+        self._numbers.sent(self._sent, self._flying)
         spacing = 1 / self._pace.per_sec if self._pace.per_sec is not None else 0.0
         self._is_paced = spacing > 0
         for told in self._told.values():
@@ -184,13 +179,18 @@ class ConcurrencyController:
             spacing, self._is_paced = even_sec, False
             late_sec = max(SPREAD_LATE_SEC, (SPREAD_LATE_BOLD if is_bold else SPREAD_LATE) * self.latency_sec)
         self._next_send_sec = max(self._next_send_sec, now_sec - late_sec) + spacing
+        if (again_sec := self._pace.comes_back_sec(self._sent - self.refused)) > self._next_send_sec:
+            self._next_send_sec, self._is_paced = again_sec, True
         if self._trial_number == 0:
             self._trial_number = self._sent
             patience_sec = min(max(TRIAL_REFUSALS * self._refusal_sec, TRIAL_MIN_SEC), TRIAL_MAX_SEC)
             self._trial_until_sec = now_sec + patience_sec
         # While it climbs, questions go one after the other, and what is in flight is always a little behind.
         full = FULL_CLIMBING * self._places.count if self._places.is_climbing else self._places.count - 1
-        return Ticket(self._sent, now_sec, self._flying, self.in_flight >= full)
+        is_full = self.in_flight >= full
+        if is_full:
+            self._full_number = self._sent
+        return Ticket(self._sent, now_sec, self._flying, is_full)
 
     # -- What comes back -----------------------------------------------------------------------------------------
 
@@ -211,9 +211,16 @@ class ConcurrencyController:
         may_try = self._purse >= 1 or is_overdue
         if ticket.number > self._burst_number:
             self._stops = 0
-            if ticket.is_full:
+            if self._stop is not None and self._stop.was_alone:
+                self._pace.resumed(Moment(ticket.sent_sec, ticket.number, ticket.number - self.refused - 1))
+            self._stop = None
+            # While it climbs, all of a batch count that was in flight when the limit was reached, not its last only.
+            if ticket.is_full or (self._places.is_climbing and ticket.number <= self._full_number):
+                was_climbing = self._places.is_climbing
                 self._places.answered(may_try, is_overdue)
-        self._pace.answered(now_sec, self._sent - self.refused, may_try)
+                if self._places.is_climbing and not was_climbing:
+                    self._pace.doubt()
+        self._pace.answered(Moment(now_sec, self._sent, self._sent - self.refused), may_try)
 
     def lost(self, ticket: Ticket) -> None:
         """Nothing came back, or what says nothing about how many fit."""
@@ -223,14 +230,19 @@ class ConcurrencyController:
         """The question was refused for being too many."""
         self.refused += 1
         self._flying -= 1
+        self._pace.missed(ticket.number)
         self._purse = max(self._purse - 1, -DEBT_MOST)
         self._refusal_sec = max(now_sec - ticket.sent_sec, 0.5 * self._refusal_sec)
         is_said = retry_after_sec is not None and retry_after_sec > 0
         wait_sec = min(retry_after_sec if is_said and retry_after_sec else WAIT_USUAL_SEC, WAIT_MAX_SEC)
         if ticket.number > self._burst_number:
             if not is_said:
-                wait_sec = min(wait_sec * 2.0**self._stops, WAIT_USUAL_MAX_SEC)
+                refused = Moment(now_sec, ticket.number, ticket.number - self.refused)
+                most_sec = max(WAIT_USUAL_SEC, min(self._pace.wait_most_sec(refused), WAIT_USUAL_MAX_SEC))
+                wait_sec = min(wait_sec * 2.0**self._stops, most_sec)
             self._burst(ticket, wait_sec, now_sec, is_said)
+        else:
+            self._numbers.missed(ticket.number)
         return Wait(now_sec, max(now_sec + wait_sec, self._gate_until_sec), self._sent)
 
     def left_sec(self, wait: Wait, now_sec: float) -> float:
@@ -265,15 +277,25 @@ class ConcurrencyController:
         """The first refusal of a burst: those of questions that were sent before it came say nothing new."""
         if self._is_overdue(now_sec) and self._purse < 1:
             self._patience_sec = min(2 * self._patience_sec, PATIENCE_MAX_SEC)
-        accepted = self._sent - self.refused
+        # Of those that were sent before it, all that were refused are known by now, or are missed later.
+        accepted = ticket.number - self.refused
+        nothing_left = Moment(ticket.sent_sec, ticket.number, accepted)
         is_trial = ticket.number == self._trial_number
+        if self._stop is None:
+            self._stop = Stop(nothing_left, ticket.in_flight)
         is_soon = self._burst_sec is not None and now_sec - self._burst_sec < SOON_ANSWERS * self.latency_sec
         is_long = is_said and wait_sec >= max(WAIT_BY_TIME_SEC, WAIT_BY_TIME_ANSWERS * self.latency_sec)
-        self._is_time = (is_trial and (self._is_time or is_long)) or self._is_by_time(ticket)
+        self._stopped(self._stop, ticket, is_trial, is_long, now_sec + wait_sec)
+        is_number = self._numbers.refused(ticket.number, ticket.in_flight)
+        if is_number:
+            self._pace.forget()
+        self._is_time = not is_number and (
+            (is_trial and (self._is_time or is_long)) or self._is_by_time(ticket, nothing_left)
+        )
         if self._is_time:
-            self._refused_by_time(now_sec, wait_sec, accepted, is_trial)
+            self._refused_by_time(nothing_left, now_sec, wait_sec, is_trial)
         else:
-            self._pace.note(now_sec, accepted)
+            self._pace.note(nothing_left)
             is_unclear = is_soon or is_trial
             self._limit_before = (self._limit_before or self.limit) if is_unclear or is_long else None
             self._places.cut(ticket.in_flight, CUT_SOON if is_unclear else None)
@@ -284,21 +306,44 @@ class ConcurrencyController:
             self._stops += 1
             self._gate_until_sec = max(self._gate_until_sec, now_sec + wait_sec)
             unsure_sec = (1.0 if wait_sec.is_integer() else 0.0) if is_said else wait_sec
-            self._pace.stopped(self._gate_until_sec if is_said else now_sec, accepted, unsure_sec)
+            until_sec = self._gate_until_sec if is_said else now_sec
+            self._pace.stopped(Moment(until_sec, ticket.number, accepted), unsure_sec)
             self._spread_left = self._places.count
-            self._levels.clear()
+            if not self._is_time or wait_sec > self.latency_sec:
+                # After a stop that long, what was accepted before it says nothing any more.
+                self._levels.clear()
         if not self._is_time or is_trial:
             self._earlier, self._levels = self._levels, Counter()
         self._burst_number, self._burst_sec = self._sent, now_sec
         self._trial_number, self._trial_until_sec = 0, 0.0
 
+    def _stopped(self, stop: Stop, ticket: Ticket, is_trial: bool, is_long: bool, again_sec: float) -> None:
+        """Far fewer in flight than a moment ago are refused as well, or all have to wait long: that is no number."""
+        is_said = is_trial and is_long
+        if is_trial:
+            # What is said is often rounded up to whole seconds.
+            stop.refused_sec = max(ticket.sent_sec, again_sec - SAID_LATE_SEC) if is_said else ticket.sent_sec
+        if not is_said and ticket.in_flight > ALONE * stop.in_flight:
+            return
+        stop.was_alone = True
+        again_sec = again_sec if is_trial else self._gate_until_sec
+        is_window = self._pace.alone(stop.nothing_left, stop.refused_sec, again_sec)
+        if is_window and self._limit_before is not None:
+            self._places.hold(self._limit_before)
+            self._limit_before = None
+
     def _is_overdue(self, now_sec: float) -> bool:
         return self._burst_sec is not None and now_sec - self._burst_sec >= self._patience_sec
 
-    def _refused_by_time(self, now_sec: float, wait_sec: float, accepted: int, is_trial: bool) -> None:
+    def _refused_by_time(self, nothing_left: Moment, now_sec: float, wait_sec: float, is_trial: bool) -> None:
         self._told_refused = self._told_refused + 1 if any(one.per_sec for one in self._told.values()) else 0
         is_told = 0 < self._told_refused <= TOLD_REFUSED_MAX
-        if not is_trial and not is_told and self._pace.refused(now_sec, accepted) and self._limit_before is not None:
+        if (
+            not is_trial
+            and not is_told
+            and self._pace.refused(nothing_left, now_sec)
+            and self._limit_before is not None
+        ):
             self._places.hold(self._limit_before)
             self._limit_before = None
         # What comes back has to be waited for before it is tried.
@@ -306,9 +351,10 @@ class ConcurrencyController:
         pause_sec = max(min(wait_sec, PAUSE_MAX_SEC), PAUSE_QUESTIONS / pace if pace is not None else 0.0)
         self._next_send_sec = max(self._next_send_sec, now_sec + pause_sec)
 
-    def _is_by_time(self, ticket: Ticket) -> bool:
+    def _is_by_time(self, ticket: Ticket, nothing_left: Moment) -> bool:
         pace = self._pace.per_sec
-        if ticket.in_flight <= 1:
+        is_alone = self._stop is not None and self._stop.was_alone
+        if ticket.in_flight <= 1 or is_alone or self._pace.is_used_up(nothing_left):
             return True
         if pace is not None and not ticket.is_full and ticket.in_flight > RAMP * pace * self.latency_sec:
             return True  # as many as the pace makes

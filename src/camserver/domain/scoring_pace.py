@@ -1,13 +1,16 @@
-"""How many questions may be sent a second: where a provider counts by time, or says in headers what is left.
+"""How many questions may be sent a second, found out by refusals: where a provider counts by time.
 
 A refusal says that nothing was left at that moment. So what was accepted between two of them is what came back in
 between, and tells the pace, the better the more it was. Sending keeps a little below it, which leaves room for what
-is late or early, and now and then tries more: slowly at first, faster once more than ever was accepted.
+is late or early, and now and then tries more: slowly at first, faster once more than ever was accepted. Where what
+was used comes back only after a while, that is known as a window (scoring_windows.py).
 """
 
-from collections import deque
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Final
+
+from camserver.domain.scoring_windows import COUNT_MIN, Moment, Past, Window, refused_in, window_of
 
 PACE_MIN: Final = 1 / 120
 # Sending keeps so much below what was measured.
@@ -34,21 +37,22 @@ REST_FIRST_SEC: Final = 4.0
 REST_MAX_SEC: Final = 20.0
 # Timers come late on a busy machine: who was held back longer than it should be may make up for so much.
 CATCH_UP_SEC: Final = 0.05
-# A pace that held nothing back for so long is forgotten.
-IDLE_SEC: Final = 30.0
-# The last seconds are known by marks so far apart.
-MARK_SEC: Final = 0.5
-MARKS: Final = 4
+# A pace of which no more than this was used for so long holds nothing back, and is forgotten.
+IDLE_SHARE: Final = 0.8
+IDLE_SEC: Final = 10.0
+IDLE_QUESTIONS: Final = 200
+# What was accepted in so long before a refusal is what was accepted just now.
+RECENT_SEC: Final = 2.0
+# Of the time since a window was whole, so much is waited before it is tried again.
+WAIT_SHARE: Final = 0.6
+# So many may be accepted although a stop goes on.
+FEW: Final = 2
+# A window explains a refusal once so much of it is used.
+USED_UP: Final = 0.8
+# A window that is used evenly is tried with so much more, until more was accepted than it holds.
+BEYOND_WINDOW: Final = 1.1
 # Measured between moments that are further apart, it would tell about another time.
 APART_MAX_SEC: Final = 900.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Moment:
-    """Nothing was left then; and how many questions had been accepted."""
-
-    at_sec: float
-    accepted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +63,11 @@ class _Measured:
     took_sec: float
 
 
-def _measured(since: _Moment | None, until_sec: float, accepted: int, unsure_sec: float = 0.0) -> _Measured | None:
+def _measured(since: Moment | None, until: Moment, unsure_sec: float = 0.0) -> _Measured | None:
     """What came back between two moments at which nothing was left; None: that can't be told."""
-    if since is None or not 0 < until_sec - since.at_sec <= APART_MAX_SEC or accepted <= since.accepted:
+    if since is None or not 0 < until.at_sec - since.at_sec <= APART_MAX_SEC or until.accepted <= since.accepted:
         return None
-    took_sec, count = until_sec - since.at_sec, accepted - since.accepted
+    took_sec, count = until.at_sec - since.at_sec, until.accepted - since.accepted
     most = (count + 1) / max(took_sec - unsure_sec, 0.5 * took_sec)
     return _Measured(count / took_sec * (1 - MARGIN), most * (1 - MARGIN), count, took_sec)
 
@@ -74,43 +78,64 @@ class Pace:
     def __init__(self) -> None:
         self.per_sec: float | None = None
         self.catch_up_sec = CATCH_UP_SEC
-        self._last: _Moment | None = None
-        self._before: _Moment | None = None
+        self._last: Moment | None = None
+        self._before: Moment | None = None
         self._measured = 0.0
+        self._count = 0  # questions that told it
         self._most = 0.0  # what it may be, with as few questions as told it
         self._sure = 0.0  # measured over a long time: no less than this comes back
         self._rest_sec = REST_FIRST_SEC
         self._grown_at_sec = 0.0
         self._held_at_sec = 0.0
-        self._marks: deque[_Moment] = deque(maxlen=MARKS)  # how many had been accepted, of late
+        self._used_at_sec = 0.0
+        self._past = Past()
+        self._whole: Moment | None = None  # as much was left as there can be: at the beginning, after a long stop
+        self._whole_before = Moment(0.0, 0, 0)
+        self._stopped: Moment | None = None  # the last long stop began
+        self._window: Window | None = None
+        self._refused_at_sec = 0.0
 
-    def note(self, now_sec: float, accepted: int) -> None:
+    def missed(self, number: int) -> None:
+        """This question was refused: it was counted as accepted until that was known."""
+        self._past.missed(number)
+        for one in {
+            id(one): one
+            for one in (self._last, self._before, self._whole, self._whole_before, self._stopped)
+            if one is not None
+        }.values():
+            if one.number >= number:
+                one.accepted -= 1
+
+    def begin(self, at_sec: float) -> None:
+        """The first question is sent."""
+        self._whole = Moment(at_sec, 0, 0)
+        self._past.mark(Moment(at_sec, 0, 0))
+
+    def note(self, nothing_left: Moment) -> None:
         """A refusal that may have had another cause."""
-        self._before, self._last = self._last, _Moment(now_sec, accepted)
+        self._before, self._last = self._last, nothing_left
 
-    def refused(self, now_sec: float, accepted: int) -> bool:
+    def refused(self, nothing_left: Moment, now_sec: float) -> bool:
         """A refusal because of time; whether a pace is known now."""
         since = self._last
-        self._decide(_measured(since, now_sec, accepted), now_sec, accepted)
+        if self._window is not None:
+            self._window = self._refused_in(self._window, nothing_left)
+            if self._window is None:
+                self.per_sec = None  # it told the pace
+        if self._window is not None:
+            self._fit(self._window)
+        else:
+            self._decide(_measured(since, nothing_left), nothing_left)
         self.catch_up_sec /= 2
-        self._held_at_sec = now_sec
-        if since is None or accepted - since.accepted >= ENOUGH or now_sec - since.at_sec > LONG_SEC:
-            self._last = _Moment(now_sec, accepted)
+        self._held_at_sec = self._used_at_sec = now_sec
+        accepted = nothing_left.accepted - (since.accepted if since is not None else 0)
+        if since is None or accepted >= ENOUGH or nothing_left.at_sec - since.at_sec > LONG_SEC:
+            self._last = nothing_left
         self._before = since
         self._rest(now_sec)
         return self.per_sec is not None
 
-    def _recent(self, now_sec: float, accepted: int) -> float:
-        """What was accepted a second just now: no more than that came back, but for what was saved up."""
-        if not self._marks or now_sec - self._marks[0].at_sec < MARK_SEC:
-            return 0.0
-        return (accepted - self._marks[0].accepted) / (now_sec - self._marks[0].at_sec)
-
-    def _mark(self, now_sec: float, accepted: int) -> None:
-        if not self._marks or now_sec - self._marks[-1].at_sec >= MARK_SEC:
-            self._marks.append(_Moment(now_sec, accepted))
-
-    def _decide(self, found: "_Measured | None", now_sec: float, accepted: int) -> None:
+    def _decide(self, found: "_Measured | None", nothing_left: Moment) -> None:
         before = self.per_sec
         if before is None:
             if found is not None:
@@ -119,9 +144,10 @@ class Pace:
         if found is None or found.count < ENOUGH:
             pace = max(self._sure, found.per_sec if found is not None else 0.0, before * CUT_FEW)
             self.per_sec = self._most = max(min(pace, before * CUT), PACE_MIN)
+            self._measured = min(self._measured, self.per_sec)
             return
         # Where little can be saved up, what was not used is lost, and more came back than was measured.
-        recent = min(before, self._recent(now_sec, accepted))
+        recent = min(before, self._past.per_sec(nothing_left, RECENT_SEC))
         pace = max(found.per_sec, recent * CUT_ONCE) if found.took_sec >= LONG_SEC else found.per_sec
         self._sure = found.per_sec
         self._take(found, min(pace, before * CUT), 0.0)
@@ -129,7 +155,7 @@ class Pace:
     def _take(self, found: "_Measured", pace: float, most: float) -> None:
         if found.per_sec > 1.1 * self._measured:
             self._rest_sec = REST_FIRST_SEC
-        self._measured = found.per_sec
+        self._measured, self._count = found.per_sec, found.count
         self.per_sec = max(pace, PACE_MIN)
         self._most = max(most, self.per_sec)
 
@@ -137,17 +163,89 @@ class Pace:
         """Whether it is what holds sending back."""
         return self.per_sec is not None and now_sec - self._held_at_sec <= max(1.0, 2 / self.per_sec)
 
-    def stopped(self, until_sec: float, accepted: int, unsure_sec: float) -> None:
-        """It was refused again at once: nothing comes before `until_sec`, or up to `unsure_sec` earlier, which is
-        when the provider counts anew."""
-        found = _measured(self._before, until_sec, accepted, unsure_sec)
-        if found is not None and self.per_sec is not None:
+    def stopped(self, until: Moment, unsure_sec: float) -> None:
+        """It was refused again at once: nothing comes before `until`, or up to `unsure_sec` earlier, which is when
+        the provider counts anew."""
+        found = _measured(self._before, until, unsure_sec)
+        # A few questions just after a measurement by more of them tell nothing.
+        is_few = found is not None and found.count < min(ENOUGH, self._count) and found.took_sec < LONG_SEC
+        if found is not None and not is_few and self.per_sec is not None and self._window is None:
             self._take(found, max(found.per_sec, min(self.per_sec, found.most) if unsure_sec else 0.0), found.most)
-        self._last = _Moment(until_sec, accepted)
-        self._rest(until_sec)
+        self._last = until
+        if self._window is None:
+            self._rest(until.at_sec)
+
+    def comes_back_sec(self, accepted: int) -> float:
+        """When a window that is known has room for one more; 0: it has, or none is known."""
+        if self._window is None or self.per_sec is None:
+            return 0.0
+        window_sec = self._window.most_sec
+        went_sec = self._past.when(accepted + 1 - self.per_sec * window_sec)
+        return went_sec + window_sec if went_sec is not None else 0.0
+
+    def is_used_up(self, nothing_left: Moment) -> bool:
+        """Whether a window that is known explains a refusal."""
+        window = self._window
+        return window is not None and self._past.accepted_in(nothing_left, window.most_sec) >= USED_UP * window.count
+
+    def alone(self, nothing_left: Moment, refused_sec: float, again_sec: float) -> bool:
+        """A question that went alone was refused, too: nothing comes back for a while. The next one goes at
+        `again_sec`, and is taken for accepted. Whether that is a window."""
+        if self._whole is None:
+            return False
+        if self._stopped is not None and self._is_stopped_still(nothing_left):
+            self._whole, nothing_left = self._whole_before, self._stopped
+        self._stopped = nothing_left
+        window = window_of(self._whole, nothing_left, refused_sec, again_sec)
+        if window is not None:
+            self._window = window
+            self._fit(window)
+            self._grown_at_sec = self._used_at_sec = again_sec
+            self._refused_at_sec = refused_sec
+            return True
+        refused = Moment(refused_sec, nothing_left.number, nothing_left.accepted)
+        if self._window is not None and self._refused_in(self._window, refused) is None:
+            again = Moment(again_sec, nothing_left.number, nothing_left.accepted)
+            self._window = self.per_sec = None
+            self._decide(_measured(self._whole, again), again)
+        return False
+
+    def _refused_in(self, window: Window, nothing_left: Moment) -> Window | None:
+        is_steady = nothing_left.at_sec - self._refused_at_sec >= window.most_sec
+        self._refused_at_sec = nothing_left.at_sec
+        return refused_in(window, self._past, nothing_left, is_steady)
+
+    def _is_stopped_still(self, nothing_left: Moment) -> bool:
+        """Whether only a few were accepted since the last stop: short ones, that fit into what is left of a window,
+        which did not begin anew with them."""
+        if self._whole is None or self._stopped is None or self._whole.number <= self._stopped.number:
+            return False
+        return nothing_left.accepted - self._stopped.accepted <= FEW
+
+    def wait_most_sec(self, refused: Moment) -> float:
+        """For the end of what may be a window it is not waited much longer than that takes."""
+        if self._whole is None or refused.accepted - self._whole.accepted < COUNT_MIN:
+            return math.inf
+        return WAIT_SHARE * (refused.at_sec - self._whole.at_sec)
+
+    def resumed(self, at: Moment) -> None:
+        """The first question after such a stop is accepted."""
+        if self._whole is not None:
+            self._whole_before = self._whole
+        self._whole = at
+        self._refused_at_sec = at.at_sec
+        if self._window is not None:
+            self._last = at
+
+    def _fit(self, window: Window) -> None:
+        found = _Measured(
+            window.per_sec * (1 - MARGIN), window.per_sec_most * (1 - MARGIN), int(window.count), window.most_sec
+        )
+        self._take(found, found.per_sec, found.most)
 
     def _rest(self, now_sec: float) -> None:
-        self._grown_at_sec = now_sec + self._rest_sec
+        window_sec = self._window.most_sec if self._window is not None else 0.0
+        self._grown_at_sec = self._used_at_sec = now_sec + max(self._rest_sec, window_sec)
         self._rest_sec = min(self._rest_sec * 2, REST_MAX_SEC)
 
     def scale(self, factor: float) -> None:
@@ -157,26 +255,49 @@ class Pace:
             self._measured *= factor
             self._most *= factor
             self._sure *= factor
+        if self._window is not None:
+            self._window = replace(self._window, count=self._window.count * factor)
         self._last = self._before = None
+
+    def doubt(self) -> None:
+        """More in flight than was refused before is accepted now: the provider gives more than it did, and what was
+        measured then may be too little as well."""
+        if self.per_sec is not None:
+            self._most = max(self._most, UNSURE * self.per_sec)
+
+    def forget(self) -> None:
+        """It was no matter of time."""
+        self.per_sec = self._window = None
+        self._sure = 0.0
 
     def held(self, now_sec: float) -> None:
         """It holds sending back."""
         self._held_at_sec = now_sec
 
-    def _is_beyond(self, now_sec: float, accepted: int) -> bool:
+    @property
+    def _cautious(self) -> float:
+        return CAUTIOUS if self._window is None else BEYOND_WINDOW
+
+    def _is_beyond(self, now: Moment) -> bool:
         """Whether more was accepted since nothing was left than came back by what was measured: there is more. Before
         that, what was saved up is used up, and fast sending would run into many refusals at once."""
+        if self._window is not None:
+            return self._past.accepted_in(now, self._window.most_sec) > BEYOND * self._window.count
         if self._last is None:
             return True
-        came_back = self._measured / (1 - MARGIN) * (now_sec - self._last.at_sec)
-        return accepted - self._last.accepted > BEYOND * came_back + BEYOND_MIN
+        came_back = self._measured / (1 - MARGIN) * (now.at_sec - self._last.at_sec)
+        return now.accepted - self._last.accepted > BEYOND * came_back + BEYOND_MIN
 
-    def answered(self, now_sec: float, accepted: int, may_try: bool) -> None:
-        self._mark(now_sec, accepted)
+    def answered(self, now: Moment, may_try: bool) -> None:
+        is_mark = self._past.mark(now)
         if self.per_sec is None:
             return
-        if now_sec - self._held_at_sec > IDLE_SEC:
-            self.per_sec = None
+        now_sec = now.at_sec
+        if is_mark and self._past.per_sec(now, RECENT_SEC) >= IDLE_SHARE * self.per_sec:
+            self._used_at_sec = max(self._used_at_sec, now_sec)
+        idle_sec = IDLE_SEC if self._window is None else max(IDLE_SEC, 2 * self._window.most_sec)
+        if now_sec - self._used_at_sec > max(idle_sec, IDLE_QUESTIONS / self.per_sec):
+            self.forget()
             return
         passed_sec = now_sec - self._grown_at_sec
         if passed_sec <= 0:
@@ -185,84 +306,12 @@ class Pace:
         if not self._is_binding(now_sec):
             return
         if self.per_sec < self._most:
-            self.per_sec = min(self.per_sec + self._most * passed_sec / UNSURE_SEC, self._most)
-        elif self.per_sec > CAUTIOUS * self._measured and not self._is_beyond(now_sec, accepted):
+            growth = self._most / UNSURE_SEC
+            if self._window is not None:
+                growth = min(growth, (self._most - self._measured) / self._window.most_sec)
+            self.per_sec = min(self.per_sec + growth * passed_sec, self._most)
+        elif self.per_sec > self._cautious * self._measured and not self._is_beyond(now):
             return
         elif may_try or self.per_sec > 1.1 * self._measured:
             growth = next(growth for above, growth in GROWTHS if self.per_sec >= above * self._measured)
             self.per_sec *= 1 + growth * min(passed_sec, 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """What a provider's headers say is left, of requests or of tokens."""
-
-    limit: float
-    remaining: float
-    reset_sec: float  # until it is whole again
-    what: str = "requests"
-
-
-# Headers count once so little is left of what they tell.
-LOW_SHARE: Final = 0.2
-# Half of that is what is left in the end: so much faster with more, and slower with less.
-TOLD_GAIN: Final = 0.1
-# A window may end a little later than they say.
-WINDOW_LATE_SEC: Final = 0.02
-# What they say is compared with what they said so long before.
-TOLD_APART_SEC: Final = 0.5
-
-
-class ToldPace:
-    """The pace that headers tell, of one thing that is counted."""
-
-    def __init__(self) -> None:
-        self.per_sec: float | None = None
-        self._refill: float | None = None  # a second, of what is counted
-        self._until_sec = 0.0  # when all of it is back
-        self._earlier: tuple[float, Allowance] | None = None
-        self._is_window = False
-
-    def heed(self, told: Allowance, per_question: float, in_flight: int, now_sec: float) -> None:
-        self._tell_apart(told, now_sec)
-        self._until_sec = now_sec + told.reset_sec
-        if told.reset_sec > 0 and told.limit > told.remaining:
-            self._refill = (told.limit - told.remaining) / told.reset_sec
-        pace = self._in_window(told) if self._is_window else self._steady(told, per_question * in_flight)
-        self.per_sec = None if pace is None else max(pace / per_question, PACE_MIN)
-
-    def _in_window(self, told: Allowance) -> float | None:
-        """What is left is spread over the time that is left, once half of it is used."""
-        if told.remaining > 0.5 * told.limit or told.reset_sec <= 0:
-            return None
-        return max(told.remaining - MARGIN * told.limit, 0.0) / told.reset_sec
-
-    def _steady(self, told: Allowance, asked: float) -> float | None:
-        """What comes back. Of a small allowance more may be in flight than is left: it is kept to all the time."""
-        is_small = 2 * asked >= 0.5 * told.limit
-        low = 0.5 * told.limit if is_small else max(2 * asked, LOW_SHARE * told.limit)
-        is_plenty = told.remaining > low and not (is_small or (self.per_sec is not None and told.remaining < 2 * low))
-        if self._refill is None or is_plenty:
-            return None
-        above = min(max(told.remaining / (0.5 * low) - 1, -1.0), 1.0)
-        return self._refill * (1 + TOLD_GAIN * above)
-
-    def spacing_sec(self, now_sec: float) -> float:
-        """Between two questions; none waits longer than until a window ends."""
-        if self.per_sec is None:
-            return 0.0
-        if self._is_window:
-            return min(1 / self.per_sec, max(self._until_sec + WINDOW_LATE_SEC - now_sec, 0.0))
-        return 1 / self.per_sec
-
-    def _tell_apart(self, told: Allowance, now_sec: float) -> None:
-        """Some fill up steadily, so that less left takes longer; some all at once at the end of a window."""
-        earlier = self._earlier
-        if earlier is not None and now_sec - earlier[0] < TOLD_APART_SEC:
-            return
-        self._earlier = now_sec, told
-        if earlier is None or earlier[1].reset_sec <= 0:
-            return
-        passed_sec, before = now_sec - earlier[0], earlier[1]
-        if told.remaining < before.remaining - 0.01 * told.limit:
-            self._is_window = told.reset_sec < before.reset_sec - 0.5 * passed_sec

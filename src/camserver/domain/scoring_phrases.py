@@ -45,6 +45,7 @@ def finding_text(finding: Finding, language: str) -> str:
 def pause_text(reason: str | None, message: str | None, language: str) -> str:
     """With the message where it tells what the reason alone does not: which sheet, what the provider said."""
     known = reason in PauseReason.__members__.values()
+    message = message and message.rstrip(" .。")  # it stands within a sentence
     if language != "ja" or reason is None or not known:
         return message or reason or ""
     said = _REASONS[PauseReason(reason)]

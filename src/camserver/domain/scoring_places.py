@@ -6,12 +6,13 @@ the same number is refused again, since each trial costs a refusal; once a numbe
 free, it climbs quickly.
 """
 
+from collections import deque
 from typing import Final
 
 # A limit that was refused is tried again after so many clean batches, and no fewer answers than that; at first, and
 # at most after it was refused again and again.
 PROBE_FIRST: Final = 6.0
-PROBE_MAX: Final = 60.0
+PROBE_MAX: Final = 24.0
 PROBE_ANSWERS_FIRST: Final = 100
 # Once a limit that was refused is found to be free, more is added with each answer, of one, until a refusal.
 CLIMB: Final = 0.25
@@ -22,6 +23,11 @@ FAR_BELOW: Final = 0.85
 RETURN: Final = 0.05
 # A ceiling within this of the one before is the same.
 SAME_CEILING: Final = 0.1
+# Two refusals in a row of about the same number are of that number, where nearly as many were accepted.
+SENT_MAX: Final = 256
+SAME_NUMBER: Final = 0.1
+NEARLY: Final = 0.8
+NUMBER_MIN: Final = 8  # less is met by chance too often
 
 
 class Places:
@@ -96,3 +102,37 @@ class Places:
     def _stop_growing(self) -> None:
         self._is_slow_start = self._is_climbing = False
         self._clean = 0.0
+
+
+class Numbers:
+    """Tells whether the last refusals are about how many were in flight: as many were too many each time, and never
+    were as many accepted in between."""
+
+    def __init__(self) -> None:
+        self._sent: deque[tuple[int, int]] = deque(maxlen=SENT_MAX)  # questions, and how many were in flight
+        self._before: tuple[int, int] | None = None  # the last that was refused
+        self._accepted = 0  # most in flight since then, of what is no longer among those
+
+    def sent(self, number: int, in_flight: int) -> None:
+        if len(self._sent) == SENT_MAX:
+            self._accepted = max(self._accepted, self._sent[0][1])
+        self._sent.append((number, in_flight))
+
+    def refused(self, number: int, in_flight: int) -> bool:
+        """The first of a burst. Refusals come in the order of the questions: all that went before it are accepted."""
+        accepted = max((level for sent, level in self._sent if sent < number), default=0)
+        accepted = max(accepted, self._accepted)
+        before, self._before = self._before, (number, in_flight)
+        self._sent = deque(((sent, level) for sent, level in self._sent if sent > number), maxlen=SENT_MAX)
+        self._accepted = 0
+        if before is None or min(in_flight, before[1]) < NUMBER_MIN:
+            return False
+        is_same = abs(in_flight - before[1]) <= max(SAME_NUMBER * in_flight, 1)
+        return is_same and NEARLY * in_flight <= accepted < min(in_flight, before[1])
+
+    def missed(self, number: int) -> None:
+        """Another one of a burst: it was not accepted."""
+        for one in self._sent:
+            if one[0] == number:
+                self._sent.remove(one)
+                return

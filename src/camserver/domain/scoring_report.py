@@ -9,7 +9,7 @@ from camserver.domain.scoring import ChunkPlan, RunSpec
 # What others know: a chunk that is being written is still running.
 _SEEN_FROM_OUTSIDE = {"writing": "running"}
 # What is in the journal with scores.
-_ANSWERED = ("written", "scored", "refused", "moved")
+_ANSWERED = ("written", "away", "scored", "refused", "moved")
 
 
 def share(part: int, whole: int) -> float:

@@ -13,6 +13,8 @@ from camserver.domain.people import Permission, Principal
 PICTURES_MAX: Final = 25
 TTL_MAX_SEC: Final = 366 * 86_400
 HOUR_MS: Final = 3_600_000
+# A signed media link can't be taken back, so whoever may not share makes none that is as good as a share.
+UNSHARED_LINK_TTL_MAX_SEC: Final = 3600
 
 
 class Sharing(StrEnum):
@@ -41,6 +43,20 @@ def require_sharing(principal: Principal, sharing: Sharing) -> None:
         raise Forbidden(
             "only those who manage cameras may share what they show; ask one of them", reason="shares_of_managers"
         )
+
+
+def link_ttl_sec(principal: Principal, sharing: Sharing, asked_sec: int | None, usual_sec: int) -> int:
+    """How long a signed media link lasts: as long as was asked for, or as usual."""
+    if may_share(principal, sharing):
+        return asked_sec or usual_sec
+    if asked_sec is not None and asked_sec > UNSHARED_LINK_TTL_MAX_SEC:
+        raise Forbidden(
+            f"a link of somebody who may not share lasts at most {UNSHARED_LINK_TTL_MAX_SEC} s (ttl_sec); ask for "
+            "less, or ask somebody who may share",
+            reason="link_too_long",
+            seconds_max=UNSHARED_LINK_TTL_MAX_SEC,
+        )
+    return asked_sec or min(usual_sec, UNSHARED_LINK_TTL_MAX_SEC)
 
 
 def over() -> NotFound:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from camserver.base.errors import BadInput
-from camserver.domain.phrases import Phrase, primary_event_phrase
+from camserver.domain.phrases import Phrase, primary_event_phrase, severity_phrase
 from camserver.domain.policy import setting
 from camserver.domain.vocabulary import is_hazard
 
@@ -23,7 +23,6 @@ _HAZARD = "hazard"
 _UNKNOWN = "unknown"
 MANUAL = "manual"
 MANUAL_PHRASE = Phrase("手動で選ばれたカメラです", "Chosen by hand")
-_SEVERITY = Phrase("（重要度 {severity}）", " (severity {severity})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +184,8 @@ def phrase_of(suggestion: Suggestion, severity: int) -> Phrase:
     """Why a camera is suggested, in words."""
     if suggestion.manual:
         return MANUAL_PHRASE
-    what = primary_event_phrase(suggestion.reason)
-    return Phrase(what.ja + _SEVERITY.ja.format(severity=severity), what.en + _SEVERITY.en.format(severity=severity))
+    what, grave = primary_event_phrase(suggestion.reason), severity_phrase(severity)
+    return Phrase(f"{what.ja}（{grave.ja}）", f"{what.en} ({grave.en.lower()})")
 
 
 def hazards_among(tags: Iterable[str]) -> bool:

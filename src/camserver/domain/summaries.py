@@ -12,7 +12,13 @@ from datetime import date, datetime, timedelta, tzinfo
 from typing import Any, Final
 
 from camserver.domain.messages import Language, duration, local_time, one_line
-from camserver.domain.phrases import Phrase, camera_cause_phrase, camera_issue_phrase, primary_event_phrase
+from camserver.domain.phrases import (
+    Phrase,
+    camera_cause_phrase,
+    camera_issue_phrase,
+    primary_event_phrase,
+    severity_phrase,
+)
 from camserver.domain.policy import setting
 
 IMPORTANT_SEVERITY: Final = 2
@@ -157,10 +163,11 @@ def _important(facts: SiteDay, zone: tzinfo, language: Language) -> list[str]:
     for one in facts.important[:LINES_MAX]:
         at = _clock(one.start_at, facts.period, zone)
         what = one_line(_in(primary_event_phrase(one.primary_event), language))
+        grave = severity_phrase(one.severity)
         line = _in(
             Phrase(
-                f"・{at} {one_line(one.camera)}：{what}（重要度 {one.severity}",
-                f"- {at} {one_line(one.camera)}: {what} (severity {one.severity}",
+                f"・{at} {one_line(one.camera)}：{what}（{grave.ja}",
+                f"- {at} {one_line(one.camera)}: {what} ({grave.en.lower()}",
             ),
             language,
         )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from camserver.base.errors import BadInput, Conflict, Forbidden
+from camserver.domain.names import is_name
 
 NAME_MAX_CHARS = 128
 # People are warned from here on.
@@ -67,7 +68,7 @@ def kept_bytes_max(installation_max: int, quota: int | None) -> int:
 def name_of(written: str) -> str:
     """A tenant's name as it is kept; BadInput when it can't be one."""
     name = written.strip()
-    if not name or len(name) > NAME_MAX_CHARS or not name.isprintable() or "/" in name:
+    if len(name) > NAME_MAX_CHARS or not is_name(name) or "/" in name:
         raise BadInput(
             f"a tenant's name has 1 to {NAME_MAX_CHARS} characters that can be shown, and no slash; change it",
             reason="tenant_name",

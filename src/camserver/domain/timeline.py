@@ -4,7 +4,7 @@ An hour is kept as text: three letters for each cell. People read it in buckets 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
@@ -25,6 +25,7 @@ class Looked(StrEnum):
     """What became of the looks of a cell or bucket."""
 
     NONE = "."  # there was none
+    PAUSED = "w"  # there was none, because somebody watched live what bears one stream only
     OK = "o"
     FAILED = "x"  # all failed
     SOME = "m"  # some failed
@@ -120,22 +121,55 @@ def _unknown(looked: str, from_ms: int, bucket_ms: int, counted_until_ms: int, b
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """Time in which a camera's looks were put off, exactly."""
+
+    start_at: int
+    end_at: int  # not included
+    cause: str
+
+
+def with_pauses(strip: Strip, pauses: Sequence[Pause], from_ms: int, bucket_ms: int) -> Strip:
+    """The same, and buckets without a look told apart for most of which looks were put off."""
+    if not pauses:
+        return strip
+    letters = list(strip.looked)
+    for number, letter in enumerate(letters):
+        begin_ms = from_ms + number * bucket_ms
+        if letter == Looked.NONE and cause_of(begin_ms, begin_ms + bucket_ms, pauses):
+            letters[number] = Looked.PAUSED
+    return replace(strip, looked="".join(letters))
+
+
+def cause_of(start_ms: int, end_ms: int, pauses: Sequence[Pause]) -> str:
+    """For what looks were put off during at least half of a time; '' where they were not."""
+    paused_ms: dict[str, int] = {}
+    for one in pauses:
+        within_ms = min(one.end_at, end_ms) - max(one.start_at, start_ms)
+        paused_ms[one.cause] = paused_ms.get(one.cause, 0) + max(within_ms, 0)
+    cause, longest_ms = max(paused_ms.items(), key=lambda item: item[1], default=("", 0))
+    return cause if longest_ms * 2 >= end_ms - start_ms else ""
+
+
+@dataclass(frozen=True, slots=True)
 class Gap:
     """Time in which a camera was not looked at, to five minutes."""
 
     start_at: int
     end_at: int  # not included
+    cause: str = ""  # why, where most of it was a pause
 
 
-def gaps(strip: Strip, from_ms: int, shortest_ms: int) -> tuple[Gap, ...]:
-    """Runs of cells without a look that are at least so long. The strip's buckets are single cells."""
+def gaps(strip: Strip, from_ms: int, shortest_ms: int, pauses: Sequence[Pause] = ()) -> tuple[Gap, ...]:
+    """Runs of cells without a look that are at least so long, and why. The strip's buckets are single cells."""
     found: list[Gap] = []
     place = 0
     for run in _runs(strip.looked):
         start = from_ms + place * CELL_MS
         place += len(run)
         if run[0] == Looked.NONE and len(run) * CELL_MS >= shortest_ms:
-            found.append(Gap(start, start + len(run) * CELL_MS))
+            end = start + len(run) * CELL_MS
+            found.append(Gap(start, end, cause_of(start, end, pauses)))
     return tuple(found)
 
 

@@ -18,7 +18,7 @@ from camserver.domain.assignment_types import (
     Why,
     WorkerOffer,
 )
-from camserver.domain.phrases import Phrase
+from camserver.domain.phrases import WATCHED_LIVE, Phrase
 
 # Workers named one by one; the others are in the sums.
 NAMED_MAX = 10
@@ -116,7 +116,8 @@ def _held(camera: CameraFacts, workers: tuple[WorkerFacts, ...], now_ms: int) ->
         extra.append(_line(code, camera, pinned=camera.pinned_id))
     if camera.stream_fault is not None:
         stream, fault = camera.stream_fault
-        extra.append(_line("stream_fault", camera, stream=stream, reason=fault))
+        code = "watched_live" if fault == WATCHED_LIVE else "stream_fault"
+        extra.append(_line(code, camera, stream=stream, reason=fault))
     if camera.is_stopping:
         return Explanation(False, (_line("stopping", camera, reason=camera.reason, **facts), *away, lease))
     if camera.state == "ACTIVE":
@@ -193,6 +194,10 @@ WORDS: Mapping[str, Phrase] = {
     "stream_fault": Phrase(
         "{stream} ストリームに異常があります: {reason}（もう一方は動作中）。",
         "Its {stream} stream fails, the other one works: {reason}.",
+    ),
+    "watched_live": Phrase(
+        "同じ機器の別のカメラがライブ視聴中のため、撮影を見合わせています（機器が同時に送れるストリーム数の上限）。",
+        "Another camera of its device is being watched live, and the device bears no more streams: looks wait.",
     ),
     "pinned_here": Phrase("ワーカー {pinned} に固定されています。", "It is pinned to worker {pinned}."),
     "pinned_elsewhere": Phrase(

@@ -90,34 +90,44 @@ class FilePackets:
         with self._path.open("rb") as file, av.open(file, "r", options=dict(OPTIONS)) as container:
             if not container.streams.video:
                 return
-            yield from self._packets(container, container.streams.video[0], begin_ms)
+            video = container.streams.video[0]
+            yield from packets_of(container, video, begin_ms, self._boot_ms, with_sound=self._with_sound)
 
-    def _packets(self, container: InputContainer, video: Any, begin_ms: int) -> Iterator[tuple[int, Packet]]:
-        codec = video.codec_context.name
-        to_annex_b = BitStreamFilterContext(_TO_ANNEX_B[codec], video) if codec in _TO_ANNEX_B else None
-        unit_ms = float((video.time_base or _MILLISECONDS) * 1000)
-        extradata = b"" if to_annex_b else bytes(video.codec_context.extradata or b"")
-        fps = None if not video.average_rate else round(float(video.average_rate), 2)
-        stream = Stream(codec, extradata, _MILLISECONDS, fps=fps)
-        first: int | None = None
-        heard, sound = sound_of(container) if self._with_sound else (None, None)
-        if sound is not None:
-            yield begin_ms, Packet(sound, None, None, False, b"", self._boot_ms())
-        for packet in container.demux(*([video] if sound is None else [video, heard])):
-            if packet.size == 0:
+
+def packets_of(
+    container: InputContainer,
+    video: Any,
+    begin_ms: int = 0,
+    boot_ms: Callable[[], int] = lambda: 0,
+    *,
+    with_sound: bool = False,
+) -> Iterator[tuple[int, Packet]]:
+    """A file's packets as a camera sends them, each with the time at which it is due, from `begin_ms` on."""
+    codec = video.codec_context.name
+    to_annex_b = BitStreamFilterContext(_TO_ANNEX_B[codec], video) if codec in _TO_ANNEX_B else None
+    unit_ms = float((video.time_base or _MILLISECONDS) * 1000)
+    extradata = b"" if to_annex_b else bytes(video.codec_context.extradata or b"")
+    fps = None if not video.average_rate else round(float(video.average_rate), 2)
+    stream = Stream(codec, extradata, _MILLISECONDS, fps=fps)
+    first: int | None = None
+    heard, sound = sound_of(container) if with_sound else (None, None)
+    if sound is not None:
+        yield begin_ms, Packet(sound, None, None, False, b"", boot_ms())
+    for packet in container.demux(*([video] if sound is None else [video, heard])):
+        if packet.size == 0:
+            continue
+        if sound is not None and packet.stream is heard:
+            if packet.dts is not None and packet.dts >= 0:
+                due_ms = begin_ms + round(packet.dts * sound.time_base * 1000)
+                stamp = round(begin_ms / 1000 / sound.time_base) + packet.dts
+                yield due_ms, Packet(sound, stamp, stamp, False, bytes(packet), boot_ms())
+            continue
+        for out in to_annex_b.filter(packet) if to_annex_b else (packet,):
+            if out.dts is None or not 0 < out.size <= PACKET_MAX_BYTES:
                 continue
-            if sound is not None and packet.stream is heard:
-                if packet.dts is not None and packet.dts >= 0:
-                    due_ms = begin_ms + round(packet.dts * sound.time_base * 1000)
-                    stamp = round(begin_ms / 1000 / sound.time_base) + packet.dts
-                    yield due_ms, Packet(sound, stamp, stamp, False, bytes(packet), self._boot_ms())
-                continue
-            for out in to_annex_b.filter(packet) if to_annex_b else (packet,):
-                if out.dts is None or not 0 < out.size <= PACKET_MAX_BYTES:
-                    continue
-                first = out.dts if first is None else first
-                dts_ms = begin_ms + round((out.dts - first) * unit_ms)
-                pts_ms = dts_ms if out.pts is None else begin_ms + round((out.pts - first) * unit_ms)
-                made = judged(Packet(stream, pts_ms, dts_ms, out.is_keyframe, bytes(out), self._boot_ms()))
-                stream = made.stream
-                yield dts_ms, made
+            first = out.dts if first is None else first
+            dts_ms = begin_ms + round((out.dts - first) * unit_ms)
+            pts_ms = dts_ms if out.pts is None else begin_ms + round((out.pts - first) * unit_ms)
+            made = judged(Packet(stream, pts_ms, dts_ms, out.is_keyframe, bytes(out), boot_ms()))
+            stream = made.stream
+            yield dts_ms, made

@@ -54,7 +54,7 @@ def film(packets: Sequence[Packet], rotation: int = 0, masks: tuple[Polygon, ...
     hidden = whole_after(packets[0]) or 0
     if hidden >= len(packets):
         raise BadInput("the video of that time is too short: no picture of it is whole")
-    if rotation or masks or hidden or stream.codec not in PLAYABLE:
+    if is_encoded(packets, rotation, masks):
         codec, (mp4, (width, height)) = (
             "h264",
             _encode(packets, sorted(times.pts)[hidden:], times.end, rotation, masks),
@@ -64,6 +64,11 @@ def film(packets: Sequence[Packet], rotation: int = 0, masks: tuple[Polygon, ...
     if len(mp4) > CLIP_MAX_BYTES:
         raise BadInput(f"the clip would have {len(mp4)} bytes, more than {CLIP_MAX_BYTES}")
     return FilmedClip(mp4, packets[hidden].boot_ms, packets[-1].boot_ms, codec, width, height)
+
+
+def is_encoded(packets: Sequence[Packet], rotation: int, masks: tuple[Polygon, ...]) -> bool:
+    """Whether `film` encodes these anew, as H.264; otherwise it puts them into the file as they are."""
+    return bool(rotation or masks or whole_after(packets[0])) or packets[0].stream.codec not in PLAYABLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,17 @@ class VideoTranscoder:
             made += self._encoded(frame, packet.boot_ms, late_ms)
         return made
 
+    def finish(self) -> list[Packet]:
+        """What is still inside, to be put in order; nothing may be fed afterwards."""
+        if self._decoder is None:
+            return []
+        try:
+            frames = [frame for frame in self._decoder.decode(None) if not frame.is_corrupt]
+        except av.FFmpegError as error:
+            log.info("the last pictures can't be decoded", cause=type(error).__name__)
+            return []
+        return [packet for frame in frames for packet in self._encoded(frame, self._boot_ms, 0)]
+
     def _takes(self, packet: Packet, late_ms: int) -> bool:
         if packet.stream is not self._source and (self._decoder is None or packet.is_keyframe):
             if self._source is None or _is_other(self._source, packet.stream):

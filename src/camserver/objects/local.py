@@ -48,10 +48,6 @@ class LocalObjects:
     async def get(self, key: str) -> bytes:
         return await self._readers.run(partial(self._read, key, 0, None))
 
-    def get_now(self, key: str) -> bytes:
-        """The same for whoever is in a thread of their own."""
-        return self._read(key, 0, None)
-
     async def get_each(self, keys: Sequence[str]) -> Pictures:
         return await self._run(self._get_each, keys) if keys else []
 

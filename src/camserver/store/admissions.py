@@ -25,6 +25,7 @@ from camserver.domain.admission import (
     decide,
     expires_at,
     offers,
+    used,
     valid_until,
     viewer_of,
 )
@@ -67,7 +68,7 @@ class Admitted:
     port: int
     quality: Quality
     kind: Kind
-    units: int  # what it costs by itself; a transcode is paid once for all who watch it
+    units: int  # what it added to those in use: a transcode is paid by the first who watches it
     transcode: bool
     note: Note
     expires_at: int
@@ -330,6 +331,7 @@ def _add(
             "now_ms": now_ms,
         }
     )
+    before = used(place.held, kind)
     place.held = (*place.held, Held(kind, camera.camera_key, offer.quality, offer.units, offer.transcode_units))
     batch.own[viewer_of(principal), kind] = _Own(lease_id, camera.camera_id, camera.name, until)
     look = _look(request)
@@ -344,7 +346,7 @@ def _add(
         port=streamer["port"],
         quality=offer.quality,
         kind=kind,
-        units=offer.units,
+        units=used(place.held, kind) - before,
         transcode=offer.transcode,
         note=offer.note,
         expires_at=ends,

@@ -202,7 +202,6 @@ def need_of(row: Row, interval_sec: float) -> CameraNeed:
             bool(row["do_not_process"]),
         ),
         device=shared_device(row["device"], row["streams_max"], *address_in(row["main_url"] or "")),
-        free_since=row["updated_at"],
     )
 
 

@@ -19,6 +19,8 @@ OBJECT_ID_MAX_CHARS = 64
 # A look is held against so many newest entries about its object, to find whether it is a repeat.
 LOOKED_BACK = 200
 LINK = "link"
+# Somebody of the home tenant who did something in another tenant, in the log of that one.
+OPERATOR = "operator"
 
 _INSERT = """
 INSERT INTO audit_log (tenant_id, at, actor_kind, actor_id, action, object_kind, object_id, details, address)
@@ -74,6 +76,14 @@ async def add_own(tx: Scoped, entry: Entry) -> None:
     entry = _with_token(tx.principal, entry)
     await tx.run(_INSERT, actor_kind=kind, actor_id=actor_id, **entry.columns())
     tx.logged = True
+
+
+async def add_from_home(tx: Tx, principal: Principal, tenant_id: int, entry: Entry) -> None:
+    """What the home tenant's principal did to another tenant, in that one's log."""
+    kind, actor_id = actor(principal)
+    entry = _with_token(principal, entry)
+    kind = OPERATOR if kind == "user" else kind
+    await tx.run(_INSERT, tenant_id=tenant_id, actor_kind=kind, actor_id=actor_id, **entry.columns())
 
 
 def actor(principal: Principal) -> tuple[str, str]:

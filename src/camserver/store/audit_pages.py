@@ -71,8 +71,8 @@ async def _narrowed(tx: Scoped, wanted: AuditFilter) -> tuple[str | None, dict[s
         actor = await _actor(tx, wanted.who)
         if actor is None:
             return None, {}
-        clauses += " AND actor_kind = :actor_kind AND actor_id = :actor_id"
-        params |= {"actor_kind": actor[0], "actor_id": actor[1]}
+        clauses += " AND actor_kind = :actor_kind AND actor_id IN (:actor_ids...)"
+        params |= {"actor_kind": actor[0], "actor_ids": actor[1]}
     for column in ("action", "object_kind", "object_id"):
         value = getattr(wanted, column)
         if value is not None:
@@ -87,13 +87,16 @@ async def _narrowed(tx: Scoped, wanted: AuditFilter) -> tuple[str | None, dict[s
     return clauses, params
 
 
-async def _actor(tx: Scoped, who: str) -> tuple[str, str] | None:
+async def _actor(tx: Scoped, who: str) -> tuple[str, tuple[str, ...]] | None:
+    """The kind of who did something, and the numbers: of somebody who is there, and of removed ones of that name."""
     if who in (LOCAL_ADMIN, SYSTEM, LINK):
-        return {LOCAL_ADMIN: ("system", _LOCAL_ADMIN_ID), SYSTEM: ("system", ""), LINK: (LINK, "")}[who]
-    row = await tx.one(
-        "SELECT user_id FROM users WHERE tenant_id = :tenant_id AND login = :login", login=who.strip().lower()
+        return {LOCAL_ADMIN: ("system", (_LOCAL_ADMIN_ID,)), SYSTEM: ("system", ("",)), LINK: (LINK, ("",))}[who]
+    rows = await tx.all(
+        "SELECT user_id FROM users WHERE tenant_id = :tenant_id AND login = :login "
+        "UNION ALL SELECT user_id FROM removed_users WHERE tenant_id = :tenant_id AND login = :login",
+        login=who.strip().lower(),
     )
-    return None if row is None else ("user", str(row["user_id"]))
+    return ("user", tuple(str(row["user_id"]) for row in rows)) if rows else None
 
 
 async def names(tx: Scoped, actors: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
@@ -101,7 +104,8 @@ async def names(tx: Scoped, actors: Iterable[tuple[str, str]]) -> dict[tuple[str
     wanted = set(actors)
     user_ids = sorted({int(one) for kind, one in wanted if kind == "user" and one.isascii() and one.isdigit()})
     rows = await tx.all(
-        "SELECT user_id, login FROM users WHERE tenant_id = :tenant_id AND user_id IN (:user_ids...)",
+        "SELECT user_id, login FROM users WHERE tenant_id = :tenant_id AND user_id IN (:user_ids...) UNION ALL "
+        "SELECT user_id, login FROM removed_users WHERE tenant_id = :tenant_id AND user_id IN (:user_ids...)",
         user_ids=user_ids,
     )
     logins = {str(row["user_id"]): str(row["login"]) for row in rows}

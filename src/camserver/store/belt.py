@@ -3,7 +3,8 @@
 Signing in, sessions, signed links and the change feed ask before it is known whose tenant it is: these go through the
 ordinary role as before. Everything of `as_` runs on a connection of the other one, which PostgreSQL holds to the
 principal's tenant, whatever the statement says. Should a connection ever be held to another tenant than the one that
-a statement is bound to, that statement finds nothing.
+a statement is bound to, that statement finds nothing. What is about other tenants or the whole installation
+(`write_beyond`) goes through the ordinary role, too; its operations ask by themselves whether the principal may.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -96,7 +97,7 @@ class BeltedStore(Store):
         return await self._main.write(operation, *args, **kwargs)
 
     def as_(self, principal: Principal) -> ScopedStore:
-        return ScopedStore(self._belt.of(principal.tenant_id), principal)
+        return ScopedStore(self._belt.of(principal.tenant_id), principal, self._main)
 
     async def database_time_ms(self) -> int | None:
         return await self._main.database_time_ms()

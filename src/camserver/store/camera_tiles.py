@@ -43,6 +43,7 @@ class CameraTile(NamedTuple):
     health_cause: str | None
     health_since: int | None
     issues: str | None
+    stream_fault: str | None
     polling_interval_sec: float | None
 
 

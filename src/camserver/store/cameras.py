@@ -136,8 +136,8 @@ SHOWN = """c.camera_key, c.camera_id, c.name, c.enabled, c.created_at, s.name AS
   c.network_zone, c.caps, c.last_probe_at, cs.state, cs.reason, f.frame_uuid, f.captured_at, f.received_at,
   f.collector_status, f.error_code, f.detected, f.primary_event, f.severity, f.infer_bytes, e.event_uuid,
   e.primary_event AS event_primary, e.severity_max AS event_severity, e.start_at AS event_start_at,
-  h.health, h.health_cause, h.health_since, h.issues"""
-_MANAGED = f"""st.source_type, st.url, su.source_type AS sub_type, su.url AS sub_url, a.key_id, cs.stream_fault,
+  h.health, h.health_cause, h.health_since, h.issues, cs.stream_fault"""
+_MANAGED = f"""st.source_type, st.url, su.source_type AS sub_type, su.url AS sub_url, a.key_id,
   w.worker_id, {overrides.COLUMNS}"""
 FROM = """FROM cameras c
 JOIN sites s ON s.site_id = c.site_id
@@ -258,7 +258,9 @@ def _health(row: Row) -> CameraHealth:
 
 
 def open_issues(kept: str | None) -> tuple[OpenIssue, ...]:
-    issues = json.loads(kept) if kept else ()
+    if not kept or kept == "[]":
+        return ()  # nearly always, and of every camera of a wall
+    issues = json.loads(kept)
     return tuple([OpenIssue(issue["kind"], issue["since"], issue["event"]) for issue in issues])
 
 

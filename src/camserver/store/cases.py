@@ -89,10 +89,10 @@ class AuditEntry:
 
 _CASES = """
 SELECT c.case_id, c.case_uuid, c.title, c.state, c.hold, c.created_by, c.created_at, c.updated_at, c.closed_at,
-  u.login,
+  COALESCE(u.login, g.login) AS login,
   (SELECT count(*) FROM case_items i WHERE i.case_id = c.case_id) AS items,
   (SELECT count(*) FROM case_notes n WHERE n.case_id = c.case_id) AS notes
-FROM cases c LEFT JOIN users u ON u.user_id = c.created_by
+FROM cases c LEFT JOIN users u ON u.user_id = c.created_by LEFT JOIN removed_users g ON g.user_id = c.created_by
 WHERE c.tenant_id = :tenant_id"""
 
 
@@ -205,8 +205,8 @@ async def add_note(tx: Scoped, case_uuid: str, body: str, address: str, now_ms: 
 async def notes(tx: Scoped, case_id: int) -> tuple[Note, ...]:
     """All notes of a case, oldest first."""
     rows = await tx.all(
-        "SELECT n.body, n.created_at, n.user_id, u.login FROM case_notes n "
-        "LEFT JOIN users u ON u.user_id = n.user_id "
+        "SELECT n.body, n.created_at, n.user_id, COALESCE(u.login, g.login) AS login FROM case_notes n "
+        "LEFT JOIN users u ON u.user_id = n.user_id LEFT JOIN removed_users g ON g.user_id = n.user_id "
         f"WHERE n.tenant_id = :tenant_id AND n.case_id = :case_id ORDER BY n.note_id LIMIT {NOTES_MAX}",
         case_id=case_id,
     )
@@ -215,7 +215,7 @@ async def notes(tx: Scoped, case_id: int) -> tuple[Note, ...]:
 
 _ITEMS = """
 SELECT i.item_id, i.kind, i.object_uuid, i.happened_at, i.added_at, i.holds, c.camera_id, c.name AS camera_name,
-  s.name AS site, s.timezone, i.added_by, u.login,
+  s.name AS site, s.timezone, i.added_by, COALESCE(u.login, g.login) AS login,
   CASE WHEN i.kind = 'frame' THEN f.frame_id WHEN i.kind = 'event' THEN e.event_id ELSE k.clip_id END AS there
 FROM case_items i
 LEFT JOIN frames f ON i.kind = 'frame' AND f.frame_id = i.object_id
@@ -224,6 +224,7 @@ LEFT JOIN clips k ON i.kind = 'clip' AND k.clip_id = i.object_id AND k.state = '
 JOIN cameras c ON c.camera_key = i.camera_key
 JOIN sites s ON s.site_id = COALESCE(f.site_id, e.site_id, c.site_id)
 LEFT JOIN users u ON u.user_id = i.added_by
+LEFT JOIN removed_users g ON g.user_id = i.added_by
 WHERE i.tenant_id = :tenant_id AND i.case_id = :case_id"""
 # By the site it happened at: the camera may have moved since.
 _ITEM_IN_REACH = "(IN_SITE_REACH(s) OR i.camera_key IN (:camera_keys...))"

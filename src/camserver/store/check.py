@@ -6,6 +6,7 @@ counts what is wrong and names an example.
 """
 
 import asyncio
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ParamSpec, Protocol, TypeVar
@@ -17,12 +18,15 @@ from camserver.base.secrets import Secret
 from camserver.store import migrate
 from camserver.store.core import Operation
 from camserver.store.opening import open_store
+from camserver.store.repairs import REPAIRS
 from camserver.store.sql import Dialect
 from camserver.store.tables import audit_guards, metadata
 from camserver.store.tx import Tx
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+NOBODY_REPAIRS = "no repair of it is sure to lose nothing: report it, with the text of camserver doctor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +40,22 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`sql` answers `found`, how many rows are wrong, and `example`, something that leads to one of them."""
+    """`sql` answers `found`, how many rows are wrong, and `example`, the lowest number of one that leads to them."""
 
     kind: str
     message: str
     sql: str
+    next_step: str = ""
+
+    @property
+    def numbered(self) -> str:
+        """Of what the example is the number."""
+        found = re.search(r"min\((?:\w+\.)?(\w+)\) AS example", self.sql)
+        return "" if found is None else found[1]
+
+    def said(self, found: int, example: object) -> str:
+        repair = "camserver check --fix repairs it" if self.kind in REPAIRS else NOBODY_REPAIRS
+        return f"{found} {self.message} (for example {self.numbered} {example}); {self.next_step or repair}"
 
 
 async def check_database(url: str | Secret) -> tuple[Finding, ...]:
@@ -81,8 +96,7 @@ async def _run_checks(tx: Tx) -> tuple[Finding, ...]:
     for each in CHECKS:
         row = await tx.one(each.sql)
         if row is not None and row["found"]:
-            message = f"{row['found']} {each.message} (for example {row['example']})"
-            findings.append(Finding(each.kind, message, int(row["found"])))
+            findings.append(Finding(each.kind, each.said(row["found"], row["example"]), int(row["found"])))
     return tuple(findings)
 
 
@@ -364,6 +378,7 @@ _INSTALLATION = (
         """
         SELECT count(active_slot) AS found, min(schema_version) AS example FROM schema_versions
         HAVING count(active_slot) > 1""",
+        "choose one with: camserver vocabulary use",
     ),
     Check(
         "vocabulary_missing",
@@ -371,6 +386,7 @@ _INSTALLATION = (
         """
         SELECT count(*) AS found, min(schema_version) AS example FROM schema_versions
         HAVING count(active_slot) = 0""",
+        "choose one with: camserver vocabulary use",
     ),
     Check(
         "tenant_without_counter",

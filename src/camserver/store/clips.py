@@ -64,6 +64,7 @@ class ClipPlace:
     object_key: str
     bytes: int
     in_case: bool = False  # whoever opens it is written down
+    codec: str = ""  # as FFmpeg names it; empty where the worker did not say
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -280,12 +281,17 @@ SELECT k.clip_uuid, k.state, k.reason, k.begin_at, k.end_at, k.object_key, k.obj
   k.height, e.event_uuid, e.retention_class"""
 
 
-async def of_event(tx: Scoped, event_uuid: str) -> ClipDetail | None:
-    """The clip of an event; None when none was asked for, or the reader may not see it."""
-    row = await _of_event(tx, event_uuid)
+async def of_event(tx: Scoped, event_id: int, retention_class: str) -> ClipDetail | None:
+    """The clip of an event that the reader was found to reach; None when none was asked for, or it is not theirs to
+    see."""
+    if _is_closed(retention_class, tx):
+        return None
+    row = await tx.one(
+        "SELECT state, reason, begin_at, end_at, object_bytes, codec, width, height FROM clips "
+        "WHERE event_id = :event_id AND tenant_id = :tenant_id",
+        event_id=event_id,
+    )
     if row is None:
-        raise event_pages.missing(event_uuid)
-    if row["state"] is None or _is_closed(row, tx):
         return None
     return ClipDetail(
         state=row["state"],
@@ -301,10 +307,14 @@ async def of_event(tx: Scoped, event_uuid: str) -> ClipDetail | None:
 
 async def place(tx: Scoped, event_uuid: str) -> ClipPlace:
     """Where the clip of an event lies that the principal may see."""
-    row = await _of_event(tx, event_uuid)
+    row = await tx.one(
+        f"{_CLIP} FROM events e LEFT JOIN clips k ON k.event_id = e.event_id "
+        "WHERE e.tenant_id = :tenant_id AND e.event_uuid = :event_uuid AND IN_REACH(e)",
+        event_uuid=event_uuid,
+    )
     if row is None:
         raise event_pages.missing(event_uuid)
-    if _is_closed(row, tx):
+    if _is_closed(row["retention_class"], tx):
         raise Forbidden(
             "this clip belongs to a case; ask somebody who may investigate",
             reason="case_media",
@@ -328,15 +338,6 @@ async def linked(tx: Tx, frame_uuid: str) -> ClipPlace:
     return _linked(row, frame_uuid)
 
 
-async def _of_event(tx: Scoped, event_uuid: str) -> Row | None:
-    return await tx.one(
-        f"{_CLIP} FROM events e LEFT JOIN clips k ON k.event_id = e.event_id "
-        "WHERE e.tenant_id = :tenant_id AND e.event_uuid = :event_uuid "
-        "AND IN_REACH(e)",
-        event_uuid=event_uuid,
-    )
-
-
 def _linked(row: Row | None, frame_uuid: str) -> ClipPlace:
     if row is None:
         raise NotFound(f"there is no frame {frame_uuid}; it may be past its retention", reason="no_frame")
@@ -345,15 +346,15 @@ def _linked(row: Row | None, frame_uuid: str) -> ClipPlace:
     return _place(row)
 
 
-def _is_closed(row: Row, tx: Scoped) -> bool:
-    return row["retention_class"] == Retention.CASE and not tx.principal.may(Permission.INVESTIGATE)
+def _is_closed(retention_class: str, tx: Scoped) -> bool:
+    return retention_class == Retention.CASE and not tx.principal.may(Permission.INVESTIGATE)
 
 
 def _place(row: Row) -> ClipPlace:
     if row["object_key"] is None:
         raise NotFound("this event has no clip; see `clip` of the event", reason="no_clip")
     in_case = row["retention_class"] == Retention.CASE
-    return ClipPlace(row["clip_uuid"], row["object_key"], row["object_bytes"], in_case)
+    return ClipPlace(row["clip_uuid"], row["object_key"], row["object_bytes"], in_case, row["codec"])
 
 
 _OF_FRAME = f"""

@@ -1,32 +1,35 @@
 """All rows of one database into another of any kind, a page a transaction: the way from SQLite to a server.
 
-While it lasts, the target's schema is marked as a copy that is not whole, so no server starts on it. A copy that was
-broken off goes on where it was: pages are copied in the order of the source's keys, so as many rows as the target has
-are the first ones of the source. At the end every table is read on both sides, and counts and hashes must be equal;
-only then the mark goes. The source must not change meanwhile, which is for the caller to see to.
+While it lasts, from before the first table is made, the target is marked as a copy that is not whole, so no server
+starts on it. A copy that was broken off goes on where it was: pages are copied in the order of the source's keys, so
+as many rows as the target has are the first ones of the source. One that was broken off while its schema was being
+made, or that another version began, is begun anew. At the end every table is read on both sides, and counts and
+hashes must be equal; then numbers are set to go on behind the highest that the source ever gave, and only then the
+mark goes. The source must not change meanwhile, which is for the caller to see to.
 """
 
 import asyncio
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from camserver.base.errors import CheckFailed, Conflict
-from camserver.store import migrate
+from camserver.store import marks, migrate, our_tables
 from camserver.store.core import Runs
-from camserver.store.sql import Dialect
+from camserver.store.marks import Mark
+from camserver.store.our_tables import VERSION_TABLE
 from camserver.store.tables import audit_guards, metadata
 from camserver.store.tables.columns import Json
 from camserver.store.tx import Tx
 
 PAGE = 500
-VERSION_TABLE = "alembic_version"
 
 Key = tuple[int | str, ...]
 # Of a table: rows that are done with, and all of them.
@@ -104,11 +107,12 @@ async def copy(source: Runs, target: Runs, target_url: str, told: Told) -> dict[
             await target.write(insert, plan, page.rows)
             done, after = done + len(page.rows), page.end
             told(plan.name, done, total)
+    given: dict[str, int] = {}
     for plan in plans():
-        standing = await compare(source, target, plan)
-        copied[plan.name] = standing
-        await target.write(go_on_numbering, plan)
-    await asyncio.to_thread(migrate.on_database, target_url, _finish)
+        copied[plan.name] = await compare(source, target, plan)
+        if plan.numbered is not None:
+            given[plan.name] = await source.read(highest_given, plan)
+    await asyncio.to_thread(migrate.on_database, target_url, partial(_finish, given=given))
     return copied
 
 
@@ -211,38 +215,47 @@ async def insert(tx: Tx, plan: Plan, rows: tuple[tuple[Any, ...], ...]) -> None:
     )
 
 
-async def go_on_numbering(tx: Tx, plan: Plan) -> None:
-    """PostgreSQL's numbers go on behind the highest; the others see to it by themselves."""
-    if tx.dialect is not Dialect.POSTGRES or plan.numbered is None:
-        return
-    await tx.one(
-        f"SELECT setval(pg_get_serial_sequence('{plan.name}', '{plan.numbered}'), "
-        f"COALESCE((SELECT max({plan.numbered}) FROM {plan.name}), 0) + 1, false)"
+async def highest_given(tx: Tx, plan: Plan) -> int:
+    """The highest number that SQLite gave in a table: that of a row that is gone, too, where it promised never to
+    give one twice (`columns.key`)."""
+    row = await tx.one(
+        f"SELECT max(COALESCE((SELECT max({plan.numbered}) FROM {plan.name}), 0), "
+        "COALESCE((SELECT max(seq) FROM sqlite_sequence WHERE name = :name), 0)) AS n",
+        name=plan.name,
     )
+    return 0 if row is None else int(row["n"])
 
 
 def prepare(target_url: str) -> None:
     """Makes the schema in an empty database and marks it, or finds the mark of a copy that was broken off."""
-    if migrate.on_database(target_url, _is_marked):
+    migrate.alone(target_url, _prepare)
+
+
+def _prepare(connection: Connection) -> None:
+    if _is_ready(connection):
         return
-    found = migrate.status(target_url)
-    if found.current is not None and migrate.on_database(target_url, _first_full) is not None:
+    if not marks.is_there(connection, Mark.COPYING):
+        _refuse_used(connection)
+        marks.put(connection, Mark.COPYING)
+    # Tables without rows, or half a schema of a copy that was killed, which MariaDB can't go on with.
+    our_tables.drop(connection, keeping=(Mark.COPYING,))
+    migrate.to_newest(connection)
+    # Rows of the audit log come with their batches, which its triggers let nobody write.
+    for statement in audit_guards.drops(_dialect(connection)):
+        connection.execute(sa.text(statement))
+    _set_version(connection, migrate.COPYING + migrate.newest())
+
+
+def _refuse_used(connection: Connection) -> None:
+    migrate.status_on(connection)  # a newer one, or half of something else
+    if our_tables.first_full(connection) is not None:
         raise Conflict(
             "the target database has rows already; make a new, empty database for the copy, or empty that one"
         )
-    migrate.upgrade(target_url)
-    migrate.on_database(target_url, _mark)
 
 
-def _first_full(connection: Connection) -> str | None:
-    there = set(sa.inspect(connection).get_table_names())
-    for table in metadata.sorted_tables:
-        if table.name in there and connection.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first():
-            return table.name
-    return None
-
-
-def _is_marked(connection: Connection) -> bool:
+def _is_ready(connection: Connection) -> bool:
+    """Whether rows can be copied into it."""
     if not sa.inspect(connection).has_table(VERSION_TABLE):
         return False
     return _version(connection) == migrate.COPYING + migrate.newest()
@@ -253,18 +266,22 @@ def _version(connection: Connection) -> str | None:
     return found
 
 
-def _mark(connection: Connection) -> None:
-    """Rows of the audit log come with their batches, which its triggers let nobody write."""
-    for statement in audit_guards.drops(_dialect(connection)):
-        connection.execute(sa.text(statement))
-    _set_version(connection, migrate.COPYING + migrate.newest())
-
-
-def _finish(connection: Connection) -> None:
+def _finish(connection: Connection, given: Mapping[str, int]) -> None:
     dialect = _dialect(connection)
+    for plan in plans():
+        if plan.numbered is not None:
+            connection.exec_driver_sql(_numbers_go_on(plan, dialect, given[plan.name] + 1))
     for statement in (*audit_guards.drops(dialect), *audit_guards.guards(dialect)):
         connection.exec_driver_sql(statement)
+    # Before the version, which is a mark as well: with neither, servers start.
+    marks.remove(connection, Mark.COPYING)
     _set_version(connection, migrate.newest())
+
+
+def _numbers_go_on(plan: Plan, dialect: str, next_number: int) -> str:
+    if dialect == "postgresql":
+        return f"SELECT setval(pg_get_serial_sequence('{plan.name}', '{plan.numbered}'), {next_number}, false)"
+    return f"ALTER TABLE {plan.name} AUTO_INCREMENT = {next_number}"
 
 
 def _set_version(connection: Connection, version: str) -> None:

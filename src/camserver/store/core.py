@@ -4,7 +4,6 @@ What changes rows in a principal's name leaves an entry in the audit log in the 
 whoever adds an operation can't forget it. The few that need none say why, by `@unlogged`.
 """
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -17,7 +16,6 @@ from camserver.store.tx import Scoped, Tx
 
 P = ParamSpec("P")
 R = TypeVar("R")
-V = TypeVar("V")
 Operation = Callable[Concatenate[Tx, P], Coroutine[Any, Any, R]]
 ScopedOperation = Callable[Concatenate[Scoped, P], Coroutine[Any, Any, R]]
 # Goes beyond the principal's tenant, asks by itself whether it may, and logs by itself.
@@ -54,13 +52,6 @@ class Store(ABC):
     @abstractmethod
     async def read(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Runs an operation that only reads."""
-
-    async def read_then(
-        self, then: Callable[[R], V], operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs
-    ) -> V:
-        """Runs an operation that only reads, and then something short that may block, such as the read of a file that
-        it named: where reads have a thread of their own, in that one."""
-        return await asyncio.to_thread(then, await self.read(operation, *args, **kwargs))
 
     @abstractmethod
     async def write(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -110,11 +101,15 @@ class Runs(Protocol):
 
 
 class ScopedStore:
-    """The store in a principal's name; its operations get a `Scoped` transaction."""
+    """The store in a principal's name; its operations get a `Scoped` transaction.
 
-    def __init__(self, store: Runs, principal: Principal) -> None:
+    `beyond` is where operations run that are not held to the principal's tenant, if that is somewhere else.
+    """
+
+    def __init__(self, store: Runs, principal: Principal, beyond: Runs | None = None) -> None:
         self.store = store
         self.principal = principal
+        self.beyond = store if beyond is None else beyond
 
     async def read(self, operation: ScopedOperation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         return await self.store.read(in_name, self.principal, operation, args, kwargs)
@@ -124,7 +119,7 @@ class ScopedStore:
 
     async def write_beyond(self, operation: BeyondOperation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Runs an operation that is told the principal and is not held to its tenant."""
-        return await self.store.write(operation, self.principal, *args, **kwargs)
+        return await self.beyond.write(operation, self.principal, *args, **kwargs)
 
 
 async def in_name(

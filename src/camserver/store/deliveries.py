@@ -179,6 +179,8 @@ def _claimed(row: Row) -> Claimed:
         request=json.loads(row["request"]) if row["request"] else {},
         result=json.loads(row["result"]) if row["result"] else {},
         frame_uuid=row["frame_uuid"],
+        receiver_uuid=row["receiver_uuid"],
+        receiver_updated_at=row["receiver_updated_at"] or 0,
     )
 
 
@@ -289,8 +291,9 @@ WHERE delivery_id IN (:delivery_ids...) AND status = 'queued'"""
 _CLAIMED = """
 SELECT d.delivery_id, d.delivery_uuid, d.locked_token, d.tenant_id, d.site_id, d.camera_key, d.kind, d.reason,
   d.frame_id, d.event_id, d.incident_id, d.receiver_id, d.parent_id, d.attempt, d.created_at, d.request, d.result,
-  f.frame_uuid
+  f.frame_uuid, r.receiver_uuid, r.updated_at AS receiver_updated_at
 FROM deliveries d LEFT JOIN frames f ON f.frame_id = d.frame_id
+  LEFT JOIN receivers r ON r.receiver_id = d.receiver_id AND r.tenant_id = d.tenant_id
 WHERE d.delivery_id IN (:delivery_ids...) AND d.locked_token = :token AND d.status = 'running'
 ORDER BY d.delivery_id"""
 _DUE = f"""

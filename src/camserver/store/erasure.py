@@ -39,6 +39,7 @@ TABLES = (
     Table("frame_tags", "frame_id, tag_id"),
     Table("inference_jobs", "job_id"),
     Table("frame_gaps", "camera_key, generation, first_seq"),
+    Table("look_pauses", "camera_key, begin_at"),
     Table("frames", "frame_id"),
     Table("event_tags", "event_id, tag_id"),
     Table("event_scores", "event_id, category"),
@@ -97,6 +98,7 @@ TABLES = (
     Table("password_links", "link_id"),
     Table("sessions", "session_id"),
     Table("users", "user_id"),
+    Table("removed_users", "user_id"),
     Table("sites", "site_id"),
     Table("settings", "tenant_id, name"),
     Table("sweep_reports", "report_id"),
@@ -277,6 +279,7 @@ async def _some_history(tx: Tx, tenant_id: int, camera_key: int, now_ms: int) ->
     for table, keys in (
         ("camera_leases", "camera_key, generation"),
         ("frame_gaps", "camera_key, generation, first_seq"),
+        ("look_pauses", "camera_key, begin_at"),
     ):
         sql = _delete_page(table, keys, "camera_key = :camera_key AND tenant_id = :tenant_id")
         count += await tx.run(sql, camera_key=camera_key, tenant_id=tenant_id)
@@ -357,7 +360,6 @@ async def finish(tx: Tx, tenant_id: int, now_ms: int) -> bool:
         "objects": row["erased_objects"],
         "bytes": row["erased_bytes"],
     }
-    await tenants.remember_erased(tx, tenant_id, now_ms)
     home_id = await tenants.home(tx)
     assert home_id is not None
     entry = audit.Entry("tenant_erased", now_ms, "", "tenant", row["name"], details)

@@ -188,10 +188,18 @@ def _narrowed(tx: Scoped, wanted: EventFilter) -> tuple[str, dict[str, object]]:
 
 
 async def get(tx: Scoped, event_uuid: str) -> EventDetail:
+    return await detail_of(tx, await row_of(tx, event_uuid))
+
+
+async def row_of(tx: Scoped, event_uuid: str) -> EventRow:
     rows = await tx.flat(EventRow, _ONE[tx.dialect], event_uuid=event_uuid, hidden=hidden_group(tx))
     if not rows:
         raise missing(event_uuid)
-    summary = summary_of(rows[0])
+    return rows[0]
+
+
+async def detail_of(tx: Scoped, row: EventRow) -> EventDetail:
+    summary = summary_of(row)
     return EventDetail(
         summary,
         await incident_pages.find(tx, summary.incident_uuid),

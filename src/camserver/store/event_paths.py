@@ -33,6 +33,10 @@ class Wanted:
     scores: tuple[ScoreCondition, ...] = ()  # all of them
 
 
+# Of most indexes the tenant is the first column.
+OF_TENANT = "p.tenant_id = :tenant_id"
+
+
 @dataclass(frozen=True, slots=True)
 class Path:
     """An index to walk along. One with several values is not in order: each value's entries are."""
@@ -46,6 +50,7 @@ class Path:
     at: str = "start_at"
     key: str = "event_id"
     rank: int = 0  # of two that are equally long the lower is taken
+    each: tuple[str, ...] = ()  # of one with several values: a clause for each of them
 
 
 def paths(tx: Scoped, wanted: Wanted) -> list[Path]:
@@ -53,12 +58,13 @@ def paths(tx: Scoped, wanted: Wanted) -> list[Path]:
     if wanted.event_ids is not None:
         # Few enough to be looked at one by one.
         listed = {"listed": sorted(wanted.event_ids)}
-        return [Path("events", "", "p.event_id IN (:listed...)", dict(listed), True, frozenset({"event_ids"}))]
+        clause = f"{OF_TENANT} AND p.event_id IN (:listed...)"
+        return [Path("events", "", clause, dict(listed), True, frozenset({"event_ids"}))]
     paths = [
         Path(
             "event_tags",
             "ix_event_tags_tag",
-            "p.tag_id = :path_tag AND p.tag_group <> :hidden",
+            f"{OF_TENANT} AND p.tag_id = :path_tag{_shown('p', wanted)}",
             {"path_tag": tag, "hidden": wanted.hidden_group},
             True,
             frozenset({f"tag:{tag}"}),
@@ -71,7 +77,7 @@ def paths(tx: Scoped, wanted: Wanted) -> list[Path]:
             Path(
                 "search_tokens",
                 "",
-                f"p.kind = '{search_texts.MEMO}' AND p.token = :path_token",
+                f"{OF_TENANT} AND p.kind = '{search_texts.MEMO}' AND p.token = :path_token",
                 {"path_token": token},
                 True,
                 at="at",
@@ -83,7 +89,7 @@ def paths(tx: Scoped, wanted: Wanted) -> list[Path]:
         Path(
             "event_scores",
             "ix_event_scores_category",
-            f"p.category = :path_category AND p.score {'>=' if one.is_least else '<='} :path_score",
+            f"{OF_TENANT} AND p.category = :path_category AND p.score {'>=' if one.is_least else '<='} :path_score",
             {"path_category": one.category, "path_score": one.score},
             True,
             frozenset({f"score:{number}"}),
@@ -93,8 +99,13 @@ def paths(tx: Scoped, wanted: Wanted) -> list[Path]:
     ]
     paths += _paths_by_column(tx, wanted)
     if wanted.from_ms is not None or not paths:
-        paths.append(Path("events", "ix_events_tenant_id_start_at", "1 = 1", {}, True, rank=9))
+        paths.append(Path("events", "ix_events_tenant_id_start_at", OF_TENANT, {}, True, rank=9))
     return paths
+
+
+def _shown(alias: str, wanted: Wanted) -> str:
+    """For who may see all tags their group is not asked for: all else is in the indexes."""
+    return f" AND {alias}.tag_group <> :hidden" if wanted.hidden_group else ""
 
 
 def _paths_by_column(tx: Scoped, wanted: Wanted) -> list[Path]:
@@ -117,22 +128,44 @@ def _paths_by_column(tx: Scoped, wanted: Wanted) -> list[Path]:
     ]
 
 
+# An index that does not begin with the tenant is about something that belongs to one. That is asked once, and not of
+# each entry, whose row would have to be read for it. Whoever finds an event asks for its tenant besides.
+_OWNERS = {"camera_key": "cameras", "site_id": "sites"}
+
+
+def _held(column: str, compared: str) -> str:
+    owner = _OWNERS.get(column)
+    if owner is None:
+        return f"{OF_TENANT} AND p.{column} {compared}"
+    foreign = f"SELECT 1 FROM {owner} o WHERE o.{column} {compared} AND o.tenant_id <> :tenant_id"
+    return f"p.{column} {compared} AND NOT EXISTS ({foreign})"
+
+
 def _of_one(column: str, index: str, value: object, rank: int) -> Path:
     name = f"path_{column}"
-    return Path("events", index, f"p.{column} = :{name}", {name: value}, True, frozenset({column}), rank=rank)
+    clause = _held(column, f"= :{name}")
+    return Path("events", index, clause, {name: value}, True, frozenset({column}), rank=rank)
 
 
 def _of_many(column: str, index: str, values: Sequence[object], rank: int) -> Path:
     name = f"path_{column}s"
+    single = {f"path_{column}_{number}": value for number, value in enumerate(values)}
     return Path(
-        "events", index, f"p.{column} IN (:{name}...)", {name: list(values)}, False, frozenset({column}), rank=rank
+        "events",
+        index,
+        _held(column, f"IN (:{name}...)"),
+        {name: list(values), **single},
+        False,
+        frozenset({column}),
+        rank=rank,
+        each=tuple(_held(column, f"= :{one}") for one in single),
     )
 
 
-def checks(wanted: Wanted, path: Path) -> tuple[str, dict[str, object]]:
+def checks(wanted: Wanted, path: Path, entry: str) -> tuple[str, dict[str, object]]:
     """What is asked of each event on the path, beyond what the path itself says. Reach is always checked.
 
-    What other tables say is asked of the path's entry `w`, before the event `e` itself is read.
+    What other tables say is asked of the path's entry, by its name, before the event `e` itself is read.
     """
     chosen: list[tuple[str, str, str, object]] = [
         ("site_id", "e.site_id IN (:wanted_sites...)", "wanted_sites", list(wanted.site_ids) or None),
@@ -156,19 +189,19 @@ def checks(wanted: Wanted, path: Path) -> tuple[str, dict[str, object]]:
     params: dict[str, object] = {name: value for _, name, value in used}
     for number, tag in enumerate(one for one in wanted.tags if f"tag:{one}" not in covered):
         clauses += (
-            f" AND EXISTS (SELECT 1 FROM event_tags g WHERE g.event_id = w.event_id AND g.tag_id = :tag_{number} "
-            f"AND g.tag_group <> :hidden{ONE_BY_ONE})"
+            f" AND EXISTS (SELECT 1 FROM event_tags g WHERE g.event_id = {entry}.event_id "
+            f"AND g.tag_id = :tag_{number}{_shown('g', wanted)}{ONE_BY_ONE})"
         )
         params |= {f"tag_{number}": tag, "hidden": wanted.hidden_group}
     for number, one in enumerate(wanted.scores):
         if f"score:{number}" not in covered:
             clauses += (
-                " AND EXISTS (SELECT 1 FROM event_scores v WHERE v.event_id = w.event_id AND v.category = "
+                f" AND EXISTS (SELECT 1 FROM event_scores v WHERE v.event_id = {entry}.event_id AND v.category = "
                 f":category_{number} AND v.score {'>=' if one.is_least else '<='} :score_{number}{ONE_BY_ONE})"
             )
             params |= {f"category_{number}": one.category, f"score_{number}": one.score}
     if wanted.memo is not None:
-        condition = search_texts.holds(search_texts.MEMO, "w.event_id", wanted.memo)
+        condition = search_texts.holds(search_texts.MEMO, f"{entry}.event_id", wanted.memo)
         clauses += condition.clauses
         params |= condition.params
     return clauses, params

@@ -280,7 +280,6 @@ async def facets(tx: Scoped, asked: SearchFilter) -> Facets:
     known = await _known(tx, asked)
     found = await _walked(tx, known, (BEYOND, BEYOND), _COUNTED, FACETS_MAX)
     rows = found.rows
-    event_ids = [row.event_id for row in rows]
     cameras = Counter([row.camera_key for row in rows])
     sites = Counter([row.site_id for row in rows])
     camera_names = await _camera_names(tx, cameras)
@@ -289,7 +288,8 @@ async def facets(tx: Scoped, asked: SearchFilter) -> Facets:
     days: Counter[str] = Counter()
     for (site_id, hour_at), count in hours.items():
         zone = zone_of(site_names[site_id][1])
-        days[datetime.fromtimestamp(hour_at / 1000, zone).strftime("%Y-%m-%d")] += count
+        days[datetime.fromtimestamp(hour_at / 1000, zone).date().isoformat()] += count
+    tags, scores = await _tags_and_scores(tx, [row.event_id for row in rows])
     return Facets(
         counted=len(rows),
         is_complete=found.reached == END,
@@ -301,26 +301,31 @@ async def facets(tx: Scoped, asked: SearchFilter) -> Facets:
                 {camera_id: name for camera_id, name in camera_names.values()},
             ),
             "primary_event": _most(Counter([row.primary_event for row in rows])),
-            "tag": _most(await _tag_counts(tx, event_ids)),
+            "tag": _most(tags),
             "severity": _most(Counter([str(row.severity_max) for row in rows])),
             "unknown": _most(Counter(["true" if row.unknown_flag else "false" for row in rows])),
-            "score": _most(await _score_counts(tx, event_ids)),
+            "score": _most(scores),
             "day": tuple(FacetValue(day, day, days[day]) for day in sorted(days, reverse=True)[:FACET_VALUES_MAX]),
         },
     )
 
 
-async def _score_counts(tx: Scoped, event_ids: Sequence[int]) -> dict[str, int]:
-    """How many events rather fit each category that a model scored them against; for those who may investigate."""
-    if not event_ids or not tx.principal.may(Permission.INVESTIGATE):
-        return {}
-    rows = await tx.all(
-        "SELECT category, COUNT(*) AS events FROM event_scores WHERE event_id IN (:event_ids...) "
-        "AND +tenant_id = :tenant_id AND score >= :least GROUP BY category",
-        event_ids=list(event_ids),
-        least=RATHER,
-    )
-    return {row["category"]: row["events"] for row in rows}
+_TAGS = """SELECT 0 AS is_score, tag_id AS value, COUNT(*) AS events FROM event_tags
+WHERE event_id IN (:event_ids...) AND +tenant_id = :tenant_id AND tag_group <> :hidden GROUP BY tag_id"""
+_SCORES = """SELECT 1 AS is_score, category AS value, COUNT(*) AS events FROM event_scores
+WHERE event_id IN (:event_ids...) AND +tenant_id = :tenant_id AND score >= :least GROUP BY category"""
+
+
+async def _tags_and_scores(tx: Scoped, event_ids: Sequence[int]) -> tuple[dict[str, int], dict[str, int]]:
+    """How many events have each tag, and rather fit each category that a model scored them against; the latter for
+    those who may investigate. One statement: what takes long is to tell the database which events."""
+    tags: dict[str, int] = {}
+    scores: dict[str, int] = {}
+    if event_ids:
+        sql = f"{_TAGS} UNION ALL {_SCORES}" if tx.principal.may(Permission.INVESTIGATE) else _TAGS
+        for row in await tx.all(sql, event_ids=list(event_ids), hidden=hidden_group(tx), least=RATHER):
+            (scores if row["is_score"] else tags)[row["value"]] = row["events"]
+    return tags, scores
 
 
 def _most(counts: Mapping[str, int], labels: Mapping[str, str] | None = None) -> tuple[FacetValue, ...]:
@@ -347,15 +352,3 @@ async def _site_names(tx: Scoped, site_ids: Iterable[int]) -> dict[int, tuple[st
         site_ids=sorted(site_ids),
     )
     return {row["site_id"]: (row["name"], row["timezone"]) for row in rows}
-
-
-async def _tag_counts(tx: Scoped, event_ids: Sequence[int]) -> dict[str, int]:
-    if not event_ids:
-        return {}
-    rows = await tx.all(
-        "SELECT tag_id, COUNT(*) AS events FROM event_tags WHERE event_id IN (:event_ids...) "
-        "AND +tenant_id = :tenant_id AND tag_group <> :hidden GROUP BY tag_id",
-        event_ids=list(event_ids),
-        hidden=hidden_group(tx),
-    )
-    return {row["tag_id"]: row["events"] for row in rows}

@@ -16,9 +16,10 @@ class EventView:
 
 
 async def get(tx: Scoped, event_uuid: str) -> EventView:
+    row = await event_pages.row_of(tx, event_uuid)
     return EventView(
-        await event_pages.get(tx, event_uuid),
-        await clips.of_event(tx, event_uuid),
+        await event_pages.detail_of(tx, row),
+        await clips.of_event(tx, row.event_id, row.retention_class),
         await llm_reviews.of_event(tx, event_uuid),
         await event_scores.of_event(tx, event_uuid),
     )

@@ -16,12 +16,18 @@ from camserver.store.paging import BEYOND
 from camserver.store.sql import Dialect
 from camserver.store.tx import F, Scoped
 
-# How many events each statement looks at. The first is enough for most pages. No statement takes more at once:
-# PostgreSQL would rather read the whole table.
+# How many events are looked at for one answer.
+LOOKED_AT_MAX = 4_000
+# How many each statement looks at on MariaDB, which first puts together all of them. The first is enough for most
+# pages. SQLite and PostgreSQL go on event by event until there are enough, so that one statement does.
 STEPS = (250, 750, 1_000, 1_000, 1_000)
-# Up to this the events on a path are counted, to take the shortest.
+# Up to this the events on a path are counted, to take the shortest. Where all paths are in order, so many of the
+# newest are enough: how far these reach back tells which of the longer paths is the sparsest.
 COUNTED_MAX = 2_000
-# A path with several values has no order of its own. It is walked in stretches of time, each longer than the last.
+COMPARED_MAX = 500
+# A path with several values has no order of its own. Up to so many values are merged; by MariaDB, which first reads
+# a whole step of each, fewer. One with more is walked in stretches of time, each longer than the last.
+MERGED_MAX = {Dialect.SQLITE: 16, Dialect.POSTGRES: 16, Dialect.MARIADB: 4}
 FIRST_STRETCH_MS = 6 * 3_600_000
 STRETCH_GROWTH = 4
 LISTED_MAX = 2_000
@@ -66,9 +72,10 @@ async def walk(tx: Scoped, wanted: Wanted, before: Place, shown: Shown[F], most:
     if wanted.event_ids == () or tx.principal.reaches_nothing:
         return Walk()
     path = await _shortest(tx, wanted, before)
-    checks, params = event_paths.checks(wanted, path)
+    checks, params = event_paths.checks(wanted, path, "e" if _is_whole(path, tx.dialect) else "w")
     walked = Walker(tx, path, wanted, shown, checks, {**params, **path.params, **shown.params})
-    return await (walked.in_order(before, most) if path.is_ordered else walked.in_stretches(before, most))
+    in_order = _is_in_order(path, tx.dialect)
+    return await (walked.in_order(before, most) if in_order else walked.in_stretches(before, most))
 
 
 @dataclass(slots=True)
@@ -99,6 +106,8 @@ class Walker(Generic[F]):
     def _steps(self, most: int) -> tuple[int, ...]:
         """Where every event on the path is asked for, the first step need not be longer than the page; where many
         are, it need not be shorter."""
+        if self.tx.dialect is not Dialect.MARIADB:
+            return (LOOKED_AT_MAX,)
         everything = not self.checks and self.tx.principal.site_ids is None
         if everything:
             return (min(_rounded(most), STEPS[-1]), *STEPS)
@@ -109,7 +118,7 @@ class Walker(Generic[F]):
         oldest, newest = await self._ends()
         looked_at, length = 0, FIRST_STRETCH_MS
         newest = min(before[0], BEYOND if self.wanted.to_ms is None else self.wanted.to_ms, newest + 1)
-        while looked_at < sum(STEPS):
+        while looked_at < LOOKED_AT_MAX:
             begin = max(newest - length, oldest)
             step, left = STEPS[-1], most - len(found.rows)
             rows = await self._step(before, begin, step, left)
@@ -143,50 +152,84 @@ class Walker(Generic[F]):
 
     async def _step(self, before: Place, from_ms: int | None, step: int, most: int) -> Sequence[F]:
         """Those of the next events on the path that are asked for."""
-        inner, params = self._inner(before, from_ms)
-        text = self._found_in(f"({inner} LIMIT {step}) w", _rounded(most))
-        rows = await self.tx.flat(self.shown.kind, search_texts.portable(text), **{**self.params, **params})
+        clauses, params = _span(self.path, self.wanted, before, from_ms)
+        columns = "p.*" if _is_whole(self.path, self.tx.dialect) else ""
+        walked = _entries(self.path, self.tx.dialect, clauses, step, columns)
+        text = search_texts.portable(self._found_in(f"({walked})", _rounded(most)))
+        rows = await self.tx.flat(self.shown.kind, text, **{**self.params, **params})
         return rows[:most]
 
     def _found_in(self, walked: str, most: int) -> str:
         columns, joins = self.shown.columns, self.shown.joins
-        found = "JOIN events e ON e.event_id = w.event_id"
+        found = f"{walked} w JOIN events e ON e.event_id = w.event_id"
         checks = f"WHERE e.tenant_id = :tenant_id AND IN_REACH(e){self.checks}"
         ordered = "ORDER BY {0}.start_at DESC, {0}.event_id DESC"
-        if self.tx.dialect is Dialect.SQLITE:
-            # It takes what was walked in its order, event by event, until there are enough; asked to order by it, it
-            # would put together and sort all of them.
-            return f"SELECT {columns} FROM {walked} CROSS {found} {joins} {checks} LIMIT {most}"
-        # Else MariaDB may turn the join around, and read all events.
-        select = "SELECT STRAIGHT_JOIN" if self.tx.dialect is Dialect.MARIADB else "SELECT"
-        if not joins:
-            return f"{select} {columns} FROM {walked} {found} {checks} {ordered.format('w')} LIMIT {most}"
-        # Bounded before it is held against others: they know then that it is short.
-        bounded = f"{select} e.event_id, e.start_at FROM {walked} {found} {checks} {ordered.format('w')} LIMIT {most}"
-        return (
-            f"{select} {columns} FROM ({bounded}) v JOIN events e ON e.event_id = v.event_id {joins} "
-            f"{ordered.format('v')}"
-        )
+        match self.tx.dialect:
+            case Dialect.SQLITE:
+                # It takes what was walked in its order, event by event, until there are enough; asked to order by it,
+                # it would put together and sort all of them.
+                found = f"{walked} w CROSS JOIN events e ON e.event_id = w.event_id"
+                return f"SELECT {columns} FROM {found} {joins} {checks} LIMIT {most}"
+            case Dialect.POSTGRES:
+                if _is_whole(self.path, Dialect.POSTGRES):
+                    found, first = f"{walked} e", "e"
+                else:
+                    # One by one: else it may rather read all events.
+                    event = "SELECT * FROM events x WHERE x.event_id = w.event_id OFFSET 0"
+                    found, first = f"{walked} w CROSS JOIN LATERAL ({event}) e", "w"
+                bounded = f"SELECT e.* FROM {found} {checks} {ordered.format(first)} LIMIT {most}"
+                # Bounded before it is held against others: they know then that it is short.
+                return f"SELECT {columns} FROM ({bounded}) e {joins} {ordered.format('e')}"
+            case Dialect.MARIADB:
+                # Else it may turn the join around, and read all events.
+                select = "SELECT STRAIGHT_JOIN"
+                if not joins:
+                    return f"{select} {columns} FROM {found} {checks} {ordered.format('w')} LIMIT {most}"
+                bounded = f"{select} e.event_id, e.start_at FROM {found} {checks} {ordered.format('w')} LIMIT {most}"
+                return (
+                    f"{select} {columns} FROM ({bounded}) v JOIN events e ON e.event_id = v.event_id {joins} "
+                    f"{ordered.format('v')}"
+                )
 
     async def _end_of_step(self, before: Place, from_ms: int | None, step: int) -> Place | None:
         """Where a step of this length ended; None when it came to the end of the path."""
-        inner, params = self._inner(before, from_ms)
-        row = await self.tx.one(f"{inner} LIMIT 1 OFFSET {step - 1}", **{**self.path.params, **params})
+        clauses, params = _span(self.path, self.wanted, before, from_ms)
+        last = _entries(self.path, self.tx.dialect, clauses, step, skipped=step - 1)
+        row = await self.tx.one(last, **{**self.path.params, **params})
         return None if row is None else (row["start_at"], row["event_id"])
-
-    def _inner(self, before: Place, from_ms: int | None) -> tuple[str, dict[str, object]]:
-        path = self.path
-        clauses, params = _span(path, self.wanted, before, from_ms)
-        return (
-            f"SELECT p.{path.at} AS start_at, p.{path.key} AS event_id FROM {_hinted(path, self.tx.dialect)} "
-            f"WHERE p.tenant_id = :tenant_id AND {path.clause}{clauses} "
-            f"ORDER BY p.{path.at} DESC, p.{path.key} DESC"
-        ), params
 
 
 def _rounded(most: int) -> int:
     """Limits are written into statements (a parameter doubles PostgreSQL's work): few different ones."""
     return next((limit for limit in (51, 101, 201, 1_000) if most <= limit), most)
+
+
+def _is_whole(path: Path, dialect: Dialect) -> bool:
+    """Whether an entry is the event itself. The others read an event by its key as fast as by the entry that leads to
+    it; PostgreSQL would look for it anew."""
+    return dialect is Dialect.POSTGRES and path.table == "events"
+
+
+def _is_in_order(path: Path, dialect: Dialect) -> bool:
+    return path.is_ordered or len(path.each) <= MERGED_MAX[dialect]
+
+
+def _entries(
+    path: Path, dialect: Dialect, clauses: str, most: int, columns: str = "", skipped: int | None = None
+) -> str:
+    """The newest so many entries of a path, newest first: their times and events, if nothing else is asked for."""
+    columns = columns or f"p.{path.at} AS start_at, p.{path.key} AS event_id"
+    select = f"SELECT {columns} FROM {_hinted(path, dialect)} WHERE"
+    ordered = f"ORDER BY p.{path.at} DESC, p.{path.key} DESC LIMIT"
+    limit = f"{most}" if skipped is None else f"{most - skipped} OFFSET {skipped}"
+    if path.is_ordered or not _is_in_order(path, dialect):
+        return f"{select} {path.clause}{clauses} {ordered} {limit}"
+    parts = [f"{select} {each}{clauses}" for each in path.each]
+    merged = f"ORDER BY start_at DESC, event_id DESC LIMIT {limit}"
+    if dialect is Dialect.SQLITE:
+        return f"{' UNION ALL '.join(parts)} {merged}"
+    # Each bounded: else all of them would rather be sorted.
+    return f"SELECT * FROM ({' UNION ALL '.join(f'({part} {ordered} {most})' for part in parts)}) p {merged}"
 
 
 def _hinted(path: Path, dialect: Dialect) -> str:
@@ -218,21 +261,33 @@ def _span(path: Path, wanted: Wanted, before: Place, from_ms: int | None) -> tup
 
 
 async def _shortest(tx: Scoped, wanted: Wanted, before: Place) -> Path:
+    """The one with the fewest events; of those with too many to count the one whose newest reach back furthest."""
     paths = event_paths.paths(tx, wanted)
     if len(paths) == 1:
         return paths[0]
     counted: list[tuple[int, int, Path]] = []
+    are_in_order = all(_is_in_order(path, tx.dialect) for path in paths)
+    most = COMPARED_MAX if are_in_order else COUNTED_MAX
     for path in paths:
-        clauses, params = _span(path, wanted, before, wanted.from_ms)
-        row = await tx.one(
-            f"SELECT COUNT(*) AS events FROM (SELECT 1 AS one FROM {_hinted(path, tx.dialect)} "
-            f"WHERE p.tenant_id = :tenant_id AND {path.clause}{clauses} LIMIT {COUNTED_MAX}) q",
-            **{**path.params, **params},
-        )
-        counted.append((0 if row is None else int(row["events"]), path.rank, path))
-        if counted[-1][0] == 0:
+        events, oldest_at = await _length(tx, path, wanted, before, most)
+        counted.append((events, oldest_at if are_in_order and events == most else path.rank, path))
+        if events == 0:
             break
     return min(counted, key=lambda one: one[:2])[2]
+
+
+async def _length(tx: Scoped, path: Path, wanted: Wanted, before: Place, most: int) -> tuple[int, int]:
+    """How many events are on it, up to a bound, and when the oldest of these began."""
+    clauses, params = _span(path, wanted, before, wanted.from_ms)
+    if _is_in_order(path, tx.dialect):
+        newest = _entries(path, tx.dialect, clauses, most)
+    else:
+        newest = f"SELECT p.{path.at} AS start_at FROM {_hinted(path, tx.dialect)} WHERE {path.clause}{clauses} "
+        newest += f"LIMIT {most}"
+    row = await tx.one(
+        f"SELECT COUNT(*) AS events, MIN(start_at) AS oldest_at FROM ({newest}) q", **{**path.params, **params}
+    )
+    return (0, 0) if row is None else (row["events"], row["oldest_at"] or 0)
 
 
 # ---------------------------------------------------------------------------------------------------------------

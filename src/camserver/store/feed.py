@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
+from camserver.domain.change_kinds import CHANGE_KINDS, ChangeKind
 from camserver.domain.people import Principal
 from camserver.store import changes
 from camserver.store.cameras import public_camera_id
@@ -15,12 +17,12 @@ class Item:
     """One change. `site_id` and `camera_key` say whom it is for and are told to nobody."""
 
     seq: int
-    kind: str
+    kind: ChangeKind
     at: int
     site_id: int | None
     site: str | None
     camera_id: str | None
-    object: str | None  # uuid of the frame, event or incident
+    object: str | None  # uuid of the frame, event, incident or case
     camera_key: int | None = None
 
     def is_for(self, principal: Principal) -> bool:
@@ -59,6 +61,8 @@ async def after(tx: Scoped, seq: int, limit: int) -> Page:
     """Changes behind `seq` that the principal may see, oldest first."""
     found = await changes.after(tx, seq, limit)
     seen = [row for row in found.changes if row.site_id is None or tx.principal.reaches(row.site_id, row.camera_key)]
+    # While an installation is upgraded, a newer process may tell of what this one has no word for.
+    seen = [row for row in seen if row.kind in CHANGE_KINDS]
     return Page(await _described(tx, seen), found.last_seq, found.resync)
 
 
@@ -73,7 +77,7 @@ async def _described(tx: Scoped, rows: Sequence[ChangeRow]) -> tuple[Item, ...]:
     return tuple(
         Item(
             seq=row.seq,
-            kind=row.kind,
+            kind=cast(ChangeKind, row.kind),
             at=row.created_at,
             site_id=row.site_id,
             site=None if row.site_id is None else sites.get(row.site_id),

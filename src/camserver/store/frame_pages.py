@@ -5,9 +5,11 @@ asked only after the signature was checked, and `boxes_in`, which follows upon o
 investigation only, and pictures of cases, are for those who may investigate. Recording frames is `frames`.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import orjson
 
 from camserver.base.errors import Forbidden, NotFound
 from camserver.base.records import record
@@ -73,6 +75,7 @@ class FrameDetail:
     count_hint: int | None
     retention_class: str
     boxes: tuple[Box, ...]
+    warnings: tuple[str, ...]  # what the analyzer had to say besides
     tags: tuple[str, ...]
     cursor: str  # a page from here on begins with the frame behind this one
 
@@ -260,7 +263,7 @@ async def boxes_in(tx: Tx, place: PicturePlace, kind: str) -> tuple[Box, ...]:
     )
     if row is None:
         raise _missing(place.frame_uuid)
-    boxes = _boxes(row["result_json"])
+    boxes = _boxes(_result(row["result_json"]))
     return in_full(boxes, _shapes(row)) if kind == "full" else boxes
 
 
@@ -327,6 +330,7 @@ async def _with_tags(tx: Scoped, rows: Sequence[Row]) -> tuple[FrameDetail, ...]
 
 
 def _detail(tx: Scoped, row: Row, tags: tuple[str, ...]) -> FrameDetail:
+    result = _result(row["result_json"])
     return FrameDetail(
         frame_uuid=row["frame_uuid"],
         event_uuid=row["event_uuid"],
@@ -357,7 +361,8 @@ def _detail(tx: Scoped, row: Row, tags: tuple[str, ...]) -> FrameDetail:
         confidence=row["confidence"],
         count_hint=row["count_hint"],
         retention_class=row["retention_class"],
-        boxes=_boxes(row["result_json"]),
+        boxes=_boxes(result),
+        warnings=tuple(result.get("warnings") or ()),
         tags=tags,
         cursor=make_cursor(row["captured_at"], row["frame_id"]),
     )
@@ -373,10 +378,14 @@ def _pictures(row: Row) -> tuple[str, ...]:
     return tuple(kind for kind, column in _BYTES_COLUMN.items() if row[column] is not None)
 
 
-def _boxes(result_json: str | None) -> tuple[Box, ...]:
-    if result_json is None:
-        return ()
+def _result(result_json: str | None) -> dict[str, Any]:
+    """As `wire.analyzer.result_json` made it; empty before the analysis."""
+    kept: dict[str, Any] = {} if result_json is None else orjson.loads(result_json)
+    return kept
+
+
+def _boxes(result: Mapping[str, Any]) -> tuple[Box, ...]:
     return tuple(
         Box(box["x1"], box["y1"], box["x2"], box["y2"], box.get("label"), box.get("conf"))
-        for box in json.loads(result_json).get("bboxes", ())
+        for box in result.get("bboxes", ())
     )

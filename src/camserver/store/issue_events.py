@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import uuid_utils
 
+from camserver.domain.change_kinds import ChangeKind
 from camserver.domain.health import CAMERA_ISSUE, ISSUES, Issue
 from camserver.domain.incidents import IncidentPolicy
 from camserver.domain.notices import DeliveryPolicy, NotifyPolicy, back_reason, issue_reason
@@ -245,7 +246,7 @@ def _cause(issues: Issues, issue: Issue) -> str:
     return issues.cause if issue is Issue.OFFLINE else ""
 
 
-def _changed(tx: Tx, issues: Issues, kind: str, object_id: int, now_ms: int) -> None:
+def _changed(tx: Tx, issues: Issues, kind: ChangeKind, object_id: int, now_ms: int) -> None:
     tx.changed(
         tenant_id=issues.tenant_id,
         kind=kind,

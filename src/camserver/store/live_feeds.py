@@ -89,6 +89,7 @@ async def standing(tx: Tx, streamer_id: str, lease_ids: tuple[str, ...], now_ms:
         else ()
     )
     generations = {row["camera_key"]: row["generation"] for row in rows}
+    costs = viewings.costs_now(found.viewings)
     held = {row["camera_key"] for row in rows if row["worker_key"] is not None and row["state"] != "ORPHANED"}
     return Synced(
         server_time=now_ms,
@@ -105,6 +106,7 @@ async def standing(tx: Tx, streamer_id: str, lease_ids: tuple[str, ...], now_ms:
                 feed_reason=one.feed_reason,
                 generation=generations.get(one.camera_key, 0),
                 is_held=one.camera_key in held,
+                units=costs[one.lease_id],
             )
             for one in found.viewings
         ),
@@ -118,7 +120,11 @@ async def is_any_wanted(tx: Tx) -> bool:
 
 
 async def wanted_feeds(tx: Tx, worker_keys: tuple[int, ...], now_ms: int) -> tuple[WantedFeed, ...]:
-    """What these workers are to push, where they do not yet."""
+    """What these workers are to push, where they do not yet.
+
+    One that comes to a stream which another viewing is fed from gets it from there: being asked once more, the worker
+    would begin anew, and all who watch would see it.
+    """
     rows = await tx.all(_WANTED, worker_keys=worker_keys, now_ms=now_ms, batch_max=BATCH_MAX)
     return tuple(
         WantedFeed(
@@ -158,4 +164,8 @@ JOIN cameras c ON c.camera_key = v.camera_key
 JOIN camera_sessions s ON s.camera_key = v.camera_key
 WHERE v.feed = 'wanted' AND v.valid_until >= :now_ms AND p.reported_at IS NOT NULL
   AND s.worker_key IN (:worker_keys...) AND s.state <> 'ORPHANED' AND s.stop_wanted = 0
+  AND NOT EXISTS (
+    SELECT 1 FROM modal_leases o WHERE o.camera_key = v.camera_key AND o.streamer_id = v.streamer_id
+      AND o.quality = v.quality AND o.transcode = v.transcode AND o.feed = 'fed' AND o.valid_until >= :now_ms
+  )
 ORDER BY v.camera_key LIMIT :batch_max"""

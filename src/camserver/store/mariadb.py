@@ -19,12 +19,18 @@ from camserver.base.errors import CamError, StoreUnavailable
 from camserver.base.secrets import Secret
 from camserver.store import row_sets
 from camserver.store.pool import Pool
-from camserver.store.server_store import ServerStore, unavailable, violated
+from camserver.store.server_store import (
+    ANSWER_TIMEOUT_SEC,
+    CONNECT_TIMEOUT_SEC,
+    IDLE_TRANSACTION_TIMEOUT_SEC,
+    STATEMENT_TIMEOUT_SEC,
+    ServerStore,
+    unavailable,
+    violated,
+)
 from camserver.store.sql import Dialect, EmptyList, Sql, render
 from camserver.store.tx import F, Row, Tx, maker_of, returned_pair
 
-CONNECT_TIMEOUT_SEC = 10
-STATEMENT_TIMEOUT_SEC = 60
 STATEMENTS_AT_ONCE = 64
 # Up to four bytes each, and 16 MB is the server's default bound of a statement.
 STATEMENT_CHARS_MAX = 1_000_000
@@ -45,7 +51,7 @@ class MariaTx(Tx):
     async def _execute(self, sql: str | Sql, params: Mapping[str, object]) -> Any:
         statement = render(sql, Dialect.MARIADB)
         cursor = self._connection.cursor(DictCursor)
-        await cursor.execute(statement.text, statement.arguments(Dialect.MARIADB, params))
+        await _ask(cursor, statement.text, statement.arguments(Dialect.MARIADB, params))
         return cursor
 
     async def one(self, sql: str | Sql, **params: object) -> Row | None:
@@ -61,7 +67,7 @@ class MariaTx(Tx):
     async def flat(self, kind: type[F], sql: str | Sql, **params: object) -> list[F]:
         statement = render(sql, Dialect.MARIADB)
         cursor = self._connection.cursor()
-        await cursor.execute(statement.text, statement.arguments(Dialect.MARIADB, params))
+        await _ask(cursor, statement.text, statement.arguments(Dialect.MARIADB, params))
         return list(map(maker_of(kind), await cursor.fetchall()))
 
     async def run(self, sql: str | Sql, **params: object) -> int:
@@ -76,15 +82,16 @@ class MariaTx(Tx):
         cursor = self._connection.cursor()
         if row_sets.parted_values(statement.text) is not None:
             for text in _inserts(cursor, statement.text, arguments):
-                await cursor.execute(text)
+                await _ask(cursor, text)
             return
         # The driver would run these row by row, each with its own way to the server and back.
         for first in range(0, len(arguments), STATEMENTS_AT_ONCE):
             texts = [cursor.mogrify(statement.text, one) for one in arguments[first : first + STATEMENTS_AT_ONCE]]
-            await cursor.execute(";".join(texts))
-            # An error of any of them is raised here; the server runs none after it.
-            while await cursor.nextset():
-                pass
+            async with asyncio.timeout(ANSWER_TIMEOUT_SEC):
+                await cursor.execute(";".join(texts))
+                # An error of any of them is raised here; the server runs none after it.
+                while await cursor.nextset():
+                    pass
 
     async def by_key(self, sql: str, rows: Sequence[Mapping[str, object]]) -> None:
         if len(rows) < 2:
@@ -93,7 +100,7 @@ class MariaTx(Tx):
         together = row_sets.joined(sql)
         cursor = self._connection.cursor()
         for update in _updates(cursor, together, rows):
-            await cursor.execute(update)
+            await _ask(cursor, update)
 
     async def _inserted(self, sql: str, rows: Sequence[Mapping[str, object]]) -> dict[object, int]:
         key, name = returned_pair(sql)
@@ -102,9 +109,15 @@ class MariaTx(Tx):
         cursor = self._connection.cursor(DictCursor)
         found: dict[object, int] = {}
         for text in _inserts(cursor, statement.text, arguments):
-            await cursor.execute(text)
+            await _ask(cursor, text)
             found.update({row[name]: row[key] for row in await cursor.fetchall()})
         return found
+
+
+async def _ask(cursor: Any, text: str, arguments: tuple[object, ...] | None = None) -> None:
+    """Runs a statement. The driver's own limit is by `asyncio.wait_for`, which may swallow a cancellation."""
+    async with asyncio.timeout(ANSWER_TIMEOUT_SEC):
+        await cursor.execute(text, arguments)
 
 
 def _inserts(cursor: Any, text: str, arguments: Sequence[tuple[object, ...]]) -> Iterator[str]:
@@ -171,7 +184,7 @@ class MariaStore(ServerStore[Any]):
         return MariaTx(connection)
 
     async def _command(self, connection: Any, command: str) -> None:
-        await connection.cursor().execute(command)
+        await _ask(connection.cursor(), command)
 
     async def database_time_ms(self) -> int | None:
         return await self.read(_database_time_ms)
@@ -184,7 +197,7 @@ class MariaStore(ServerStore[Any]):
             return violated("MariaDB", error)
         if _number(error) in _DISK_FULL:
             return StoreUnavailable("MariaDB's disk is full; free space there, then writing goes on by itself")
-        if isinstance(error, _AWAY) or _is_away(_number(error)):
+        if isinstance(error, _AWAY) or is_away(_number(error)):
             return unavailable("MariaDB", error)
         return None
 
@@ -196,7 +209,7 @@ _AWAY_NUMBERS = {1037, 1038, 1040, 1041, 1042, 1043, 1044, 1045, 1049, 1053, 107
 _AWAY_NUMBERS |= {1317, 1836, 1927, 1969, 4031, *range(1152, 1162)}
 
 
-def _is_away(number: int | None) -> bool:
+def is_away(number: int | None) -> bool:
     # 2000 to 2999 are the client's own: it could not connect, or the connection broke.
     return number is not None and (2000 <= number < 3000 or number in _AWAY_NUMBERS)
 
@@ -213,7 +226,8 @@ def _session_statements() -> tuple[str, ...]:
         # As our columns are, so that a given text compares with them wherever it stands.
         "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
         "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 10, "
-        f"max_statement_time = {STATEMENT_TIMEOUT_SEC}, time_zone = '+00:00'",
+        f"max_statement_time = {STATEMENT_TIMEOUT_SEC}, idle_transaction_timeout = {IDLE_TRANSACTION_TIMEOUT_SEC}, "
+        "time_zone = '+00:00'",
     )
 
 

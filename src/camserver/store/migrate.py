@@ -1,8 +1,8 @@
 """Numbered migrations: what a database is at, bringing it up to date, and refusing one from the future.
 
 An upgrade backs up first. SQLite is upgraded in a copy that replaces the file when it is whole, so a kill at any
-moment leaves the old file or the new one. PostgreSQL rolls a failed migration back; MariaDB can't, and then the
-backup is the way back.
+moment leaves the old file or the new one. PostgreSQL rolls a failed migration back. MariaDB can't: a schema that was
+being made in an empty database is made anew, and after a change that was broken off the backup is the way back.
 """
 
 import asyncio
@@ -27,8 +27,9 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from camserver.base import folders
 from camserver.base.errors import CamError, DataUnusable, StoreTooNew, StoreTooOld, StoreUnavailable, UpgradeFailed
 from camserver.base.secrets import scrub
-from camserver.store import dumps, sqlite_schema
+from camserver.store import dumps, marks, our_tables, sqlite_schema
 from camserver.store.address import dialect_of, sqlite_path
+from camserver.store.marks import Mark
 from camserver.store.sql import Dialect
 
 T = TypeVar("T")
@@ -45,6 +46,7 @@ class SchemaStatus:
 
     current: str | None
     head: str
+    is_half_upgraded: bool = False  # on MariaDB, which can't undo it
 
     @property
     def up_to_date(self) -> bool:
@@ -56,7 +58,7 @@ def status(url: str) -> SchemaStatus:
     if dialect_of(url) is Dialect.SQLITE and not sqlite_path(url).exists():
         return SchemaStatus(None, _scripts().get_current_head() or "")
     try:
-        return on_database(url, _status)
+        return on_database(url, status_on)
     except sa.exc.DatabaseError as error:
         if dialect_of(url) is not Dialect.SQLITE:
             raise
@@ -79,13 +81,24 @@ def upgrade(url: str, backup_dir: Path | None = None, *, only_empty: bool = Fals
         if dialect_of(url) is Dialect.SQLITE:
             _upgrade_sqlite(sqlite_path(url))
         else:
-            on_database(url, lambda connection: _upgrade_locked(connection, url, backup_dir, only_empty))
+            alone(url, lambda connection: _upgrade_server(connection, url, backup_dir, only_empty))
     except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
         raise UpgradeFailed(
             f"the upgrade from {before.current} to {before.head} failed ({scrub(_cause(error))}); "
             + (f"the backup is in {backup_dir}" if backup_dir else "no backup was asked for")
+            + ("; half of it may be done, so put that back first" if dialect_of(url) is Dialect.MARIADB else "")
         ) from error
     return status(url)
+
+
+def upgrade_restored(url: str) -> None:
+    """The same for a server's database that a backup was loaded into, and that nobody else uses yet."""
+
+    def work(connection: Connection) -> None:
+        if not _schema(connection).up_to_date:
+            to_newest(connection)
+
+    on_database(url, work)
 
 
 def _cause(error: Exception) -> str:
@@ -96,6 +109,11 @@ def _cause(error: Exception) -> str:
 def require_current(url: str) -> None:
     """Refuses a database that is not at this program's schema."""
     found = status(url)
+    if found.is_half_upgraded:
+        raise StoreTooOld(
+            "an upgrade of this database was broken off, and MariaDB can't undo what was done of it: put back the "
+            "backup that was made before, or run: camserver db upgrade"
+        )
     if not found.up_to_date:
         raise StoreTooOld(
             f"the database is at schema {found.current or 'none'}, this program needs {found.head}; "
@@ -123,35 +141,53 @@ def _scripts() -> ScriptDirectory:
     return ScriptDirectory.from_config(_config())
 
 
-def _status(connection: Connection) -> SchemaStatus:
+def status_on(connection: Connection) -> SchemaStatus:
+    """The same on a connection; what was begun and is not whole is refused."""
+    marks.refuse(connection)
+    aim = marks.aim_of(connection, Mark.UPGRADING)
+    if aim is not None:
+        _refuse_newer(aim)  # tables of that one may be there already
+    found = _schema(connection)
+    return SchemaStatus(found.current, found.head, aim not in (None, found.current))
+
+
+def _schema(connection: Connection) -> SchemaStatus:
     current = MigrationContext.configure(connection).get_current_revision()
     if current is not None and current.startswith(COPYING):
-        raise StoreTooOld("a copy into this database is not whole; run `camserver db copy` again to its end")
-    scripts = _scripts()
-    head = scripts.get_current_head() or ""
-    known = {script.revision for script in scripts.walk_revisions()}
-    if current is not None and current not in known:
+        raise StoreTooOld(marks.REFUSED[Mark.COPYING])
+    if current is not None:
+        _refuse_newer(current)
+    return SchemaStatus(current, newest())
+
+
+def _refuse_newer(revision: str) -> None:
+    if not knows(revision):
         raise StoreTooNew(
-            f"the database is at schema {current}, which this program does not know (it knows up to {head}): it was "
-            "made by a newer camserver; install that version again, or restore the backup made before the upgrade"
+            f"the database is at schema {revision}, which this program does not know (it knows up to {newest()}): it "
+            "was made by a newer camserver; install that version again, or restore the backup made before the upgrade"
         )
-    return SchemaStatus(current, head)
 
 
-def _upgrade_on(connection: Connection) -> None:
+def to_newest(connection: Connection) -> None:
+    """Runs the migrations that are missing, whatever is marked."""
     command.upgrade(_config(connection), "head")
 
 
-def _upgrade_locked(connection: Connection, url: str, backup_dir: Path | None, only_empty: bool) -> None:
-    """Several services may start at once; one backs up and upgrades, the others wait and find nothing to do."""
+def alone(url: str, work: Callable[[Connection], None]) -> None:
+    """Runs `work` on a server's database while nobody else changes its schema: several services may start at once;
+    one backs up and upgrades, the others wait and find nothing to do."""
+    on_database(url, lambda connection: _locked(connection, work))
+
+
+def _locked(connection: Connection, work: Callable[[Connection], None]) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": UPGRADE_LOCK})
-        _upgrade_server(connection, url, backup_dir, only_empty)
+        work(connection)
         return
     if connection.scalar(sa.text("SELECT GET_LOCK('camserver-upgrade', 600)")) != 1:
         raise UpgradeFailed("another camserver has been upgrading this database for ten minutes; wait for it")
     try:
-        _upgrade_server(connection, url, backup_dir, only_empty)
+        work(connection)
         # Before the lock is let go: whoever gets it next must see the new version, and not upgrade again.
         connection.execute(sa.text("COMMIT"))
     finally:
@@ -159,10 +195,29 @@ def _upgrade_locked(connection: Connection, url: str, backup_dir: Path | None, o
 
 
 def _upgrade_server(connection: Connection, url: str, backup_dir: Path | None, only_empty: bool) -> None:
-    found = _status(connection)
-    if not found.up_to_date and (found.current is None or not only_empty):
+    found = status_on(connection)
+    if connection.dialect.name != "postgresql":
+        found = _without_half_made(connection, found)
+    if found.up_to_date or (found.current is not None and only_empty):
+        return
+    if not found.is_half_upgraded:
+        # A dump of half an upgrade would be taken for the backup made before it.
         _back_up(url, found, backup_dir)
-        _upgrade_on(connection)
+    mark = Mark.MAKING if found.current is None else Mark.UPGRADING
+    marks.put(connection, mark, found.head)
+    to_newest(connection)
+    marks.remove(connection, mark)
+
+
+def _without_half_made(connection: Connection, found: SchemaStatus) -> SchemaStatus:
+    """What a killed set-up left on MariaDB can't be gone on with, and nothing is in it: it is made anew."""
+    if not marks.is_there(connection, Mark.MAKING):
+        return found
+    if not found.up_to_date and our_tables.first_full(connection) is None:
+        our_tables.drop(connection, keeping=(Mark.MAKING,))
+        return SchemaStatus(None, found.head)
+    marks.remove(connection, Mark.MAKING)
+    return found
 
 
 def on_database(url: str, work: Callable[[Connection], T]) -> T:
@@ -200,7 +255,15 @@ async def _on_server(url: str, work: Callable[[Connection], T]) -> T:
 
 
 def _is_connection_lost(error: OSError | sa.exc.DBAPIError) -> bool:
-    return isinstance(error, OSError | sa.exc.OperationalError) or error.connection_invalidated
+    if isinstance(error, OSError) or error.connection_invalidated:
+        return True
+    number = error.orig.args[0] if error.orig is not None and error.orig.args else None
+    if isinstance(number, int):
+        # MariaDB's driver calls mistakes in SQL operational errors, too: they are no outage.
+        from camserver.store import mariadb
+
+        return mariadb.is_away(number)
+    return isinstance(error, sa.exc.OperationalError)
 
 
 def _upgrade_sqlite(path: Path) -> None:
@@ -210,7 +273,7 @@ def _upgrade_sqlite(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():
         dumps.copy_sqlite(path, draft)
-    _on_sqlite(draft, _upgrade_on)
+    _on_sqlite(draft, to_newest)
     with closing(sqlite3.connect(draft)) as connection:
         broken = connection.execute("PRAGMA foreign_key_check").fetchall()
         if broken:

@@ -81,6 +81,19 @@ async def postgres_store(url: Secret) -> AsyncIterator[Store]:
         await store.close()
 
 
+@asynccontextmanager
+async def restored_store(url: Secret) -> AsyncIterator[Store]:
+    """A server's database that a backup was loaded into, brought up to date; after this servers may start."""
+    from camserver.store import emptying, migrate
+
+    await asyncio.to_thread(migrate.upgrade_restored, url.reveal())
+    async with _server_store(url) as store:
+        if store.dialect is Dialect.POSTGRES:
+            await store.write(row_security.refresh)
+        yield store
+    await asyncio.to_thread(emptying.finish, url.reveal())
+
+
 async def copy_database(
     source: Secret, target: Secret, backup_dir: Path | None, told: "Told"
 ) -> "dict[str, Standing]":

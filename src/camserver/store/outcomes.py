@@ -13,6 +13,7 @@ from operator import attrgetter
 import uuid_utils
 
 from camserver.base.records import record
+from camserver.domain.change_kinds import ChangeKind
 from camserver.domain.facts import EventAction, FrameFacts, Still
 from camserver.domain.outcomes import Outcome
 from camserver.domain.retention import Retention
@@ -314,7 +315,7 @@ async def _write_state(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
 def _note_changes(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
     for work in works:
         frame, incident = work.outcome.frame, work.outcome.incident
-        named = [("frame", frame.frame_id)]
+        named: list[tuple[ChangeKind, int]] = [("frame", frame.frame_id)]
         if work.outcome.event.close_event_id is not None:
             named.append(("event", work.outcome.event.close_event_id))
         if work.event_id is not None:

@@ -172,7 +172,7 @@ async def change(tx: Scoped, user_uuid: str, wanted: PersonChange, address: str,
 
 
 async def remove(tx: Scoped, user_uuid: str, address: str, now_ms: int) -> None:
-    """Removes somebody with sign-ins, tokens and grants. What they did stays in the audit log, by their number."""
+    """Removes somebody with sign-ins, tokens and grants. What they did stays, under the name they had."""
     await _lock_people(tx)
     person = await get(tx, user_uuid)
     require_rank(tx.principal, person.role)
@@ -180,6 +180,13 @@ async def remove(tx: Scoped, user_uuid: str, address: str, now_ms: int) -> None:
     if person.role is Role.SYSTEM_ADMIN:
         await _refuse_last_admin(tx, person)
     await _note(tx, "user_removed", person.user_id, {"login": person.login}, address, now_ms)
+    await tx.run(
+        "INSERT INTO removed_users (user_id, tenant_id, login, removed_at) "
+        "VALUES (:user_id, :tenant_id, :login, :now_ms)",
+        user_id=person.user_id,
+        login=person.login,
+        now_ms=now_ms,
+    )
     await tx.run("DELETE FROM users WHERE user_id = :user_id AND tenant_id = :tenant_id", user_id=person.user_id)
 
 

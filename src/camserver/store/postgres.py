@@ -9,12 +9,17 @@ from camserver.base.errors import Bug, CamError, StoreUnavailable
 from camserver.base.secrets import Secret
 from camserver.store import row_sets
 from camserver.store.pool import Pool
-from camserver.store.server_store import ServerStore, unavailable, violated
+from camserver.store.server_store import (
+    ANSWER_TIMEOUT_SEC,
+    CONNECT_TIMEOUT_SEC,
+    IDLE_TRANSACTION_TIMEOUT_SEC,
+    STATEMENT_TIMEOUT_SEC,
+    ServerStore,
+    unavailable,
+    violated,
+)
 from camserver.store.sql import Dialect, Sql, render
 from camserver.store.tx import F, Row, Tx, maker_of, returned_pair
-
-CONNECT_TIMEOUT_SEC = 10
-STATEMENT_TIMEOUT_SEC = 60
 
 
 class PostgresTx(Tx):
@@ -100,8 +105,13 @@ class PostgresStore(ServerStore[Any]):
         return await asyncpg.connect(
             self._url.reveal(),
             timeout=CONNECT_TIMEOUT_SEC,
-            command_timeout=STATEMENT_TIMEOUT_SEC,
-            server_settings={"application_name": "camserver", "jit": "off"},
+            command_timeout=ANSWER_TIMEOUT_SEC,
+            server_settings={
+                "application_name": "camserver",
+                "jit": "off",
+                "statement_timeout": f"{STATEMENT_TIMEOUT_SEC}s",
+                "idle_in_transaction_session_timeout": f"{IDLE_TRANSACTION_TIMEOUT_SEC}s",
+            },
         )
 
     async def _disconnect(self, connection: Any) -> None:
@@ -141,6 +151,7 @@ _AWAY = (
     # What the driver says on a connection that the server ended while it lay idle in the pool.
     asyncpg.InternalClientError,
     asyncpg.OperatorInterventionError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.CannotConnectNowError,
     asyncpg.TooManyConnectionsError,
     asyncpg.InvalidAuthorizationSpecificationError,

@@ -37,6 +37,15 @@ REPAIRS: Final[dict[str, tuple[str, ...]]] = {
         "WHERE s.camera_key = camera_leases.camera_key AND s.generation = camera_leases.generation "
         "AND s.worker_key = camera_leases.worker_key)",
     ),
+    # No history says that its worker may hold it: the camera is given anew, under a generation that nobody has had.
+    "session_without_lease": (
+        "UPDATE camera_sessions SET generation = generation + 1, worker_key = NULL, lease_expires_at = NULL, "
+        "state = 'ORPHANED', intent_id = NULL, start_sent_at = NULL, acked_at = NULL, ready_at = NULL, "
+        "stop_wanted = 0, reason = 'repaired', updated_at = :now_ms WHERE worker_key IS NOT NULL AND NOT EXISTS ("
+        "SELECT 1 FROM camera_leases l WHERE l.camera_key = camera_sessions.camera_key "
+        "AND l.generation = camera_sessions.generation AND l.worker_key = camera_sessions.worker_key "
+        "AND l.ended_at IS NULL)",
+    ),
     # Generations only grow: behind the highest that was ever given.
     "generation_behind": (
         "UPDATE camera_sessions SET generation = (SELECT max(l.generation) + 1 FROM camera_leases l "

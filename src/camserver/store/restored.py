@@ -38,6 +38,10 @@ async def settle(tx: Tx, now_ms: int, taken_at: int) -> None:
     await audit.add_own(Scoped(tx, Principal(audit.INSTALLATION, None, Role.SYSTEM_ADMIN)), entry)
 
 
+# A server says that it lives many times within so long.
+ALIVE_MS = 60_000
+
+
 async def last_seen(tx: Tx) -> int:
     """When a server last said that it lives; 0: none did, or all have ended."""
     row = await tx.one("SELECT max(seen_at) AS seen_at FROM epochs WHERE ended_at IS NULL")

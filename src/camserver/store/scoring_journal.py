@@ -1,10 +1,11 @@
 """Results of a run: made durable first, given to the sheet later, and marked once the sheet has them; and answers
 that are kept for the same question."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+
+import orjson
 
 from camserver.domain.scoring import ERROR_MAX_CHARS, ResultState, RunSpec, Source
 from camserver.store import scoring_chunks
@@ -78,7 +79,7 @@ async def record(
     """Journal and cache in one transaction: what is paid for is never asked again."""
     # A result and the answer that is kept for it have the same scores.
     every = {one.scores for one in results} | {one.scores for one in kept}
-    texts = {scores: json.dumps(scores) for scores in every}
+    texts = {scores: orjson.dumps(scores).decode() for scores in every}
     rows = [
         {
             "run_id": run_id,
@@ -149,7 +150,7 @@ async def unwritten(tx: Tx, run_id: int, after_id: int, limit: int) -> tuple[Unw
             row["sheet_row"],
             row["first_category"],
             row["identity"],
-            tuple(json.loads(row["scores"])),
+            tuple(orjson.loads(row["scores"])),
         )
         for row in rows
     )
@@ -215,7 +216,7 @@ async def find_kept(tx: Tx, tenant_id: int, keys: Sequence[str], since_ms: int) 
 
 def _scores(text: str) -> tuple[float, ...]:
     try:
-        found = json.loads(text)
+        found = orjson.loads(text)
     except ValueError:
         return ()  # not valid for any question: it is asked anew
     return tuple(found) if isinstance(found, list) else ()
@@ -279,10 +280,10 @@ _SET = ("chunk", "state", "scores", "question_key", "model", "source", "note", "
 _RECORD = Sql(
     f"{_COLUMNS} ON CONFLICT (run_id, sheet_row, first_category, identity) DO UPDATE SET "
     + ", ".join(f"{name} = excluded.{name}" for name in _SET)
-    + " WHERE scoring_results.state IN ('failed', 'moved', 'written')",
+    + " WHERE scoring_results.state IN ('failed', 'moved', 'away', 'written')",
     mariadb=f"{_COLUMNS} ON DUPLICATE KEY UPDATE "
     + ", ".join(
-        f"{name} = IF(state IN ('failed', 'moved', 'written'), VALUES({name}), {name})"
+        f"{name} = IF(state IN ('failed', 'moved', 'away', 'written'), VALUES({name}), {name})"
         for name in sorted(_SET, key=lambda name: name == "state")
     ),
 )

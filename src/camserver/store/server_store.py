@@ -19,6 +19,14 @@ R = TypeVar("R")
 # A transaction that keeps losing deadlocks this often is reported as busy instead of spinning on.
 ATTEMPTS_MAX = 12
 BACKOFF_BASE_SEC = 0.005
+CONNECT_TIMEOUT_SEC = 10
+# The server itself ends a statement that takes so long, so that nothing runs on for somebody who has given up.
+STATEMENT_TIMEOUT_SEC = 60
+# Whoever has heard nothing by then has no server any more: it is frozen, or the network is dark.
+ANSWER_TIMEOUT_SEC = STATEMENT_TIMEOUT_SEC + 5
+# Between two statements an operation computes for milliseconds. Whoever says nothing for so long has vanished without
+# a farewell, and the rows it has locked would stay locked until the server finds out: for hours, by their defaults.
+IDLE_TRANSACTION_TIMEOUT_SEC = 30
 
 
 class ServerStore(Store, Generic[C]):
@@ -66,9 +74,11 @@ class ServerStore(Store, Generic[C]):
             try:
                 result = await operation(tx, *args, **kwargs)
                 await tx.write_changes()
-            except Exception:
-                await self._command(loan.connection, "ROLLBACK")
-                loan.clean = True
+            except Exception as error:
+                # Of a server that is away nothing more is asked: the connection is closed, which rolls back as well.
+                if not isinstance(self._translated(error), StoreUnavailable):
+                    await self._command(loan.connection, "ROLLBACK")
+                    loan.clean = True
                 raise
             await self._command(loan.connection, "COMMIT")
             return result
@@ -119,6 +129,8 @@ class ServerStore(Store, Generic[C]):
 
 
 def unavailable(name: str, error: BaseException) -> StoreUnavailable:
+    if isinstance(error, TimeoutError):
+        return StoreUnavailable(f"{name} does not answer; check that it runs, and the network on the way to it")
     return StoreUnavailable(
         f"{name} can't be reached ({type(error).__name__}: {error}); check that it runs and that [store] url is right"
     )

@@ -149,11 +149,13 @@ async def revoke(tx: Scoped, share_uuid: str, address: str, now_ms: int) -> None
 _LIVE = "h.tenant_id = :tenant_id AND h.revoked_at IS NULL AND (h.expires_at IS NULL OR h.expires_at > :now_ms)"
 _SUMMARY = """
 SELECT h.share_uuid, h.kind, h.object_uuid, h.note, h.created_at, h.expires_at, h.opened_count, h.last_opened_at,
-  h.user_id, c.camera_id, c.name AS camera_name, s.name AS site, u.login
+  h.user_id, c.camera_id, c.name AS camera_name, s.name AS site,
+  COALESCE(u.login, g.login) AS login
 FROM shares h
 JOIN cameras c ON c.camera_key = h.camera_key
 JOIN sites s ON s.site_id = h.site_id
 LEFT JOIN users u ON u.user_id = h.user_id
+LEFT JOIN removed_users g ON g.user_id = h.user_id
 WHERE h.tenant_id = :tenant_id AND IN_REACH(h)"""
 
 
@@ -241,7 +243,8 @@ _OF = """
 c.name AS camera_name, s.name AS site, s.timezone"""
 _EVENT = f"""
 SELECT e.event_id, e.site_id, e.camera_key, e.start_at, e.last_seen_at, e.primary_event, e.retention_class,
-  e.best_frame_id, e.retention_class AS event_class, k.clip_uuid, k.object_key, k.object_bytes, {_OF}
+  e.best_frame_id, e.retention_class AS event_class, k.clip_uuid, k.object_key, k.object_bytes, k.codec,
+  {_OF}
 FROM events e JOIN cameras c ON c.camera_key = e.camera_key JOIN sites s ON s.site_id = e.site_id
 LEFT JOIN clips k ON k.event_id = e.event_id AND k.state = 'ready'
 WHERE e.tenant_id = :tenant_id AND IN_REACH(e) AND e.event_uuid = :uuid"""
@@ -310,7 +313,7 @@ def _places(rows: Sequence[Row]) -> tuple[PicturePlace, ...]:
 def _clip(event: Row) -> ClipPlace | None:
     if event["object_key"] is None:
         return None
-    return ClipPlace(event["clip_uuid"], event["object_key"], event["object_bytes"])
+    return ClipPlace(event["clip_uuid"], event["object_key"], event["object_bytes"], codec=event["codec"])
 
 
 async def note_opening(tx: Tx, share: Opened, address: str, is_page: bool, now_ms: int) -> None:

@@ -161,12 +161,13 @@ def _summary(row: Row) -> SnoozeSummary:
 # One about everything is shown to everybody: it holds back what is theirs, too.
 _SNOOZES = """
 SELECT z.snooze_id, z.snooze_uuid, z.site_id, z.until, z.reason, z.created_at, s.name AS site, c.camera_id,
-  r.receiver_uuid, r.name AS receiver_name, u.login
+  r.receiver_uuid, r.name AS receiver_name, COALESCE(u.login, g.login) AS login
 FROM snoozes z
 LEFT JOIN sites s ON s.site_id = z.site_id
 LEFT JOIN cameras c ON c.camera_key = z.camera_key
 LEFT JOIN receivers r ON r.receiver_id = z.receiver_id
 LEFT JOIN users u ON u.user_id = z.user_id
+LEFT JOIN removed_users g ON g.user_id = z.user_id
 WHERE z.tenant_id = :tenant_id AND (z.site_id IS NULL OR IN_REACH(z))"""
 _INSERT = """
 INSERT INTO snoozes (snooze_uuid, tenant_id, site_id, camera_key, receiver_id, until, reason, user_id, created_at)

@@ -35,7 +35,7 @@ class Sql:
     mariadb: str | None = None
 
     def on(self, dialect: Dialect) -> str:
-        special: str | None = getattr(self, dialect.value)
+        special: str | None = getattr(self, dialect)
         return self.text if special is None else special
 
 
@@ -49,27 +49,30 @@ class Rendered:
 
     text: str
     names: tuple[str, ...]
-    lists: frozenset[str]
+    list_places: tuple[int, ...]  # where in that order lists stand
     pick: Callable[[Mapping[str, object]], tuple[object, ...]]  # the parameters' values in that order
     rules: bool = False  # it changes what `RULING` names
 
     def arguments(self, dialect: Dialect, params: Mapping[str, object]) -> tuple[object, ...]:
-        if not self.lists:
-            return self.pick(params)
-        return tuple([self._argument(dialect, name, params[name]) for name in self.names])
+        values = self.pick(params)
+        if not self.list_places:
+            return values
+        given = list(values)
+        for place in self.list_places:
+            given[place] = _list_argument(dialect, given[place])
+        return tuple(given)
 
-    def _argument(self, dialect: Dialect, name: str, value: object) -> object:
-        if name not in self.lists:
-            return value
-        items = list(value)  # type: ignore[call-overload]  # a list parameter is iterable by contract
-        match dialect:
-            case Dialect.SQLITE:
-                return json.dumps(items) if items else "[]"
-            case Dialect.MARIADB:
-                # The driver writes a tuple as (a,b); an empty one would be a syntax error.
-                return tuple(items) or EmptyList()
-            case Dialect.POSTGRES:
-                return items
+
+def _list_argument(dialect: Dialect, value: object) -> object:
+    items = list(value)  # type: ignore[call-overload]  # a list parameter is iterable by contract
+    match dialect:
+        case Dialect.SQLITE:
+            return json.dumps(items) if items else "[]"
+        case Dialect.MARIADB:
+            # The driver writes a tuple as (a,b); an empty one would be a syntax error.
+            return tuple(items) or EmptyList()
+        case Dialect.POSTGRES:
+            return items
 
 
 # What is asked for with every request: who somebody is, what they may do, and which vocabulary is active.
@@ -118,7 +121,9 @@ def render(statement: str | Sql, dialect: Dialect) -> Rendered:
         return "?" if dialect is Dialect.SQLITE else "%s"
 
     rules = _READS.match(text) is None and _RULES.search(text) is not None
-    return Rendered(_PARAMETER.sub(place, text), tuple(names), lists, _picker(names), rules)
+    text = _PARAMETER.sub(place, text)
+    list_places = tuple(number for number, name in enumerate(names) if name in lists)
+    return Rendered(text, tuple(names), list_places, _picker(names), rules)
 
 
 def _picker(names: Sequence[str]) -> Callable[[Mapping[str, object]], tuple[object, ...]]:

@@ -256,16 +256,7 @@ class SqliteStore(Store):
             with contextlib.suppress(TooLong):
                 return self._short_reads.run(kind, call, args, kwargs)
             return await self._readers.run(lambda: self._read_here(call, args, kwargs))
-        except sqlite3.OperationalError as error:
-            raise translated(error) from error
-
-    async def read_then(
-        self, then: Callable[[R], V], operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs
-    ) -> V:
-        call = cast(Callable[..., Coroutine[Any, Any, R]], operation)
-        try:
-            return await self._readers.run(lambda: then(self._read_here(call, args, kwargs)))
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
             raise translated(error) from error
 
     def _read_here(self, operation: Callable[..., Coroutine[Any, Any, R]], args: Any, kwargs: Any) -> R:

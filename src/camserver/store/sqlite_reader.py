@@ -27,7 +27,7 @@ class SqliteReader:
     async def read(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return drive(operation(SqliteTx(self._connection), *args, **kwargs))
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
             raise translated(error) from error
 
     async def write(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from camserver.base.errors import Bug, CamError, Conflict, StoreUnavailable
+from camserver.base.errors import Bug, CamError, Conflict, DataUnusable, StoreUnavailable
 from camserver.store import pickling
 from camserver.store.sqlite_tx import CACHE_KIB, SqliteTx, connect
 from camserver.store.tx import drive
@@ -96,12 +96,26 @@ def _run_one(connection: sqlite3.Connection, tx: SqliteTx, request: Request) -> 
     return request_id, True, result
 
 
+# Trying again does not help; part of the file may still be readable.
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def _primary_code(error: sqlite3.Error) -> int:
+    """Without what an extended code says in its upper bytes; 0 for errors of the module's own."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
 def translated(error: Exception) -> Exception:
     """The error of our tree, where there is one; otherwise one that can be sent to the other process."""
     if isinstance(error, CamError):
         return error
     if isinstance(error, sqlite3.IntegrityError):
         return Conflict(f"SQLite refused a row that breaks a constraint ({error})")
+    if isinstance(error, sqlite3.DatabaseError) and _primary_code(error) in _DAMAGED:
+        return DataUnusable(
+            f"the SQLite database is damaged ({error}); stop camserver, look after the disk and restore a backup "
+            "with camserver restore --force, which keeps the file beside"
+        )
     if isinstance(error, sqlite3.OperationalError):
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
             # Wrong SQL, or a schema that is not ours: trying again would not help.

@@ -20,6 +20,36 @@ class Certificate:
     expires_at: int
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Jobs that are not done."""
+
+    count: int
+    since: int | None  # the first that came after the last one that was done; it may have been skipped since
+
+
+async def waiting_jobs(tx: Tx) -> Waiting:
+    """Reads all of them."""
+    unfinished = await tx.one(
+        "SELECT COUNT(*) AS n FROM inference_jobs WHERE status IN ('queued','delayed','running')"
+    )
+    first = await tx.one(
+        "SELECT MIN(created_at) AS at FROM inference_jobs WHERE created_at > "
+        "(SELECT COALESCE(MAX(finished_at), 0) FROM inference_jobs WHERE status = 'done')"
+    )
+    assert unfinished is not None
+    assert first is not None
+    return Waiting(int(unfinished["n"]), first["at"])
+
+
+async def dead_deliveries(tx: Tx, since: int) -> int:
+    row = await tx.one(
+        "SELECT COUNT(*) AS n FROM deliveries WHERE status = 'dead' AND finished_at >= :since", since=since
+    )
+    assert row is not None
+    return int(row["n"])
+
+
 async def newest_moment(tx: Tx) -> int:
     """The newest time that anything was written at."""
     row = await tx.one(

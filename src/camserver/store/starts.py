@@ -7,6 +7,7 @@ and its back-off with the camera. The rules are in `domain.leases`; here they me
 from dataclasses import dataclass
 
 from camserver.domain.leases import WORKER_FAULTS, Fault, LeasePolicy, SessionState, after_start_failure
+from camserver.store import look_pauses
 from camserver.store.leases import BATCH_MAX, Claim, changed, claimed, claimed_all, let_go, locked
 from camserver.store.tx import Row, Tx
 
@@ -144,6 +145,7 @@ async def set_all_active(tx: Tx, claims: tuple[Claim, ...], now_ms: int) -> tupl
     """pipeline_ready: the cameras are going and all their failures are forgotten. False: the claim does not hold."""
     sessions = await claimed_all(tx, claims)
     if sessions:
+        await look_pauses.end(tx, sorted({session["camera_key"] for session in sessions.values()}), now_ms)
         await tx.run(
             """
             UPDATE camera_sessions SET state = 'ACTIVE', reason = CASE WHEN stop_wanted = 1 THEN reason ELSE '' END,

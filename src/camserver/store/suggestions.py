@@ -6,6 +6,7 @@ those who reach the camera. Prewarming its stream is in prewarming.py.
 
 from dataclasses import dataclass
 
+from camserver.domain.change_kinds import ChangeKind
 from camserver.domain.suggest import (
     WEIGHT_DEFAULT,
     Board,
@@ -26,7 +27,7 @@ from camserver.store.tx import Row, Scoped
 
 # Events of the last minute that are compared; where more happen at once, the severest.
 CANDIDATES_MAX = 200
-CHANGE_KIND = "suggestion"
+CHANGE_KIND: ChangeKind = "suggestion"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ the home tenant. Erasing is in `erasure`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from uuid_utils import uuid7
 
@@ -21,14 +21,21 @@ PAGE_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
+class NewAdmin:
+    """A tenant's administrator, who chooses a password with the link of this hash."""
+
+    login: str
+    display_name: str
+    language: str
+    link_hash: str
+
+
+@dataclass(frozen=True, slots=True)
 class NewTenant:
     name: str
     site: str
     timezone: str
-    admin_login: str
-    admin_name: str
-    admin_language: str
-    link_hash: str  # of the link with which the administrator chooses a password
+    admin: NewAdmin
     quotas: Mapping[Quota, int | None]
 
 
@@ -86,35 +93,99 @@ async def add(tx: Tx, principal: Principal, new: NewTenant, address: str, now_ms
     row = await tx.one("SELECT count(*) AS tenants FROM tenants")
     if row is not None and row["tenants"] >= TENANTS_MAX:
         raise Conflict(f"there are {TENANTS_MAX} tenants already", reason="tenants_full", most=TENANTS_MAX)
-    await users.refuse_taken(tx, new.admin_login)
+    await users.refuse_taken(tx, new.admin.login)
     tenant_id = await tenants.ensure(tx, new.name, now_ms)
     site_id = await tenants.ensure_site(tx, tenant_id, new.site, now_ms)
     await tx.run("UPDATE sites SET timezone = :zone WHERE site_id = :site_id", zone=new.timezone, site_id=site_id)
     await _set_quotas(tx, tenant_id, new.quotas)
-    await _add_admin(tx, tenant_id, new, now_ms)
-    entry = audit.Entry("tenant_added", now_ms, address, "tenant", new.name, {"admin": new.admin_login})
+    await _add_admin(tx, tenant_id, new.admin, now_ms)
+    entry = audit.Entry("tenant_added", now_ms, address, "tenant", new.name, {"admin": new.admin.login})
     await audit.add_own(_home_scope(tx, principal, home_id), entry)
     return await get(tx, principal, new.name)
 
 
-async def _add_admin(tx: Tx, tenant_id: int, new: NewTenant, now_ms: int) -> None:
+async def link_admin(tx: Tx, principal: Principal, tenant: str, admin: NewAdmin, address: str, now_ms: int) -> bool:
+    """A new password link for an administrator of the tenant; links before it stop working. Whether the administrator
+    had to be made. Both tenants' logs have it."""
+    home_id = await require_home(tx, principal, lock=True)
+    found = await get(tx, principal, tenant)
+    if found.erasing_at is not None:
+        raise being_erased(found.name)
+    if found.is_disabled:
+        raise Conflict(
+            f"the tenant {found.name!r} is switched off, so the link would not work; switch it on first",
+            reason="tenant_off",
+            tenant=found.name,
+        )
+    within = Scoped(tx, replace(principal, tenant_id=found.tenant_id))
+    await tenants.lock(within)
+    user_id = await _admin_of(tx, found, admin.login)
+    is_made = user_id is None
+    if user_id is None:
+        await users.refuse_taken(tx, admin.login)
+        await tenant_quotas.require_room(within, Quota.PEOPLE)
+        user_id = await _add_admin(tx, found.tenant_id, admin, now_ms)
+    else:
+        await tx.run("DELETE FROM password_links WHERE user_id = :user_id", user_id=user_id)
+        await _add_link(tx, found.tenant_id, user_id, admin.link_hash, now_ms)
+    details: dict[str, str | int] = {"login": admin.login, "made": int(is_made)}
+    there = audit.Entry("admin_link_made", now_ms, address, "user", str(user_id), details)
+    await audit.add_from_home(tx, principal, found.tenant_id, there)
+    here = audit.Entry("tenant_admin_link_made", now_ms, address, "tenant", found.name, details)
+    await audit.add_own(_home_scope(tx, principal, home_id), here)
+    return is_made
+
+
+async def _admin_of(tx: Tx, tenant: TenantSummary, login: str) -> int | None:
+    """Who has that login there, if anybody has; Conflict unless an administrator that the link would let in."""
+    row = await tx.one(
+        "SELECT user_id, role, disabled FROM users WHERE tenant_id = :tenant_id AND login = :login",
+        tenant_id=tenant.tenant_id,
+        login=login,
+    )
+    if row is None:
+        return None
+    if Role(row["role"]) is not Role.TENANT_ADMIN:
+        raise Conflict(
+            f"{login} is a {row['role']} of the tenant {tenant.name!r} and no administrator of it; name one, or a "
+            "login that nobody has yet",
+            reason="not_tenant_admin",
+            login=login,
+            role=row["role"],
+        )
+    if row["disabled"]:
+        raise Conflict(
+            f"{login} is switched off, so the link would not work; name another administrator, or a login that "
+            "nobody has yet",
+            reason="admin_off",
+            login=login,
+        )
+    return int(row["user_id"])
+
+
+async def _add_admin(tx: Tx, tenant_id: int, admin: NewAdmin, now_ms: int) -> int:
     user_id = await tx.insert(
         "INSERT INTO users (tenant_id, user_uuid, login, display_name, role, language, created_at) "
         "VALUES (:tenant_id, :user_uuid, :login, :display_name, :role, :language, :now_ms) RETURNING user_id",
         tenant_id=tenant_id,
         user_uuid=str(uuid7()),
-        login=new.admin_login,
-        display_name=new.admin_name,
+        login=admin.login,
+        display_name=admin.display_name,
         role=Role.TENANT_ADMIN.value,
-        language=new.admin_language,
+        language=admin.language,
         now_ms=now_ms,
     )
+    await _add_link(tx, tenant_id, user_id, admin.link_hash, now_ms)
+    return user_id
+
+
+async def _add_link(tx: Tx, tenant_id: int, user_id: int, link_hash: str, now_ms: int) -> None:
     await tx.run(
         "INSERT INTO password_links (tenant_id, user_id, token_hash, created_at, expires_at) "
         "VALUES (:tenant_id, :user_id, :token_hash, :now_ms, :expires_at)",
         tenant_id=tenant_id,
         user_id=user_id,
-        token_hash=new.link_hash,
+        token_hash=link_hash,
         now_ms=now_ms,
         expires_at=now_ms + PASSWORD_LINK_TTL_MS,
     )

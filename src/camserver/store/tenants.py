@@ -28,24 +28,8 @@ def _insert_if_absent(text: str) -> Sql:
     return Sql(text.format("INSERT") + " ON CONFLICT DO NOTHING", mariadb=text.format("INSERT IGNORE"))
 
 
-_INSERT_TENANT = Sql(
-    "INSERT INTO tenants (tenant_uuid, name, home_slot, created_at) "
-    "VALUES (:tenant_uuid, :name, :home_slot, :now_ms) ON CONFLICT DO NOTHING",
-    # The other two never give a number twice. What this machine remembers of an erased tenant's audit log must not be
-    # held against another one's.
-    sqlite="INSERT INTO tenants (tenant_id, tenant_uuid, name, home_slot, created_at) "
-    "SELECT max(COALESCE((SELECT max(tenant_id) FROM tenants), 0), COALESCE((SELECT CAST(value AS INTEGER) "
-    "FROM settings WHERE tenant_id = 0 AND name = 'tenants.erased_up_to'), 0)) + 1, "
-    ":tenant_uuid, :name, :home_slot, :now_ms WHERE true ON CONFLICT DO NOTHING",
-    mariadb="INSERT IGNORE INTO tenants (tenant_uuid, name, home_slot, created_at) "
-    "VALUES (:tenant_uuid, :name, :home_slot, :now_ms)",
-)
-_ERASED_UP_TO = Sql(
-    "INSERT INTO settings (tenant_id, name, value, updated_at) VALUES (0, 'tenants.erased_up_to', :value, :now_ms) "
-    "ON CONFLICT (tenant_id, name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at",
-    mariadb="INSERT INTO settings (tenant_id, name, value, updated_at) "
-    "VALUES (0, 'tenants.erased_up_to', :value, :now_ms) "
-    "ON DUPLICATE KEY UPDATE value = VALUES(value), updated_at = VALUES(updated_at)",
+_INSERT_TENANT = _insert_if_absent(
+    "{} INTO tenants (tenant_uuid, name, home_slot, created_at) VALUES (:tenant_uuid, :name, :home_slot, :now_ms)"
 )
 _INSERT_COUNTER = _insert_if_absent("{} INTO change_counters (tenant_id, last_seq) VALUES (:tenant_id, 0)")
 _INSERT_SITE = _insert_if_absent(
@@ -83,13 +67,6 @@ async def home(tx: Tx) -> int | None:
 async def _ensure_counter(tx: Tx, tenant_id: int) -> None:
     if await tx.one("SELECT last_seq FROM change_counters WHERE tenant_id = :tenant_id", tenant_id=tenant_id) is None:
         await tx.run(_INSERT_COUNTER, tenant_id=tenant_id)
-
-
-async def remember_erased(tx: Tx, tenant_id: int, now_ms: int) -> None:
-    """No later tenant gets the number of one that is gone."""
-    row = await tx.one("SELECT value FROM settings WHERE tenant_id = 0 AND name = 'tenants.erased_up_to'")
-    highest = max(tenant_id, 0 if row is None else int(row["value"]))
-    await tx.run(_ERASED_UP_TO, value=str(highest), now_ms=now_ms)
 
 
 async def find(tx: Tx, name: str) -> int | None:

@@ -12,14 +12,16 @@ from camserver.domain.timeline import (
     CELLS,
     Gap,
     Looked,
+    Pause,
     Strip,
     coarse_hour,
     counted_until,
     gaps,
     make_strip,
     shortest_gap_ms,
+    with_pauses,
 )
-from camserver.store import camera_filters
+from camserver.store import camera_filters, look_pauses
 from camserver.store.cameras import missing
 from camserver.store.sql import Sql
 from camserver.store.tx import Row, Scoped
@@ -81,6 +83,7 @@ class Looks:
     interval_ms: int
     hours: tuple[LookHour, ...]  # all of them, also those without a look
     gaps: tuple[Gap, ...]
+    pauses: tuple[Pause, ...]
     counted_until: int
 
 
@@ -89,45 +92,49 @@ async def read(tx: Scoped, wanted: TimelineFilter, span: Span, now_ms: int) -> T
     shown = cameras[:CAMERAS_MAX]
     hours = await _hours(tx, [row["camera_key"] for row in shown], span.from_ms, span.to_ms)
     until = _counted_until(hours.values(), now_ms)
-    strips = tuple(
-        CameraStrip(
-            row["camera_id"],
-            row["name"],
-            row["site"],
-            make_strip(
-                hours.get(row["camera_key"], {}), span.from_ms, span.to_ms, span.bucket_ms, until, row["created_at"]
-            ),
-        )
-        for row in shown
-    )
+    pauses = await look_pauses.within(tx, [row["camera_key"] for row in shown], span.from_ms, span.to_ms, now_ms)
+
+    def strip_of(row: Row) -> Strip:
+        of_camera = hours.get(row["camera_key"], {})
+        strip = make_strip(of_camera, span.from_ms, span.to_ms, span.bucket_ms, until, row["created_at"])
+        return with_pauses(strip, pauses.get(row["camera_key"], ()), span.from_ms, span.bucket_ms)
+
+    strips = tuple(CameraStrip(row["camera_id"], row["name"], row["site"], strip_of(row)) for row in shown)
     return Timeline(strips, shown[-1]["camera_id"] if len(cameras) > CAMERAS_MAX else None, until)
 
 
-async def zone(tx: Scoped, sites: Sequence[str]) -> str:
-    """The time zone that a day is meant in: that of most of the sites asked for, or reached."""
-    site_ids = await camera_filters.keys_of_sites(tx, sites)
+async def zone(tx: Scoped, sites: Sequence[str], camera_ids: Sequence[str]) -> str:
+    """The time zone that a day is meant in: that of most of the cameras asked for; UTC where there is none.
+
+    It is the same for every page of a timeline. Ties go by the alphabet, so that they don't flip."""
+    clauses, named = await _narrowed(tx, sites, camera_ids)
     row = await tx.one(
-        f"SELECT s.timezone, COUNT(*) AS sites FROM sites s WHERE s.tenant_id = :tenant_id AND IN_SITE_REACH(s)"
-        f"{' AND s.site_id IN (:wanted_sites...)' if site_ids else ''} "
-        "GROUP BY s.timezone ORDER BY sites DESC, s.timezone LIMIT 1",
-        wanted_sites=site_ids,
+        "SELECT s.timezone, COUNT(*) AS cameras FROM cameras c JOIN sites s ON s.site_id = c.site_id "
+        f"WHERE c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND IN_REACH(c){clauses} "
+        "GROUP BY s.timezone ORDER BY cameras DESC, s.timezone LIMIT 1",
+        **named,
     )
     return "UTC" if row is None else str(row["timezone"])
 
 
 async def _cameras(tx: Scoped, wanted: TimelineFilter) -> Sequence[Row]:
-    keys = await camera_filters.keys_of(tx, wanted.camera_ids)
-    sites = await camera_filters.keys_of_sites(tx, wanted.sites)
-    clauses = " AND c.camera_key IN (:wanted_cameras...)" if keys else ""
-    clauses += " AND c.site_id IN (:wanted_sites...)" if sites else ""
+    clauses, named = await _narrowed(tx, wanted.sites, wanted.camera_ids)
     return await tx.all(
         "SELECT c.camera_key, c.camera_id, c.name, c.created_at, s.name AS site FROM cameras c "
         "JOIN sites s ON s.site_id = c.site_id WHERE c.tenant_id = :tenant_id AND c.deleted_at IS NULL "
         f"AND IN_REACH(c){clauses} AND c.camera_id > :after ORDER BY c.camera_id LIMIT {CAMERAS_MAX + 1}",
-        wanted_cameras=keys,
-        wanted_sites=sites,
         after=wanted.after,
+        **named,
     )
+
+
+async def _narrowed(tx: Scoped, sites: Sequence[str], camera_ids: Sequence[str]) -> tuple[str, dict[str, list[int]]]:
+    """What holds a statement about cameras `c` to those asked for, and its values; none asked for means all."""
+    keys = await camera_filters.keys_of(tx, camera_ids)
+    site_ids = await camera_filters.keys_of_sites(tx, sites)
+    clauses = " AND c.camera_key IN (:wanted_cameras...)" if keys else ""
+    clauses += " AND c.site_id IN (:wanted_sites...)" if site_ids else ""
+    return clauses, {"wanted_cameras": keys, "wanted_sites": site_ids}
 
 
 async def _hours(tx: Scoped, camera_keys: Sequence[int], from_ms: int, to_ms: int) -> dict[int, dict[int, str]]:
@@ -196,7 +203,10 @@ async def looks(tx: Scoped, camera_id: str, from_ms: int, to_ms: int, default_se
         _hour(hour_at, figures.get(hour_at), pictures.get(hour_at), lost.get(hour_at, 0))
         for hour_at in range(from_ms, to_ms, HOUR_MS)
     )
-    return Looks(interval_ms, hours, gaps(strip, from_ms, shortest_gap_ms(interval_ms)), until)
+    found = await look_pauses.within(tx, [camera["camera_key"]], from_ms, to_ms, now_ms)
+    pauses = found.get(camera["camera_key"], ())
+    missed = gaps(strip, from_ms, shortest_gap_ms(interval_ms), pauses)
+    return Looks(interval_ms, hours, missed, pauses, until)
 
 
 def _hour(hour_at: int, figures: Row | None, pictures: Row | None, lost: int) -> LookHour:

@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
 from camserver.base.errors import Bug
+from camserver.domain.change_kinds import ChangeKind
 from camserver.domain.people import Principal
 from camserver.store.sql import Dialect, Sql, asks_for_reach
 
@@ -33,7 +34,7 @@ class Change:
     """One line of the change feed (decisions 44): what changed, never its content."""
 
     tenant_id: int
-    kind: str
+    kind: ChangeKind
     site_id: int | None
     camera_key: int | None
     object_id: int | None
@@ -132,7 +133,7 @@ class Tx(ABC):
         self,
         *,
         tenant_id: int,
-        kind: str,
+        kind: ChangeKind,
         at_ms: int,
         site_id: int | None = None,
         camera_key: int | None = None,
@@ -264,6 +265,7 @@ class Scoped:
         self.dialect = tx.dialect
         self.changed_rows = False
         self.logged = False  # an entry was written into the audit log
+        self._reach: dict[str, object] | None = None  # of the principal, once a statement has asked for it
 
     def _bound(self, sql: str | Sql, params: Mapping[str, object]) -> dict[str, object]:
         text = sql if isinstance(sql, str) else sql.on(self.dialect)
@@ -275,10 +277,11 @@ class Scoped:
         bound = {**params, "tenant_id": self.principal.tenant_id}
         if not facts.asks_for_reach:
             return bound
-        reach = reach_of(self.principal)
-        if not reach.keys().isdisjoint(params):
+        if self._reach is None:
+            self._reach = reach_of(self.principal)
+        if not self._reach.keys().isdisjoint(params):
             raise Bug(f"what is reached comes from the principal, not from an argument: {text.strip()[:80]}")
-        return {**bound, **reach}
+        return {**bound, **self._reach}
 
     async def one(self, sql: str | Sql, **params: object) -> Row | None:
         row = await self._tx.one(sql, **self._bound(sql, params))
@@ -318,7 +321,7 @@ class Scoped:
     def changed(
         self,
         *,
-        kind: str,
+        kind: ChangeKind,
         at_ms: int,
         site_id: int | None = None,
         camera_key: int | None = None,

@@ -183,8 +183,8 @@ async def cameras(tx: Tx, after_key: int) -> tuple[CameraRef, ...]:
 
 
 _EVIDENCE = ("frames", "events", "incidents", "clips", "case_items", "deliveries", "notifications", "drive_objects")
-_GOES_WITH_CAMERA = ("cooldowns", "frame_gaps", "camera_leases", "camera_usage", "llm_reviews", "camera_health",
-                     "camera_state", "cameras")  # fmt: skip
+_GOES_WITH_CAMERA = ("cooldowns", "frame_gaps", "look_pauses", "camera_leases", "camera_usage", "llm_reviews",
+                     "camera_health", "camera_state", "cameras")  # fmt: skip
 
 
 async def forget_camera(tx: Tx, camera_key: int, now_ms: int) -> bool:

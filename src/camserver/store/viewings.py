@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from camserver.base.errors import NotFound
 from camserver.domain.admission import (
     AdmissionPolicy,
+    Held,
     Kind,
     Quality,
     bears_transcode,
+    costs,
     valid_until,
     viewer_of,
     why_over,
@@ -37,6 +39,8 @@ class Viewing:
     kind: Kind
     quality: Quality
     transcode: bool
+    units: int  # without a transcode
+    transcode_units: int  # what that adds, once for all who watch the same
     user_id: str
     feed: str
     feed_reason: str
@@ -137,6 +141,13 @@ async def valid_on(tx: Tx, streamer_id: str, lease_ids: tuple[str, ...], now_ms:
     )
 
 
+def costs_now(of_streamer: tuple[Viewing, ...]) -> dict[str, int]:
+    """What each viewing of a streamer takes of the budget, by lease."""
+    in_order = sorted(of_streamer, key=lambda one: (one.created_at, one.lease_id))
+    held = (Held(one.kind, one.camera_key, one.quality, one.units, one.transcode_units) for one in in_order)
+    return {one.lease_id: units for one, units in zip(in_order, costs(held), strict=True)}
+
+
 def _why_over(row: Row, now_ms: int) -> str:
     """Why a row is no valid viewing; '' when it is one."""
     if row["valid_until"] < now_ms:
@@ -234,6 +245,8 @@ def _viewing(row: Row) -> Viewing:
         kind=Kind(row["kind"]),
         quality=Quality(row["quality"]),
         transcode=bool(row["transcode"]),
+        units=row["units"],
+        transcode_units=row["transcode_units"],
         user_id=row["user_id"],
         feed=row["feed"],
         feed_reason=row["feed_reason"],

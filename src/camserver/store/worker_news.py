@@ -3,6 +3,8 @@
 import json
 from dataclasses import dataclass
 
+from camserver.domain.phrases import WATCHED_LIVE
+from camserver.store import look_pauses
 from camserver.store.leases import Claim, changed, claimed
 from camserver.store.tx import Tx
 
@@ -19,6 +21,11 @@ class StreamFault:
     at: int
     over_at: int | None = None
 
+    @property
+    def is_for_everybody(self) -> bool:
+        """Whether it explains to whoever sees the camera why there are no pictures of it now."""
+        return self.fault == WATCHED_LIVE and self.over_at is None
+
 
 async def stream_failed(tx: Tx, claim: Claim, stream: str, fault: str, message: str, now_ms: int) -> bool:
     """False when the claim does not hold."""
@@ -26,6 +33,8 @@ async def stream_failed(tx: Tx, claim: Claim, stream: str, fault: str, message: 
     if session is None:
         return False
     await _keep(tx, session["camera_key"], StreamFault(stream, fault, message[:MESSAGE_MAX_CHARS], now_ms))
+    if fault == WATCHED_LIVE:
+        await look_pauses.begin(tx, session, fault, now_ms)
     changed(tx, session["camera_key"], session, now_ms)
     return True
 
@@ -35,6 +44,8 @@ async def stream_back(tx: Tx, claim: Claim, stream: str, now_ms: int) -> bool:
     session = await claimed(tx, claim)
     if session is None:
         return False
+    # Whichever stream it is, there was a picture of it.
+    await look_pauses.end(tx, [session["camera_key"]], now_ms)
     fault = parse_fault(session["stream_fault"])
     if fault is not None and fault.stream == stream and fault.over_at is None:
         over = StreamFault(fault.stream, fault.fault, fault.message, fault.at, now_ms)

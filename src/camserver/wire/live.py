@@ -36,7 +36,6 @@ LeaseId = Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{1,64}$")]
 CLOSE_GOING_AWAY: Final = 1001
 CLOSE_SESSION_OVER: Final = 4401
 CLOSE_OVER: Final = 4404
-CLOSE_SLOW: Final = 4408
 CLOSE_REPLACED: Final = 4409
 CLOSE_GONE: Final = 4410  # to viewers: the camera; to a feed: nobody watches
 
@@ -260,6 +259,7 @@ class LiveViewing(Message):
     feed_reason: Annotated[str, Field(max_length=255)] = ""
     generation: Annotated[int, Field(ge=0)] = 0  # of the camera's lease; 0: it never had one
     is_held: bool = False
+    units: Annotated[int, Field(ge=0)] = 0  # of the budget, that it takes now; 0: not said
 
 
 class Gone(Message):
@@ -341,6 +341,13 @@ class ViewerSound(Message):
 
     type: Literal["sound"] = "sound"
     codec: Annotated[str, Field(max_length=16)]
+
+
+class ViewerCost(Message):
+    """What a transcoded viewing takes of the budget; it may have begun without, or share it with others."""
+
+    type: Literal["cost"] = "cost"
+    units: Annotated[int, Field(ge=0)]
 
 
 class ViewerStats(Message):

@@ -10,7 +10,7 @@ import pytest
 from camserver.base.errors import BadInput, Unavailable
 from camserver.clients.conformance.findings import Finding, Standing
 from camserver.clients.conformance.running import NAMES, run_checks
-from tests.fakes.analyzer import BREAKS, FakeAnalyzer, Fault, Rule, Seen
+from tests.fakes.analyzer import BOASTS, BREAKS, SLIPS, FakeAnalyzer, Fault, Rule, Seen
 from tests.rig.pictures import jpeg
 from tests.rig.polling import until
 from tests.rig.ports import LOOPBACK, free_port
@@ -19,7 +19,7 @@ from tests.services.analyzer.rig import DOCUMENT, PERSON, SHARP, ScriptedDetecto
 
 # The fake looks at hints in pictures, not at pictures, and unpacks whatever it is sent.
 PEOPLE = tuple(name for name in NAMES if name.startswith("person."))
-BEYOND_THE_FAKE = {"quality.dark", "quality.glare", "quality.blur", "error.bomb", "error.previous"}
+BEYOND_THE_FAKE = {"quality.dark", "quality.glare", "quality.blur", "error.bomb"}
 
 
 async def found(url: str, *only: str, gentle: bool = False, person: bytes | None = None) -> dict[str, Finding]:
@@ -101,6 +101,49 @@ async def test_every_breach_of_the_contract_is_found(fake: FakeAnalyzer) -> None
             unfound.append(breach)
         fake.heal()
     assert unfound == []
+
+
+@pytest.mark.parametrize(
+    ("breach", "why"),
+    [
+        ("detected:nothing", "primary_event is none"),
+        ("detected:not_the_human", "detected is false, but primary_event is human"),
+        ("unknown_flag:of_nothing", "detected is false, but unknown_flag"),
+        ("unknown_flag:unsure", "confidence of 0.4 for human"),
+        ("unknown_flag:unsure_hazard", "confidence of 0.6 for hazard"),
+        ("primary_event:not_the_hazard", "a hazard comes first"),
+        ("tags:both_counts", "both among the tags"),
+        ("answer:prose", "no field description"),
+        ("diff:more", r"no field diff.comment"),
+        ("model_info:more", "no field model_info.vendor"),
+        ("bboxes:more", "no field bboxes.age"),
+    ],
+)
+async def test_fields_that_do_not_agree_are_found(fake: FakeAnalyzer, breach: str, why: str) -> None:
+    fake.add_fault(Fault.break_contract(breach))
+    findings = await found(fake.url, "analyze.jpeg", "analyze.hints", "analyze.previous")
+    assert names_of(findings, Standing.FAILED) == {"analyze.jpeg", "analyze.hints", "analyze.previous"}
+    assert why in findings["analyze.jpeg"].why.en
+
+
+def test_each_slip_is_tried() -> None:
+    (marked,) = [one for one in test_fields_that_do_not_agree_are_found.pytestmark if one.name == "parametrize"]
+    assert {breach for breach, _ in marked.args[1]} == set(SLIPS)
+
+
+async def test_what_was_detected_without_an_event_is_a_doubt(fake: FakeAnalyzer) -> None:
+    something = jpeg(Seen("none", detected=True, unknown_flag=True).hint())
+    findings = await found(fake.url, "person.human", person=something)
+    assert "primary_event" in findings["person.human"].why.en, "nothing else is wrong with it"
+    assert "detected" not in findings["person.human"].why.en
+
+
+@pytest.mark.parametrize("boast", BOASTS)
+async def test_capabilities_that_can_not_be_are_found(fake: FakeAnalyzer, boast: str) -> None:
+    fake.add_fault(Rule(Fault.break_contract(boast), path="/v1/capabilities"))
+    findings = await found(fake.url, "capabilities")
+    assert names_of(findings, Standing.FAILED) == {"capabilities"}
+    assert boast.partition(":")[0] in findings["capabilities"].why.en
 
 
 @pytest.mark.parametrize(

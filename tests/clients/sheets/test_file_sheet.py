@@ -1,12 +1,19 @@
 """Sheets that are files, of each kind: read, filled, and never written over what a person did."""
 
+import asyncio
 import os
+import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from camserver.base.clock import StoreClock
+from camserver.clients.sheets import file_places
 from camserver.clients.sheets.file_sheet import FileSheet
 from camserver.clients.sheets.opening import open_file
 from camserver.clients.sheets.sheet import SheetError, SheetTrouble
@@ -139,6 +146,35 @@ async def test_equal_texts_get_a_score_each(path: Path) -> None:
     assert {one.outcome for one in outcomes} == {Outcome.WRITTEN}
     assert sorted(one.now_row for one in outcomes) == [6, 7, 8]
     assert [row[3:] for row in load(path)[4:]] == [["", ""], *[["0.50", "0.25"]] * 3]
+
+
+@given(
+    before=st.lists(st.sampled_from("abcde"), min_size=1, max_size=12),
+    after=st.lists(st.sampled_from("abcdef"), min_size=1, max_size=12),
+    blocks=st.integers(1, 2),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_whatever_was_sorted_inserted_or_removed(
+    tmp_path: Path, before: list[str], after: list[str], blocks: int
+) -> None:
+    """As many rows of a text are filled as there were and still are, and no other; each with both blocks."""
+
+    async def fill() -> None:
+        path = tmp_path / "any.csv"
+        save(path, table(before))
+        sheet = await opened(path, SheetLayout(block_size=3 - blocks))
+        await sheet.categories()
+        scores = [scored(row, *[0.5] * (3 - blocks), first=n) for row in await all_rows(sheet) for n in range(blocks)]
+        save(path, table(after))
+        outcomes = await flushed(sheet, scores)
+        await sheet.close()
+        filled = Counter(row[2] for row in load(path)[4:] if row[3:5] == ["0.50", "0.50"])
+        assert filled == Counter(before) & Counter(after)
+        assert all(row[3:5] in (["0.50", "0.50"], [], ["", ""]) for row in load(path)[4:])
+        written = sum(one.outcome is Outcome.WRITTEN for one in outcomes)
+        assert written >= blocks * filled.total()
+
+    asyncio.run(fill())
 
 
 async def test_an_id_column_tells_equal_texts_apart(path: Path) -> None:
@@ -274,3 +310,38 @@ def edit(path: Path, change: Callable[[Cells], Cells]) -> None:
     draft = path.with_stem("edited")
     save(draft, cells)
     draft.replace(path)
+
+
+async def test_what_a_pass_wrote_is_not_read_again(
+    sheet: FileSheet, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who reads just when a pass of ours has put the file in place waits for it: it has the rows already."""
+    rows = await all_rows(sheet)
+    scans: list[Path] = []
+    in_place, is_awaited = threading.Event(), threading.Event()
+    scan, put, wait = sheet._form.scan, file_places.put_in_place, FileSheet._await_pass
+
+    def counted(*args: Any) -> Any:
+        scans.append(path)
+        return scan(*args)
+
+    def put_and_linger(*args: Any) -> Any:
+        made = put(*args)
+        in_place.set()
+        is_awaited.wait(20)
+        return made
+
+    def awaited(self: FileSheet) -> None:
+        is_awaited.set()
+        wait(self)
+
+    monkeypatch.setattr(sheet._form, "scan", counted)
+    monkeypatch.setattr(file_places, "put_in_place", put_and_linger)
+    monkeypatch.setattr(FileSheet, "_await_pass", awaited)
+    writing = asyncio.create_task(flushed(sheet, [scored(rows[0], 0.5, 0.25)]))
+    await asyncio.to_thread(in_place.wait, 20)
+    again = await all_rows(sheet)
+    assert [one.outcome for one in await writing] == [Outcome.WRITTEN]
+    assert [row.filled for row in again] == [3, 0, 0, 0]
+    assert not scans
+    assert (await sheet.check()).distinct_texts == 4

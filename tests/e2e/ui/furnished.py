@@ -19,6 +19,8 @@ from camserver.media.clips import encode_frames
 from tests.e2e.installation import seen
 
 HEAD_OFFICE, WAREHOUSE = "本社ビル", "物流倉庫"
+LONG_SITE = "東京都千代田区丸の内一丁目中央ビルディング新館地下二階"
+LONG_CAMERA = "三階東側非常階段踊り場入口付近防犯カメラ、Third-floor emergency staircase landing"
 FPS = 12
 SIZE = (960, 540)
 # The footage is cut from several views, each of which is a camera of its own: its first picture and the one after its
@@ -156,6 +158,17 @@ async def score(browser: aiohttp.ClientSession) -> None:
         if begins:
             run = await post(browser, f"{path}/runs", {})
             await seen(browser, f"/api/scoring/runs/{run['run_uuid']}", lambda body: body["status"] != "running", 120)
+
+
+async def lengthen(browser: aiohttp.ClientSession) -> None:
+    """Names as long as people give them, to see whether pages have room for them."""
+    for camera in (await get(browser, "/api/cameras?limit=100"))["cameras"]:
+        name = f"{camera['name']} {LONG_CAMERA}"[:60]
+        async with browser.patch(f"/api/cameras/{camera['camera_id']}", json={"name": name}) as answer:
+            assert answer.status == 200, await answer.text()
+    for site in (HEAD_OFFICE, WAREHOUSE):
+        async with browser.patch(f"/api/sites/{site}", json={"name": f"{site}{LONG_SITE}"[:30]}) as answer:
+            assert answer.status == 200, await answer.text()
 
 
 async def furnish(browser: aiohttp.ClientSession) -> None:

@@ -1,6 +1,7 @@
 """`make screenshots`: a house with cameras, a day behind it and people at work; pictures of each of its pages.
 
-Options are for working on pages: `--data FOLDER` keeps the house for the next time, `--only wall,events` takes some.
+Options are for working on pages: `--data FOLDER` keeps the house for the next time, `--only wall,events` takes some,
+`--long-names` gives cameras and sites names as long as they come (and leaves the docs' pictures alone).
 """
 
 import argparse
@@ -104,7 +105,7 @@ def _has_enough(body: dict[str, list[dict[str, object]]]) -> bool:
     return len([one for one in body["events"] if one["issue"] is None]) >= EVENTS_MIN
 
 
-async def take(folder: Path, only: str) -> None:
+async def take(folder: Path, only: str, long_names: bool) -> None:
     launcher = Launcher(folder)
     made = folder / "made"
     try:
@@ -118,9 +119,13 @@ async def take(folder: Path, only: str) -> None:
                 async with signed_in(house) as browser:
                     await furnished.furnish(browser)
                 made.touch()
+            if long_names and not (folder / "long").exists():
+                async with signed_in(house) as browser:
+                    await furnished.lengthen(browser)
+                (folder / "long").touch()
             address = {
                 "CAMSERVER_URL": house.web_url,
-                "CAMSERVER_SCREENSHOTS": str(IMAGES),
+                "CAMSERVER_SCREENSHOTS": str(folder / "images" if long_names else IMAGES),
                 "CAMSERVER_SCREENSHOTS_ALL": str(EVERYTHING),
                 "CAMSERVER_SCREENSHOTS_ONLY": only,
             }
@@ -140,6 +145,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, help="keep the house here, or use the one that is here")
     parser.add_argument("--only", default="", help="names of pages, with commas between them")
+    parser.add_argument("--long-names", action="store_true", help="cameras and sites with long names")
     given = parser.parse_args()
     lacking = missing() or (None if FOOTAGE.exists() else f"there is no {FOOTAGE}; fetch it by: make setup")
     if lacking is not None:
@@ -148,7 +154,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="camserver-screenshots-") as temporary:
         folder = (given.data or Path(temporary)).absolute()
         folder.mkdir(parents=True, exist_ok=True)
-        asyncio.run(take(folder, given.only))
+        asyncio.run(take(folder, given.only, given.long_names))
     for picture in IMAGES.glob("*.png"):
         make_small(picture)
     print(f"Wrote every page into {EVERYTHING}")

@@ -1,4 +1,5 @@
-"""Live view in the browser: first picture, refusals, the end of the time, a camera that stalls, H.265 and sound."""
+"""Live view in the browser: first picture, refusals, the end of the time, a camera that stalls, H.265, sound, and
+cameras of others (GStreamer, go2rtc)."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,8 +12,10 @@ from camserver.services.simulator.cameras import CameraAsked
 from camserver.services.simulator.service import Simulator
 from tests.e2e.installation import ROOM_FOR_ONE, Installation, installation
 from tests.e2e.ui.browser import play, require_browser
+from tests.fakes.go2rtc.server import go2rtc
 from tests.fakes.gstreamer import clock
 from tests.fakes.gstreamer.camera import gstreamer_pipelines
+from tests.media.test_rtsp_go2rtc import here_or_skipped
 from tests.rig.ports import LOOPBACK, free_port
 from tests.rig.processes import Launcher
 from tests.rig.simulated import simulated
@@ -60,7 +63,11 @@ async def test_a_camera_is_watched_live_in_the_browser(launcher: Launcher, tmp_p
     film = video_file(tmp_path / "film.mp4", size=(640, 360), fps=16, seconds=4, keyframes_apart=8, bf="0")
     quiet = {"x265-params": "log-level=none:bframes=0:pools=none"}
     gate = sounding_file(tmp_path / "gate.mp4", "libx265", **quiet)
-    with gstreamer_pipelines({"/clock": clock.PIPELINE}) as other:
+    with (
+        here_or_skipped(),
+        gstreamer_pipelines({"/clock": clock.PIPELINE}) as other,
+        go2rtc({"clock": f"{other}/clock"}, tmp_path) as relay,
+    ):
         async with (
             simulated(tmp_path / "cache", CameraAsked("yard", str(film)), with_login=False) as simulator,
             remote_control(simulator, "yard", house) as control,
@@ -72,6 +79,7 @@ async def test_a_camera_is_watched_live_in_the_browser(launcher: Launcher, tmp_p
                 "CAMSERVER_CAMERA": simulator.url("yard", "main"),
                 "CAMSERVER_CAMERA_SUB": simulator.url("yard", "sub"),
                 "CAMSERVER_CLOCK": f"{other}/clock",
+                "CAMSERVER_RELAYED": f"{relay}/clock",
                 "CAMSERVER_CONTROL": control,
                 "CAMSERVER_SOUNDING": gate.as_uri(),
             }

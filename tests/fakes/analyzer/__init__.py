@@ -5,8 +5,8 @@ its own, steered through `remote.RemoteAnalyzer`.
 """
 
 from tests.fakes.analyzer.answers import Seen
-from tests.fakes.analyzer.faults import BREAKS, Fault, Rule
+from tests.fakes.analyzer.faults import BOASTS, BREAKS, SLIPS, Fault, Rule
 from tests.fakes.analyzer.remote import RemoteAnalyzer
 from tests.fakes.analyzer.server import FakeAnalyzer, Recorded
 
-__all__ = ["BREAKS", "FakeAnalyzer", "Fault", "Recorded", "RemoteAnalyzer", "Rule", "Seen"]
+__all__ = ["BOASTS", "BREAKS", "SLIPS", "FakeAnalyzer", "Fault", "Recorded", "RemoteAnalyzer", "Rule", "Seen"]

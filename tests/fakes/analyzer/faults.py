@@ -7,6 +7,7 @@ from enum import StrEnum
 
 ANALYZE = "/v1/analyze"
 Answer = dict[str, object]
+Breach = Callable[[Answer], object]
 
 
 class FaultKind(StrEnum):
@@ -68,8 +69,8 @@ class Fault:
 
     @staticmethod
     def break_contract(breach: str) -> "Fault":
-        if breach not in BREAKS:
-            raise ValueError(f"no breach is called {breach!r}; there are {sorted(BREAKS)}")
+        if breach not in BREAKS | SLIPS | BOASTS:
+            raise ValueError(f"no breach is called {breach!r}; there are {sorted(BREAKS | SLIPS | BOASTS)}")
         return Fault(FaultKind.BREAK, breach=breach)
 
     @staticmethod
@@ -174,7 +175,7 @@ _REQUIRED = (
 )
 
 # Each breach is wrong in exactly one way, so that whoever checks the contract is caught at that one.
-BREAKS: Mapping[str, Callable[[Answer], object]] = {
+BREAKS: dict[str, Breach] = {
     **{f"{name}:missing": _without(name) for name in _REQUIRED},
     **{f"{name}:null": _set(name, None) for name in _REQUIRED},
     "answer:list": lambda answer: [answer],
@@ -222,5 +223,42 @@ BREAKS: Mapping[str, Callable[[Answer], object]] = {
 }
 
 
+def _says(**values: object) -> Callable[[Answer], object]:
+    return lambda answer: {**answer, **values}
+
+
+def _human(**values: object) -> Callable[[Answer], object]:
+    """Of a picture that shows nothing, an answer that is right but for `values`."""
+    right = {"detected": True, "primary_event": "human", "tags": ["count.single"], "severity": 0, "confidence": 0.9}
+    return _says(**(right | values))
+
+
+# Each field is right by itself; together they break a rule, or say more than the contract names. A server bears them.
+SLIPS: dict[str, Breach] = {
+    "detected:nothing": _says(detected=True),
+    "detected:not_the_human": _human(detected=False),
+    "unknown_flag:of_nothing": _says(unknown_flag=True),
+    "unknown_flag:unsure": _human(confidence=0.4),
+    "unknown_flag:unsure_hazard": _human(
+        primary_event="hazard", tags=["hazard.smoke_like"], severity=3, confidence=0.6
+    ),
+    "primary_event:not_the_hazard": _human(tags=["hazard.smoke_like"], severity=3),
+    "tags:both_counts": _human(tags=["count.multiple", "count.single"], severity=1),
+    "answer:prose": _says(description="a person walks by"),
+    "diff:more": _says(diff={"used_prev_image": False, "comment": "much"}),
+    "model_info:more": _says(model_info={"name": "fake", "version": "1", "vendor": "nobody"}),
+    "bboxes:more": _human(bboxes=[{"x1": 0.1, "y1": 0.1, "x2": 0.2, "y2": 0.2, "age": 40}]),
+}
+# What an analyzer says of itself and can't be.
+BOASTS: dict[str, Breach] = {
+    "max_image_bytes:small": _says(max_image_bytes=4_999_999),
+    "max_image_bytes:text": _says(max_image_bytes="5 MB"),
+    "supported_primary_events:unheard": _says(supported_primary_events=["none", "ghost"]),
+    "supported_primary_events:empty": _says(supported_primary_events=[]),
+    "recommended_infer_widths:narrow": _says(recommended_infer_widths=[1, 640]),
+    "recommended_infer_widths:wide": _says(recommended_infer_widths=[640, 1_000_000]),
+}
+
+
 def broken(answer: Answer, breach: str) -> object:
-    return BREAKS[breach](copy.deepcopy(answer))
+    return (BREAKS | SLIPS | BOASTS)[breach](copy.deepcopy(answer))

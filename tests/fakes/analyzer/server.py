@@ -241,7 +241,10 @@ class FakeAnalyzer:
             raise Refused(
                 409, "schema_mismatch", f"asked for {question.schema_version}, the vocabulary here is {has}"
             )
-        said = await asyncio.to_thread(answer, question, seen, stored.schema)
+        try:
+            said = await asyncio.to_thread(answer, question, seen, stored.schema)
+        except OSError as error:
+            raise BadRequest(f"prev_infer_image is no picture: {error}") from error
         return Reply(said, None if fault is None else Fault.from_json(fault))
 
     async def _get_schema(self, request: web.Request, record: Recorded) -> Reply:

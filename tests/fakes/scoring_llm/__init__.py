@@ -4,8 +4,25 @@ It knows the truth: what it says of a text and a category follows from them alon
 is right. `python -m tests.fakes.scoring_llm --help` runs it as a process of its own.
 """
 
-from tests.fakes.scoring_llm.capacity import ByConcurrency, ByRate, ByTokens, Capacity
+from tests.fakes.scoring_llm.capacity import (
+    ByConcurrency,
+    ByConcurrencyOverTime,
+    ByRate,
+    ByTokens,
+    Capacity,
+    InAnyWindow,
+)
 from tests.fakes.scoring_llm.server import Behaviour, ScoringLlm
 from tests.fakes.scoring_llm.truth import truth
 
-__all__ = ["Behaviour", "ByConcurrency", "ByRate", "ByTokens", "Capacity", "ScoringLlm", "truth"]
+__all__ = [
+    "Behaviour",
+    "ByConcurrency",
+    "ByConcurrencyOverTime",
+    "ByRate",
+    "ByTokens",
+    "Capacity",
+    "InAnyWindow",
+    "ScoringLlm",
+    "truth",
+]

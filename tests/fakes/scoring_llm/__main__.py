@@ -5,7 +5,16 @@ import asyncio
 import contextlib
 import json
 
-from tests.fakes.scoring_llm import Behaviour, ByConcurrency, ByRate, ByTokens, Capacity, ScoringLlm
+from tests.fakes.scoring_llm import (
+    Behaviour,
+    ByConcurrency,
+    ByConcurrencyOverTime,
+    ByRate,
+    ByTokens,
+    Capacity,
+    InAnyWindow,
+    ScoringLlm,
+)
 from tests.fakes.scoring_llm.server import serve_forever
 
 
@@ -15,6 +24,9 @@ def main() -> None:
     parser.add_argument("--places", type=int, default=50, help="capacity by what is in flight")
     parser.add_argument("--per-sec", type=float, default=0.0, help="capacity by requests a second instead")
     parser.add_argument("--tokens-per-sec", type=float, default=0.0, help="capacity by tokens a second instead")
+    parser.add_argument("--window-sec", type=float, default=0.0, help="capacity by tokens in any such time instead")
+    parser.add_argument("--window-tokens", type=float, default=0.0)
+    parser.add_argument("--later", type=json.loads, default=[], help="places from seconds on: [[20, 12], [45, 48]]")
     parser.add_argument("--burst", type=float, default=0.0)
     parser.add_argument("--tells", action="store_true", help="send x-ratelimit headers")
     parser.add_argument("--latency-sec", type=float, default=0.2)
@@ -26,6 +38,10 @@ def main() -> None:
         capacity = ByRate(given.per_sec, given.burst or given.per_sec, given.tells)
     if given.tokens_per_sec:
         capacity = ByTokens(given.tokens_per_sec, given.burst or given.tokens_per_sec, given.tells)
+    if given.window_sec:
+        capacity = InAnyWindow(given.window_tokens, given.window_sec)
+    if given.later:
+        capacity = ByConcurrencyOverTime(given.places, given.later)
     behaviour = Behaviour(given.latency_sec, given.jitter_sec, given.chances, capacity=capacity)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(serve_forever(ScoringLlm(behaviour, port=given.port)))

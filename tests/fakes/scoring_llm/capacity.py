@@ -1,6 +1,8 @@
 """What the fake can take at once, a second, or in tokens. A capacity may be changed while it is used."""
 
 import time
+from collections import deque
+from collections.abc import Sequence
 from typing import Protocol
 
 
@@ -80,3 +82,46 @@ class ByTokens(ByRate):
 
     def _amount(self, tokens: int) -> float:
         return float(tokens)
+
+
+class ByConcurrencyOverTime(ByConcurrency):
+    """So many at once, and from each of these seconds on so many. It does not say how long to wait."""
+
+    def __init__(self, places: int, later: Sequence[tuple[float, int]]) -> None:
+        super().__init__(places, 0.0)
+        self._later = deque(later)
+        self._began: float | None = None
+
+    def take(self, tokens: int) -> float | None:
+        now = time.monotonic()
+        self._began = self._began if self._began is not None else now
+        while self._later and now - self._began >= self._later[0][0]:
+            self.places = self._later.popleft()[1]
+        return super().take(tokens)
+
+
+class InAnyWindow:
+    """So many tokens in any time of that length: used up at once, nothing comes back until it is over. It does not
+    say how long to wait."""
+
+    def __init__(self, tokens: float, window_sec: float) -> None:
+        self._most = tokens
+        self._window_sec = window_sec
+        self._taken: deque[tuple[float, float]] = deque()
+        self._used = 0.0
+
+    def take(self, tokens: int) -> float | None:
+        now = time.monotonic()
+        while self._taken and self._taken[0][0] <= now - self._window_sec:
+            self._used -= self._taken.popleft()[1]
+        if self._used + tokens > self._most:
+            return 0.0
+        self._taken.append((now, tokens))
+        self._used += tokens
+        return None
+
+    def give_back(self) -> None:
+        """Time brings it back."""
+
+    def headers(self) -> dict[str, str]:
+        return {}

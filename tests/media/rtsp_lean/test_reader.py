@@ -71,8 +71,13 @@ async def miss_of(script: Script, stall_sec: float = TIMEOUT_SEC) -> Miss:
 
 
 def video(*pictures: list[bytes]) -> list[bytes]:
+    return [packet for packets in pictures_of(*pictures) for packet in packets]
+
+
+def pictures_of(*pictures: list[bytes]) -> list[list[bytes]]:
+    """The packets of each."""
     packer = Packer(7, 65_500)
-    return [one for number, nals in enumerate(pictures) for one in packer.pack(nals, 3000 * number)]
+    return [packer.pack(nals, 3000 * number) for number, nals in enumerate(pictures)]
 
 
 async def test_what_is_asked_and_what_comes() -> None:
@@ -377,3 +382,59 @@ async def test_nothing_is_followed_also_by_ffmpeg() -> None:
     assert miss.fault is Fault.NO_VIDEO
     assert "DESCRIBE" in script.methods
     assert elsewhere.connections == 0
+
+
+# A report without anything in it, then the wish: who asks, and of which stream.
+KEYFRAME_ASKED = struct.Struct("!BBHIBBHII")
+
+
+def wishes(script: Script) -> list[tuple[int, ...]]:
+    return [KEYFRAME_ASKED.unpack(report)[4:7] + KEYFRAME_ASKED.unpack(report)[8:] for report in script.reports]
+
+
+async def test_whoever_comes_in_the_middle_asks_for_a_keyframe() -> None:
+    one, two, three, four = pictures_of([other()], [other()], [SPS, PPS, key()], [other()])
+    script = Script(packets=[*one, *two], then=[*three, *four])
+    packets = await packets_of(script, 4)
+    assert [one.is_keyframe for one in packets] == [False, False, True, False]
+    # The stream has the number 7.
+    assert wishes(script) == [(0x81, 206, 2, 7)]
+
+
+async def test_a_camera_that_begins_with_a_keyframe_is_not_asked() -> None:
+    script = Script(packets=video([SPS, PPS, key()], [other()], [other()]))
+    await packets_of(script, 3)
+    await until(lambda: "TEARDOWN" in script.methods, "the farewell")
+    assert script.reports == []
+
+
+async def test_a_keyframe_is_asked_for_where_packets_are_missing() -> None:
+    first, _, behind_hole, last = pictures_of([SPS, PPS, key()], [other()], [other()], [SPS, PPS, key()])
+    script = Script(packets=[*first, *behind_hole], then=last)
+    packets = await packets_of(script, 2)
+    assert [one.is_keyframe for one in packets] == [True, True]
+    assert wishes(script) == [(0x81, 206, 2, 7)]
+
+
+async def test_a_camera_that_hangs_up_when_asked_is_not_asked_again() -> None:
+    script = Script(packets=video([other()], [other()]), hangs_up_at_reports=True)
+    async with scripted(script) as url:
+        source = lean(url)
+        assert await Read(source, 1_000_000).end() is not None
+        assert len(script.reports) == 1
+        script.packets = video([other()], [other()], [SPS, PPS, key()])
+        read = Read(source, 3)
+        assert await read.end() is None
+    assert read.packets[-1].is_keyframe
+    assert len(script.reports) == 1
+
+
+async def test_one_that_nobody_wanted_for_long_enough_is_asked_the_next_time() -> None:
+    script = Script(packets=video([other()], [other()]))
+    async with scripted(script) as url:
+        source = lean(url)
+        for asked in (1, 2):
+            read = Read(source, 1_000_000)
+            await until(lambda asked=asked: len(script.reports) >= asked, "the camera is asked")
+            read.wanted = False
+            assert await read.end() is None

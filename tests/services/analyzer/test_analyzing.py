@@ -113,6 +113,11 @@ def test_a_thing_that_is_gone_from_the_shelf() -> None:
     )
 
 
+def test_a_shelf_in_a_room_that_is_dark_on_purpose_is_watched_all_the_same() -> None:
+    answer = asked(Eyes([[], [BOTTLE]]), place(), with_bottle(), shelf_roi=SHELF, expected_objects=["camera.dark"])
+    assert answer.primary_event == "object_missing"
+
+
 def test_a_thing_that_is_only_overlooked_is_not_gone() -> None:
     """Nothing changed on the shelf, so nobody looks at the picture before."""
     eyes = Eyes([[], [BOTTLE]])

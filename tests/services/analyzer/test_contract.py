@@ -287,30 +287,40 @@ def gif() -> bytes:
     return out.getvalue()
 
 
-@pytest.mark.parametrize(
-    "picture",
-    [
-        b"",
-        b"not a picture",
-        SHARP[: len(SHARP) // 2],
-        SHARP[:20],
-        png(scene=5)[:-30],
-        gif(),
-        jpeg_of_bytes(IMAGE_BYTES_MAX + 1),
-        bytes(20_000_000),
-        png_bomb(5001, 5000),
-        png_bomb(15_000, 15_000),
-        png_bomb(60_000, 60_000),
-    ],
-    ids=["empty", "text", "half", "head", "half png", "gif", "5 MB + 1", "20 MB", "25 Mpx", "225 Mpx", "3600 Mpx"],
-)
+NO_PICTURES = {
+    "empty": b"",
+    "text": b"not a picture",
+    "half": SHARP[: len(SHARP) // 2],
+    "head": SHARP[:20],
+    "half png": png(scene=5)[:-30],
+    "gif": gif(),
+    "25 Mpx": png_bomb(5001, 5000),
+    "225 Mpx": png_bomb(15_000, 15_000),
+    "3600 Mpx": png_bomb(60_000, 60_000),
+}
+TOO_LARGE = {"5 MB + 1": jpeg_of_bytes(IMAGE_BYTES_MAX + 1), "20 MB": bytes(20_000_000)}
+
+
+@pytest.mark.parametrize("picture", [*NO_PICTURES.values(), *TOO_LARGE.values()], ids=[*NO_PICTURES, *TOO_LARGE])
 async def test_what_is_no_picture_is_a_bad_request(analyzer: RunningAnalyzer, picture: bytes) -> None:
     status, said = await analyzer.analyze(picture)
     assert (status, said["error"]) == (400, "bad_request")
     assert "infer_image" in said["message"]
-    status, said = await analyzer.analyze(SHARP, prev_infer_image=picture)
-    assert (status, said["error"]) == (400, "bad_request")
     assert (await analyzer.analyze())[0] == 200
+
+
+@pytest.mark.parametrize("picture", NO_PICTURES.values(), ids=NO_PICTURES)
+async def test_a_previous_picture_that_is_none_is_done_without(analyzer: RunningAnalyzer, picture: bytes) -> None:
+    status, said = await analyzer.analyze(SHARP, prev_infer_image=picture)
+    assert (status, said["diff"]["used_prev_image"]) == (200, False)
+    (warning,) = said["warnings"]
+    assert warning.startswith("prev_infer_image")
+    assert warning.endswith("it was done without")
+
+
+async def test_a_previous_picture_that_is_too_large_is_a_bad_request(analyzer: RunningAnalyzer) -> None:
+    status, said = await analyzer.analyze(SHARP, prev_infer_image=jpeg_of_bytes(IMAGE_BYTES_MAX + 1))
+    assert (status, said["error"]) == (400, "bad_request")
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,6 @@ async def test_each_is_answered_within_bounded_memory(launcher: Launcher, tmp_pa
             # Twice at once: as the picture, and as the one before it.
             asked = (analyzer.analyze(picture.content), analyzer.analyze(prev_infer_image=picture.content))
             statuses = [status for status, _ in await asyncio.gather(*asked)]
-            assert statuses == [picture.status] * 2, picture.name
+            assert statuses == [picture.status, 200], picture.name
             assert most_mb(pid) - before_mb < GROWTH_MB_MAX, picture.name
         assert (await analyzer.analyze())[0] == 200

@@ -119,5 +119,6 @@ class Nonsense:
 def test_numbers_that_are_none_are_left_out(detector: LiteRtDetector, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(detector, "_interpreter", Nonsense())
     monkeypatch.setattr(detector, "_outputs", [0, 1, 2, 3])
+    monkeypatch.setattr(detector, "_anchor_boxes", None)
     (found,) = detector.detect(Image.new("RGB", (64, 64)))
     assert (found.label, round(found.score, 1)) == ("person", 0.8)

@@ -8,7 +8,7 @@ from onnx import TensorProto
 from PIL import Image
 
 from camserver.base.errors import ModelUnusable
-from camserver.services.analyzer.coco_labels import COCO80
+from camserver.domain.coco_labels import COCO80
 from camserver.services.analyzer.onnx_detector import OnnxDetector, load_described
 from tests.services.analyzer.onnx_models import measuring, saying, saying_apart, with_metadata, written
 

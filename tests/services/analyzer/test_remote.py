@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from camserver.domain.jobs import ErrorKind
 from camserver.domain.vocabulary import SHIPPED_VERSION
 from camserver.services.analyzer import remote, service
 from camserver.services.analyzer.detector import Model
+from camserver.services.analyzer.remote import time_for_the_other_sec
 from camserver.wire.analyzer import VIA_HEADER, CapabilitiesAnswer, ModelInfo, parse_capabilities
 from camserver.wire.analyzer_service import Capabilities
 from tests.fakes.analyzer import FakeAnalyzer, Fault, Rule, Seen
@@ -224,6 +226,22 @@ async def test_it_waits_for_no_longer_than_who_asked(tmp_path: Path, other: Fake
         assert failed.value.kind is ErrorKind.TIMEOUT
     finally:
         await client.close()
+
+
+@pytest.mark.parametrize(("left_sec", "for_the_other_sec"), [(10.0, 9.0), (2.0, 1.0), (1.0, 0.5), (0.0, 0.0)])
+def test_a_second_is_left_to_say_that_the_other_one_is_too_slow(left_sec: float, for_the_other_sec: float) -> None:
+    assert time_for_the_other_sec(left_sec) == for_the_other_sec
+
+
+async def test_who_asked_is_told_that_the_other_one_is_too_slow(tmp_path: Path, other: FakeAnalyzer) -> None:
+    async with passing_on(tmp_path / "own", other.url, analyze_timeout_sec=4) as own:
+        await own.put_vocabulary()
+        other.add_fault(Rule(Fault.hold()))
+        status, said = await own.analyze(HUMAN)
+        assert status == 500
+        within = re.search(r"no answer within ([0-9.]+) s", said["message"])
+        assert within is not None, said
+        assert float(within[1]) <= 3
 
 
 async def test_a_bundle_that_is_never_looked_for_is_said(tmp_path: Path, other: FakeAnalyzer) -> None:

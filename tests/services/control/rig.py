@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import aiohttp
 
+from camserver.base.bells import Bells
 from camserver.base.ready import Ready
 from camserver.base.secrets import Secret
 from camserver.config import Settings, load, make_secrets
@@ -74,6 +75,7 @@ class RunningControl:
     site_id: int
     http: aiohttp.ClientSession
     tls_port: int | None = None
+    bells: Bells = field(default_factory=Bells)
     workers: list["ScriptedWorker"] = field(default_factory=list)
 
     def url(self, path: str) -> str:
@@ -281,7 +283,8 @@ async def running_control(
     ready.expect("control")
     socket = listening_socket()
     tls_socket = listening_socket() if tls else None
-    task = asyncio.create_task(service.run(store, objects, clock, settings, ready, socket, tls_socket))
+    bells = Bells()
+    task = asyncio.create_task(service.run(store, objects, clock, settings, ready, socket, tls_socket, bells))
     try:
         await until(lambda: ready.is_ready or task.done(), "control is ready")
         async with aiohttp.ClientSession() as http:
@@ -297,6 +300,7 @@ async def running_control(
                 home.site_id,
                 http,
                 None if tls_socket is None else port_of(tls_socket),
+                bells,
             )
             yield control
             for worker in control.workers:

@@ -152,3 +152,16 @@ async def test_what_a_dead_process_does_not_take_is_taken_here(control: RunningC
     assert await control.store.read(holders) == []
     await control.pass_time(4)
     assert (await ours.start()).camera_id == "cam_1"
+
+
+async def test_what_has_long_waited_for_its_turn_is_left_to_whom_it_is_meant_for(control: RunningControl) -> None:
+    """Otherwise the first of several processes fills its own workers in a storm, and the others' stay empty."""
+    await control.hang_camera()
+    await control.pass_time(60)
+    other = registration("other", epoch_id=999, slots=100)
+    await control.store.write(register, control.tenant_id, other, control.clock.now_ms())
+    ours = await control.connect("ours", capacity=Capacity(slots=1))
+    await control.pass_time(3)
+    assert await control.store.read(holders) == []
+    await control.pass_time(4)
+    assert (await ours.start()).camera_id == "cam_1"

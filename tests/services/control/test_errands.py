@@ -68,6 +68,14 @@ async def test_a_question_is_on_its_way_within_a_second_and_its_answer_is_kept(c
     assert await control.objects.get(picture.object_key) == JPEG
 
 
+async def test_a_question_is_on_its_way_at_once_when_web_rings(control: RunningControl) -> None:
+    """The time stands still: nobody looks by himself."""
+    worker = await looking(control)
+    await ask_look(control)
+    control.bells.errands.ring()
+    assert (await worker.hear(Errand)).errand_id == "errand-1"
+
+
 async def test_a_repeat_gets_the_same_answer_and_leaves_no_object(control: RunningControl) -> None:
     worker = await looking(control)
     await ask_look(control)

@@ -52,6 +52,19 @@ async def watched(control: RunningControl) -> ScriptedWorker:
     return worker
 
 
+async def test_the_holder_is_asked_at_once_when_web_rings(control: RunningControl) -> None:
+    """The time stands still: nobody looks by himself."""
+    worker = await watched(control)
+    control.bells.live.ring()
+    assert (await worker.hear(LiveStart)).camera_id == "cam_1"
+
+
+async def test_the_holder_is_asked_at_once_when_a_streamer_wants_it(control: RunningControl) -> None:
+    worker = await watched(control)
+    await synced(control, watched=(Watched(lease_id="lease-1", feed="wanted"),))
+    assert (await worker.hear(LiveStart)).camera_id == "cam_1"
+
+
 async def test_the_holder_is_asked_with_a_ticket_for_that_streamer(control: RunningControl) -> None:
     worker = await watched(control)
     await control.pass_time(LOOK_EVERY_SEC, LOOK_EVERY_SEC)

@@ -166,6 +166,9 @@ async def test_wrong_tokens_are_answered_only_so_often(control: RunningControl) 
     right = await new_token(control)
     status, code, _ = await nobody(control).post(ENROLL_PATH, b"{}")
     assert (status, code) == (429, "too_many_tries")
+    # TLS ends here, so no proxy wrote that.
+    status, code, _ = await nobody(control).post(ENROLL_PATH, b"{}", **{"X-Forwarded-For": "203.0.113.7"})
+    assert (status, code) == (429, "too_many_tries")
     await control.clock.advance(60_000)
     await enrolling.enroll(url(control), right, "shop-1")
 

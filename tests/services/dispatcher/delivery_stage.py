@@ -16,7 +16,7 @@ from typing import Any
 
 import uuid_utils
 
-from camserver.base.credentials import seal
+from camserver.base.credentials import Sealed, seal
 from camserver.clients.outgoing import OutgoingHttp, OutgoingPolicy
 from camserver.clients.webhook import WebhookSender
 from camserver.domain.deliveries import (
@@ -67,11 +67,14 @@ class DeliveryStage:
     async def receiver(self, hook: FakeWebhook, name: str = "hook", key: bytes = KEY) -> str:
         """A new receiver at that webhook; its uuid."""
         uuid = str(uuid_utils.uuid7())
-        secrets = {"url": hook.url, "signing_key": hook.key} if hook.key else {"url": hook.url}
-        sealed = seal(key, self.tenant_id, secrets_of(uuid), json.dumps(secrets).encode())
-        new = NewReceiver(uuid, name, "webhook", "{}", sealed, "ja", None)
+        new = NewReceiver(uuid, name, "webhook", "{}", self.sealed(hook, uuid, key), "ja", None)
         await self.store.as_(self.owner).write(receivers.add, new, "", self.clock.now_ms())
         return uuid
+
+    def sealed(self, hook: FakeWebhook, receiver_uuid: str, key: bytes = KEY) -> Sealed:
+        """The secrets of a receiver that is that webhook."""
+        secrets = {"url": hook.url, "signing_key": hook.key} if hook.key else {"url": hook.url}
+        return seal(key, self.tenant_id, secrets_of(receiver_uuid), json.dumps(secrets).encode())
 
     async def change(self, receiver_uuid: str, **changes: Any) -> None:
         wanted = ReceiverChange(**changes)
@@ -160,7 +163,7 @@ class DeliveryStage:
             return FanOut(tuple(Child(DeliveryKind.MESSAGE, one.receiver_id, claimed.request) for one in found))
 
         async def message(claimed: Claimed) -> Ending:
-            receiver = await book.get(claimed.receiver_id or 0)
+            receiver = await book.receiver_of(claimed)
             assert receiver is not None
             text = Text(Language.JA, "題", ())
             return await sender.send(receiver, Outgoing(claimed.delivery_uuid, text, dict(claimed.request)))

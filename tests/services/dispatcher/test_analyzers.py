@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from camserver.domain.vocabulary import SHIPPED_VERSION
+from camserver.services.dispatcher.analyzers import REFUSED_PREVIOUS
 from camserver.store import Store, analyzers
 from camserver.store.analyzers import SeenBy
 from tests.fakes.analyzer import FakeAnalyzer, Fault, Rule, Seen
@@ -312,3 +313,28 @@ async def test_the_picture_before_is_left_out_where_it_is_gone_or_not_wanted(
     async with stage.dispatcher():
         await stage.until_status(done=2)
     assert [one.has_prev_image for fake in three for one in fake.analyses()] == [False, False]
+
+
+@on_one_database
+async def test_a_damaged_picture_before_does_not_cost_the_good_one_its_job(
+    stage: Stage, three: list[FakeAnalyzer]
+) -> None:
+    """The fake refuses the request: it is asked once more without, and there nobody else is asked."""
+    stage.settings = replace(stage.settings, analyzer=replace(stage.settings.analyzer, urls=(three[0].url,)))
+    async with stage.dispatcher():
+        await stage.look(0, HUMAN, NOW_MS)
+        await stage.until_status(done=1)
+        damaged = await stage.look(0, b"not a picture", NOW_MS + SEC)
+        await stage.until_status(done=1, dead=1)
+        good = await stage.look(0, HUMAN, NOW_MS + 2 * SEC)
+        await stage.until_status(done=2, dead=1)
+    asked: dict[str | None, list[tuple[bool, bool]]] = {}
+    for one in three[0].analyses():
+        told = one.has_prev_image, "prev_captured_at" in (one.hints or {})
+        asked.setdefault(one.request_id, []).append(told)
+    assert asked[good] == [(True, True), (False, False)]
+    assert asked[damaged] == [(True, True), (False, False)], "the picture itself is none"
+    job = await stage.job(good)
+    assert (job["status"], job["attempt"]) == ("done", 1)
+    (kept,) = await stage.rows("SELECT result_json FROM frames WHERE frame_uuid = :uuid", uuid=good)
+    assert REFUSED_PREVIOUS in str(kept["result_json"])

@@ -1,11 +1,13 @@
 """The delivery loop: nobody waits for a receiver that is slow or away, and everything ends as it should."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from camserver.base.errors import StoreUnavailable
+from camserver.base.secrets import Secret
 from camserver.domain.deliveries import (
     Claimed,
     DeliveryError,
@@ -19,7 +21,7 @@ from camserver.domain.deliveries import (
 from camserver.domain.facts import DeliveryKind
 from camserver.services.dispatcher.delivery_desk import AHEAD, DeliveryDesk
 from camserver.services.dispatcher.receivers import ReceiverBook
-from camserver.store import Store, deliveries, delivery_pages, receivers
+from camserver.store import Store, deliveries, delivery_pages, receivers, tenants
 from camserver.store.deliveries import Wanted
 from tests.fakes.webhook import Act, FakeWebhook
 from tests.rig.polling import until
@@ -109,6 +111,55 @@ async def test_mail_servers_and_archives_get_fewer_at_once(stage: DeliveryStage)
 
 def claimed_for(receiver_id: int) -> Claimed:
     return Claimed(1, "u", "t", 1, None, None, DeliveryKind.MESSAGE, "r", None, None, None, receiver_id, None, 1, 0)
+
+
+async def test_what_is_claimed_after_a_change_goes_to_the_receiver_as_it_is_now(stage: DeliveryStage) -> None:
+    """The book was read before the change, and its next round is not waited for."""
+    async with FakeWebhook() as old, FakeWebhook() as new:
+        uuid = await stage.receiver(old)
+        book = ReceiverBook(stage.store, stage.clock, KEY)
+        await book.refresh()
+        before = await tried(stage, uuid, "before")
+        await stage.change(uuid, sealed=stage.sealed(new, uuid), name="renamed")
+        after = await tried(stage, uuid, "after")
+        for claimed in (after, before):  # what was claimed before is not made to wait for the old one
+            found = await book.receiver_of(claimed)
+            assert found is not None
+            assert (found.name, found.secrets["url"]) == ("renamed", Secret(new.url))
+
+
+async def test_a_delivery_never_goes_to_another_receiver_of_the_same_number(stage: DeliveryStage) -> None:
+    async with FakeWebhook() as hook:
+        uuid = await stage.receiver(hook)
+        claimed = await tried(stage, uuid, "trial")
+        book = ReceiverBook(stage.store, stage.clock, KEY)
+        assert await book.receiver_of(claimed) is not None
+        assert await book.receiver_of(replace(claimed, tenant_id=claimed.tenant_id + 1)) is None
+        assert await book.receiver_of(replace(claimed, receiver_uuid="another")) is None
+        assert await book.receiver_of(replace(claimed, receiver_id=999)) is None
+        # Its number is given to somebody else while it is claimed.
+        await stage.store.write(
+            statement, "UPDATE receivers SET receiver_uuid = 'other', updated_at = updated_at + 1", {}
+        )
+        await book.refresh()
+        assert await book.receiver_of(claimed) is None
+        assert (await tried(stage, "other", "again")).receiver_uuid == "other"
+        # A row of another tenant under that number is no receiver of this delivery from the claim on.
+        await stage.store.as_(stage.owner).write(receivers.queue_trial, "other", "last", "", stage.clock.now_ms())
+        stranger = await stage.store.write(tenants.ensure, "stranger", stage.clock.now_ms())
+        await stage.store.write(statement, "UPDATE receivers SET tenant_id = :tenant_id", {"tenant_id": stranger})
+        async with stage.desk():
+            await stage.until(dead=1, running=2)
+        assert hook.asked == 0
+
+
+async def tried(stage: DeliveryStage, receiver_uuid: str, delivery_uuid: str) -> Claimed:
+    """A trial of a receiver, claimed."""
+    now_ms = stage.clock.now_ms()
+    await stage.store.as_(stage.owner).write(receivers.queue_trial, receiver_uuid, delivery_uuid, "", now_ms)
+    claim = await stage.store.write(deliveries.claim, "me", delivery_uuid, Wanted(1, (), 1), now_ms + 60_000)
+    (claimed,) = claim.deliveries
+    return claimed
 
 
 @ON_SQLITE

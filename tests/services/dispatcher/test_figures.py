@@ -34,14 +34,19 @@ async def test_jobs_and_deliveries_are_counted_and_traced(stage: Stage, kept: Ke
             frame_uuid = await stage.look(0, DANGER)
 
             async def arrived() -> bool:
-                # Time passes quickly only where something waits for it: a claim must not run out meanwhile.
-                await stage.clock.advance(60_000 if await _waits_for_time(stage) else 100)
+                # Time passes quickly only where something waits for it: a claim must not run out meanwhile, nor
+                # before its dispatcher has heard that the job is done.
+                done = await stage.rows("SELECT job_id FROM inference_jobs WHERE status = 'done'")
+                is_heard = moved.by("jobs_done_total") == len(done)
+                await stage.clock.advance(60_000 if is_heard and await _waits_for_time(stage) else 100)
                 return bool(hook.received)
 
             await poll_async(arrived, "the message")
             await poll_async(lambda: _is_done(stage), "its end")
-            # A job is counted when its dispatcher hears that it is done; others may read that before.
+            # Both are counted when their dispatcher hears that they are done; others may read that before.
             await until(lambda: moved.by("jobs_done_total") == 1, "the job is counted")
+            delivered = {"kind": "message", "outcome": "done"}
+            await until(lambda: moved.by("deliveries_total", **delivered) == 1, "the message is counted")
     assert moved.by("jobs_claimed_total") == 2
     assert moved.by("jobs_done_total") == 1
     assert moved.by("job_failures_total", kind="server_error") == 1

@@ -411,6 +411,17 @@ async def test_a_broker_that_is_away_is_tried_again(house: House) -> None:
     assert refused.value.kind is Trouble.RETRY
 
 
+async def test_a_link_to_a_former_broker_is_not_used(house: House, broker: Mosquitto) -> None:
+    """Whoever saves another broker and tries it hears of that one, also while the link still stands."""
+    moved = broker_receiver(house.scene.tenant_id, free_port())
+    assert moved.receiver_id == house.receivers[0].receiver_id
+    async with house.linked() as holder:
+        await until(lambda: (link := holder.link_of(7)) is not None and link.connection is not None, "a link")
+        with pytest.raises(DeliveryError) as refused:
+            await MqttSender(holder, OutgoingPolicy(allow_loopback=True)).send(moved, message())
+    assert refused.value.kind is Trouble.RETRY
+
+
 async def test_a_broker_on_this_machine_needs_leave(house: House) -> None:
     with pytest.raises(DeliveryError) as refused:
         await MqttSender(house.links(), OutgoingPolicy()).send(house.receivers[0], message())

@@ -123,7 +123,7 @@ async def test_an_event_is_told_to_slack_and_by_mail(telling: Stage, slack: Fake
             await seen(telling, 0)
     (event,) = await telling.events()
     (text,) = texts(slack)
-    assert text.startswith("*main cam_0: Person detected*\nSeverity: 2/3\nDetails: ")
+    assert text.startswith("*main cam_0: Person detected*\nSeverity: Warning (2/3)\nDetails: ")
     assert "Seen at: Fri 2027-01-15 08:00:00 UTC" in text
     assert f"<http://127.0.0.1:8080/events/{event['event_uuid']}|Open the event>" in text
     assert "face" not in text.lower()

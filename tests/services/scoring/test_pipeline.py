@@ -10,10 +10,11 @@ import pytest_asyncio
 from camserver.clients.sheets.sheet import SheetError, SheetTrouble
 from camserver.domain.scoring import RunStatus
 from camserver.store import Store, open_store, scoring_pages, scoring_runs
+from camserver.store.scoring_runs import Run
 from tests.fakes.scoring_llm import Behaviour, ByConcurrency, ScoringLlm
 from tests.rig.polling import until
 from tests.rig.templates import SqliteTemplate
-from tests.services.scoring.list_sheet import Line, ListSheet
+from tests.services.scoring.list_sheet import FIRST, Line, ListSheet
 from tests.services.scoring.stage import POLICY, Stage, right_cells
 from tests.store.conftest import wipe
 
@@ -137,6 +138,17 @@ async def test_a_budget_is_never_passed(stage: Stage, llm: ScoringLlm) -> None:
     assert llm.calls == 60
 
 
+async def test_a_question_that_waits_for_money_is_not_in_flight(stage: Stage, llm: ScoringLlm) -> None:
+    """What may be in flight grows only while that is what holds questions back, not the budget."""
+    sheet = ListSheet.of(texts(60))
+    run = await stage.begin(sheet, budget_micro=12_000)
+    await stage.store.write(scoring_runs.want, run.run_id, "run", stage.clock.now_ms())
+    pipeline = stage.pipeline(run, sheet)
+    assert await pipeline.work() is RunStatus.PAUSED
+    await stage.close()
+    assert pipeline.standing.limit <= max(stage.policy.concurrency_start, llm.in_flight_most / 0.9) + 2
+
+
 async def test_a_provider_that_stays_away_fails_chunks_and_the_rest_can_be_run_later(
     stage: Stage, llm: ScoringLlm
 ) -> None:
@@ -196,9 +208,45 @@ async def test_rows_that_are_sorted_and_added_meanwhile_are_found(stage: Stage, 
         return await original(scores)
 
     sheet.write = write  # type: ignore[method-assign]
-    assert await stage.work(await stage.begin(sheet), sheet) is RunStatus.COMPLETED
+    run = await stage.begin(sheet)
+    assert await stage.work(run, sheet) is RunStatus.COMPLETED
     assert sheet.cells() == right_cells(sheet)
     assert max(llm.billed.values()) == 1
+    await assert_each_row_counts_once(stage, run, sheet)
+
+
+async def assert_each_row_counts_once(stage: Stage, run: Run, sheet: ListSheet) -> None:
+    totals = await stage.store.read(scoring_runs.totals, run.run_id)
+    rows = len(sheet.lines)
+    assert (totals.tasks, totals.done, totals.written) == (rows, rows, rows)
+    written = await stage.pages(run).read(scoring_pages.written_blocks, run.run_id, (0, 0), 1000)
+    assert [row for row, _ in written] == list(range(FIRST, FIRST + rows))
+
+
+async def test_rows_that_are_read_here_and_there_count_once(stage: Stage, llm: ScoringLlm) -> None:
+    """Each chunk that is read finds rows again that were read in the chunk before; equal texts are rows of their
+    own, and one row is gone in the end."""
+    sheet = ListSheet.of([*texts(36), "the same", "the same", "the same", "taken away"])
+    original = sheet.rows
+
+    async def rows(first_row: int, last_row: int | None = None):  # type: ignore[no-untyped-def]
+        async for page in original(first_row, last_row):
+            yield page
+        if turns:
+            turns.pop()()
+
+    def turn() -> None:
+        sheet.lines[:] = [*sheet.lines[10:], *sheet.lines[:10]]
+
+    def take_away() -> None:
+        sheet.lines[:] = [line for line in sheet.lines if line.text != "taken away"]
+
+    turns = [take_away, turn, sheet.lines.reverse, turn, turn]
+    sheet.rows = rows  # type: ignore[method-assign]
+    run = await stage.begin(sheet)
+    assert await stage.work(run, sheet, replace(POLICY, chunks_at_once=1)) is RunStatus.COMPLETED
+    assert sheet.cells() == right_cells(sheet)
+    await assert_each_row_counts_once(stage, run, sheet)
 
 
 async def test_a_sheet_that_is_locked_for_a_while_gets_its_scores_later(stage: Stage, llm: ScoringLlm) -> None:

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 
 from camserver.clients.sheets.sheet import SheetError, SheetTrouble
 from camserver.domain.scoring import RunStatus
-from camserver.services.scoring import invoking, scheduling, writing
+from camserver.services.scoring import asking, scheduling, writing
 from camserver.services.scoring.pipeline import ScoringPipeline
 from camserver.store import Store, open_store, scoring_runs
 from camserver.store.scoring_runs import Run
@@ -59,7 +59,7 @@ class World:
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What waits for seconds in earnest waits for a moment here; the order of things is the same."""
-    monkeypatch.setattr(invoking, "FIRST_WAIT_SEC", 0.001)
+    monkeypatch.setattr(asking, "FIRST_WAIT_SEC", 0.001)
     for module in (scheduling, writing):
         monkeypatch.setattr(module, "retry_delay_sec", lambda failures: 0.001)
     monkeypatch.setattr(scheduling, "IDLE_SEC", 0.01)
@@ -160,6 +160,8 @@ class RunMachine(RuleBasedStateMachine):
         for line in self.sheet.lines:
             for name, cell in zip(NAMES, line.cells, strict=True):
                 assert cell in (TYPED, truth(line.text, name)), line
+        totals = self.world.do(self.stage.store.read(scoring_runs.totals, self.run_.run_id))
+        assert totals.written <= totals.done <= totals.tasks <= 2 * len(self.sheet.lines)
         assert sum(count - 1 for count in self.llm.billed.values()) <= self.in_flight
 
 

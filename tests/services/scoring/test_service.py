@@ -9,12 +9,15 @@ import uuid_utils
 
 from camserver.base.clock import StoreClock
 from camserver.base.ready import Ready
-from camserver.config import load
+from camserver.config import Settings, load
 from camserver.domain.people import Principal, Role
 from camserver.domain.scoring import RunStatus, plan_chunks
 from camserver.domain.scoring_sheets import SheetKind, SheetState, SheetWishes
 from camserver.objects.local import LocalObjects
 from camserver.services.scoring import service
+from camserver.services.scoring.filling import fill
+from camserver.services.scoring.looking import look_at_next
+from camserver.services.scoring.places import Places
 from camserver.store import (
     ScopedStore,
     Store,
@@ -33,6 +36,16 @@ from tests.rig.templates import SqliteTemplate
 SHEET = b"t\n,,,red,green\n\n\n" + b"".join(f",,n {n}\n".encode() for n in range(9))
 
 
+def set_up(folder: Path, llm_url: str) -> Settings:
+    config = folder / "camserver.toml"
+    config.write_text(
+        f'[llm]\nprovider = "openai"\nmodel = "m"\nbase_url = "{llm_url}"\n[scoring]\nflush_interval_sec = 0.1\n'
+    )
+    settings = load(config, {}, folder / "data")
+    settings.server.data_dir.mkdir()
+    return settings
+
+
 async def brought(scoped: ScopedStore, objects: LocalObjects, now_ms: int) -> str:
     new = NewSheet(str(uuid_utils.uuid7()), SheetKind.FILE, "a.csv", SheetWishes(), len(SHEET))
     await scoped.write(scoring_sheets.add, new, 1_000_000, "", now_ms)
@@ -46,6 +59,18 @@ async def begun(scoped: ScopedStore, sheet_uuid: str, now_ms: int) -> int:
     chunks = tuple(plan_chunks(5, 13, 4))
     wanted = RunWanted(str(uuid_utils.uuid7()), sheet_uuid, f"file:{sheet_uuid}", None, chunks)
     return (await scoped.write(scoring_sheets.begin_run, wanted, "", now_ms)).run.run_id
+
+
+class HeldObjects(LocalObjects):
+    """Reads wait for the test."""
+
+    asked: asyncio.Event
+    may_go: asyncio.Event
+
+    async def get(self, key: str) -> bytes:
+        self.asked.set()
+        await self.may_go.wait()
+        return await super().get(key)
 
 
 async def leave_locks(store: Store, run_id: int, clock: StoreClock) -> None:
@@ -62,12 +87,7 @@ async def test_a_sheet_is_looked_at_and_a_run_goes_on_after_a_process_died(
     store = await open_store(url)
     clock = StoreClock()
     async with ScoringLlm() as llm:
-        config = tmp_path / "camserver.toml"
-        config.write_text(
-            f'[llm]\nprovider = "openai"\nmodel = "m"\nbase_url = "{llm.url}"\n[scoring]\nflush_interval_sec = 0.1\n'
-        )
-        settings = load(config, {}, tmp_path / "data")
-        settings.server.data_dir.mkdir()
+        settings = set_up(tmp_path, llm.url)
         objects = LocalObjects(settings.objects.dir)
         tenant_id = await store.write(tenants.ensure, "t", clock.now_ms())
         scoped = store.as_(Principal(tenant_id, None, Role.TENANT_ADMIN))
@@ -105,5 +125,37 @@ async def test_a_sheet_is_looked_at_and_a_run_goes_on_after_a_process_died(
     ]
     assert list((settings.server.data_dir / "scoring").iterdir()) == []
     assert await store.read(scoring_desk.unfilled) == ()
+    await store.close()
+    sqlite_template.discard(url)
+
+
+async def test_making_a_file_that_is_broken_off_leaves_nothing_and_lets_others_write(
+    tmp_path: Path, sqlite_template: SqliteTemplate
+) -> None:
+    url = sqlite_template.fresh()
+    store = await open_store(url)
+    clock = StoreClock()
+    settings = set_up(tmp_path, "http://127.0.0.1:9")
+    objects = HeldObjects(settings.objects.dir)
+    objects.asked, objects.may_go = asyncio.Event(), asyncio.Event()
+    scoped = store.as_(Principal(await store.write(tenants.ensure, "t", clock.now_ms()), None, Role.TENANT_ADMIN))
+    sheet_uuid = await brought(scoped, objects, clock.now_ms())
+    objects.may_go.set()
+    assert await look_at_next(store, clock, settings, Places(store, objects, clock, settings))
+    objects.asked.clear()
+    objects.may_go.clear()
+    run_id = await begun(scoped, sheet_uuid, clock.now_ms())
+
+    filling = asyncio.create_task(fill(store, objects, clock, settings, run_id))
+    await objects.asked.wait()
+    assert len(list((tmp_path / "data" / "scoring").iterdir())) == 1
+    # A second cancellation meets it while it gives back what it holds.
+    for _ in range(2):
+        filling.cancel()
+        await asyncio.sleep(0)
+    await asyncio.wait([filling], timeout=60)
+    assert filling.cancelled()
+    assert list((tmp_path / "data" / "scoring").iterdir()) == []
+    assert await store.write(scoring_runs.take_writing, run_id, "next", clock.now_ms() + 1, clock.now_ms())
     await store.close()
     sqlite_template.discard(url)

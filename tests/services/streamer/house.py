@@ -18,11 +18,12 @@ from camserver.base.clock import StoreClock
 from camserver.base.ready import Ready
 from camserver.config import Settings, load, media_keys
 from camserver.domain.live_links import LiveKeys, live_keys, snapshot_url, stream_url
+from camserver.domain.timeline import Pause
 from camserver.objects.local import LocalObjects
 from camserver.services.control import service as control
 from camserver.services.streamer import service as streamer
 from camserver.services.worker import service as worker
-from camserver.store import Store, Tx, camera_changes
+from camserver.store import Store, Tx, camera_changes, cameras, look_pauses
 from camserver.store.camera_changes import CameraChange
 from camserver.store.first_start import prepare_store
 from camserver.store.worker_news import StreamFault, parse_fault
@@ -62,6 +63,12 @@ class House:
             return fault if fault is not None and is_it(fault) else None
 
         return await poll_async(found, "what the worker says of a stream")
+
+    async def pauses(self, camera_id: str) -> tuple[Pause, ...]:
+        """When its looks were put off."""
+        mine, now_ms = self.store.as_(admin_of(self.tenant_id)), self.clock.now_ms()
+        camera_key = await mine.read(cameras.find_key, camera_id)
+        return (await mine.read(look_pauses.within, [camera_key], 0, now_ms, now_ms))[camera_key]
 
     async def admit(self, camera_id: str, quality: str = "sub", transcode: bool = False) -> str:
         """A viewing, as web would make it."""

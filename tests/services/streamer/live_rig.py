@@ -72,7 +72,7 @@ class FakeDesk:
             no_room=() if self.has_room else sync.unplayable,
         )
 
-    def admit(self, quality: Quality = "sub", kind: str = "modal", camera_id: str = CAMERA) -> str:
+    def admit(self, quality: Quality = "sub", kind: str = "modal", camera_id: str = CAMERA, units: int = 0) -> str:
         lease_id = str(uuid.uuid4())
         self.viewings[lease_id] = LiveViewing(
             lease_id=lease_id,
@@ -85,6 +85,7 @@ class FakeDesk:
             feed="wanted",
             generation=1,
             is_held=True,
+            units=units,
         )
         return lease_id
 
@@ -178,6 +179,7 @@ class Watcher:
         self.end: str | None = None
         self.media: list[bytes] = []  # init segments and fragments, in order
         self.sounds: list[str] = []  # what it was told could be heard
+        self.costs: list[int] = []  # units that it was told it takes
 
     async def next(self) -> bool:
         """Takes one message; False when the socket is over."""
@@ -190,6 +192,8 @@ class Watcher:
                 self.end = told["reason"]
             elif told["type"] == "sound":
                 self.sounds.append(told["codec"])
+            elif told["type"] == "cost":
+                self.costs.append(told["units"])
             else:
                 {"status": self.statuses, "init": self.inits, "stats": self.stats}[told["type"]].append(told)
         else:

@@ -111,8 +111,7 @@ async def test_nothing_is_left_whichever_way_a_viewing_ends(
         await watched(CAMERA, ends_with_its_tab)
         await asyncio.gather(*(asyncio.to_thread(threading.Event().wait, 0.01) for _ in range(64)))
         # Each of SQLite's readers opens the file with the first read that is not short.
-        slowly = (home.store.read_then(lambda _: threading.Event().wait(0.05), nothing) for _ in range(16))
-        await asyncio.gather(*slowly)
+        await asyncio.gather(*(home.store.read(slow) for _ in range(16)))
         await home.nothing_left()
         before = left_over()
         for name, end in ENDS:
@@ -123,8 +122,9 @@ async def test_nothing_is_left_whichever_way_a_viewing_ends(
         assert list(temporary.iterdir()) == []
 
 
-async def nothing(tx: Tx) -> None:
-    """To be read."""
+async def slow(tx: Tx) -> None:
+    """A read; after one of them in a turn of the loop the others are threads'."""
+    threading.Event().wait(0.05)
 
 
 async def no_more_than(before: Left, what: str) -> None:

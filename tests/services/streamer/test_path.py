@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from camserver.domain import live as domain_live
+from camserver.domain.timeline import Pause
 from camserver.services.simulator.cameras import CameraAsked, Client, Shows
 from camserver.services.streamer import snapshots
 from tests.rig.effort import times
@@ -88,6 +89,31 @@ async def test_a_viewer_is_told_what_is_wrong_and_goes_on_when_it_is_not(home: H
         await home.nothing_left()
 
 
+async def test_a_device_that_says_it_is_full_is_waited_for(home: House, tmp_path: Path) -> None:
+    """Said once, however often it is tried, until there is room again."""
+    film = video_file(tmp_path / "film.mp4", size=(320, 180), fps=10, seconds=4, keyframes_apart=10, bf="0")
+    async with simulated(tmp_path / "cache", CameraAsked("street", str(film)), with_login=False) as simulator:
+        street = simulator.camera("street")
+        await home.hang_camera("street", simulator.url("street", "main"))
+        await home.held("street")
+        watcher = await home.watch("street", await home.admit("street"))
+        await watcher.until_state("live")
+        told = len(watcher.statuses)
+        street.faults.is_full = True
+        street.cut_all()
+        await watcher.until_state("waiting", "device_full")
+        tried = street.faults.refused_full
+        await until(lambda: street.faults.refused_full >= tried + 3, "it is tried again")
+        street.faults.is_full = False
+        await watcher.until_state("live")
+        states = [(one["state"], one["reason"]) for one in watcher.statuses[told:]]
+        # The connection that was cut is said first, as what it is.
+        assert [one for one in states if one[0] != "refused"] == [("waiting", "device_full"), ("live", "")], states
+        assert len(states) <= 3, states
+        await watcher.socket.close()
+        await home.nothing_left()
+
+
 async def test_a_worker_whose_line_is_short_lets_go_and_says_so(
     home: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +162,7 @@ async def test_on_a_device_that_bears_one_stream_whoever_watches_comes_first(hom
         await small.until_state("live")
         # The patrol is told why it sees nothing of the other one.
         fault = await home.stream_fault("yard", lambda fault: fault.over_at is None)
+        assert fault.fault == "watched_live"
         assert "somebody watches live" in fault.message
         # So is somebody who wants another stream of the device, and then has it when it is free.
         large = await home.watch("street", await home.admit("street", "main"))
@@ -148,8 +175,10 @@ async def test_on_a_device_that_bears_one_stream_whoever_watches_comes_first(hom
         await large.socket.close()
         await home.nothing_left()
         # Then the patrol goes on by itself.
-        await home.stream_fault("yard", lambda fault: fault.over_at is not None)
+        over = await home.stream_fault("yard", lambda fault: fault.over_at is not None)
         assert counted.most == 1
+        # And what was left out meanwhile is explained.
+        assert (await home.pauses("yard"))[-1] == Pause(over.at, over.over_at or 0, "watched_live")
 
 
 class Counted(set[Client]):

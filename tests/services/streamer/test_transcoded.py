@@ -1,6 +1,7 @@
 """What can't be shown as it is: its viewings are moved to a transcode, or told that there is no room for one."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from camserver.domain.certificates import WorkerName
 from camserver.domain.live_links import FEED_PATH
 from camserver.media import nal_units
 from camserver.services.streamer.service import FarPort
+from camserver.services.streamer.stream import NUMBER_EVERY_MS
 from camserver.services.worker.feed_line import connect
 from camserver.services.worker.service import streamer_tls
 from camserver.wire.live import FeedStatus, FeedStream, pack_stream
@@ -70,6 +72,55 @@ async def test_a_viewing_goes_on_transcoded(rig: Rig, found_out: Any) -> None:
         assert await watcher.next()
     assert (watcher.inits[-1]["note"], watcher.inits[-1]["source_codec"]) == ("transcoded_codec", "hevc")
     await watcher.until_state("live")
+
+
+async def test_a_viewer_is_told_what_its_transcode_costs_when_that_changes(rig: Rig) -> None:
+    lease_id = rig.desk.admit(units=1)
+    watcher = await rig.watch(lease_id)
+    feed = await rig.feed()
+    feed.begin()
+    feed.push(1)
+    await watcher.until_media(2)
+    assert watcher.costs == [], "as it is, nobody is told a cost"
+    rig.desk.change(lease_id, transcode=True, units=4)
+    while watcher.costs != [4]:
+        assert await watcher.next()
+    # Somebody else pays for it now.
+    rig.desk.change(lease_id, units=1)
+    while watcher.costs != [4, 1]:
+        assert await watcher.next()
+    # A socket that is opened anew hears it at once.
+    again = await rig.watch(lease_id)
+    while again.costs != [1]:
+        assert await again.next()
+
+
+async def test_whoever_reads_lists_is_told_when_a_transcode_begins_and_goes_on_with_it(rig: Rig) -> None:
+    lease_id = rig.desk.admit(units=1)
+    reads = asyncio.create_task(rig.hls(lease_id))
+    feed = await rig.feed()
+    feed.begin()
+    feed.push(6)
+    status, before, _ = await reads
+    assert status == 200
+    assert b"#CAMSERVER" not in before
+    rig.desk.change(lease_id, transcode=True, units=4)
+    await until(lambda: rig.desk.viewings[lease_id].feed == "wanted", "another feed is wanted")
+    begun_boot_ms = rig.clock.boot_ms()
+    await until(lambda: rig.clock.boot_ms() > begun_boot_ms + 10 * NUMBER_EVERY_MS, "as many numbers as were given")
+    again = asyncio.create_task(rig.hls(lease_id))
+    feed = await rig.feed(transcode=True)
+    feed.begin("transcoded_codec", "hevc")
+    feed.push(6)
+    status, after, _ = await again
+    assert status == 200
+    assert {b"#CAMSERVER-NOTE:transcoded_codec,hevc", b"#CAMSERVER-UNITS:4"} <= set(after.splitlines())
+    assert _numbers(after)[0] > _numbers(before)[-1], "players pass over what they take for older"
+    assert re.findall(rb"init-\d+", after) != re.findall(rb"init-\d+", before)
+
+
+def _numbers(playlist: bytes) -> list[int]:
+    return [int(one) for one in re.findall(rb"^(\d+)\.m4s$", playlist, re.MULTILINE)]
 
 
 async def test_without_room_it_is_told_and_asked_for_again(rig: Rig) -> None:

@@ -8,6 +8,7 @@ import pytest
 from camserver.base import websocket
 from camserver.services.streamer.fragments import Fragment
 from camserver.services.streamer.viewers import BACKLOG_LOW_BYTES, BACKLOG_MAX_BYTES, STUCK_MS, SocketViewer
+from tests.rig.polling import until
 
 
 class FakeTransport(asyncio.Transport):
@@ -114,13 +115,31 @@ def test_one_that_does_not_speak_websocket_is_cut_off(viewer: SocketViewer, netw
     assert network.is_aborted
 
 
-def test_the_end_is_said_to_who_reads_and_cuts_off_who_does_not(viewer: SocketViewer, network: FakeTransport) -> None:
+async def test_the_end_is_said_to_who_reads_and_cuts_off_who_does_not(
+    viewer: SocketViewer, network: FakeTransport
+) -> None:
     viewer.end(4404, "ttl")
     assert b'"reason":"ttl"' in network.written[0]
+    assert network.written[1] == websocket.frame(websocket.CLOSE, websocket.close_payload(4404, "ttl"))
+    # It is closed when it was heard: what the viewer says meanwhile would take the words back.
+    assert not network.is_closed
+    assert viewer.is_over
+    viewer.end(4404, "once more")
+    viewer.data_received(websocket.client_head(websocket.PING, 0))
+    viewer.data_received(websocket.client_head(websocket.CLOSE, 2) + websocket.close_payload(4404))
     assert network.is_closed
+    assert len(network.written) == 2
+    viewer.connection_lost(None)
     slow, other = FakeTransport(), SocketViewer("lease-2", lambda _: None)
     other.connection_made(slow)
     slow.backlog = BACKLOG_LOW_BYTES + 1
     other.end(4404, "ttl")
     assert slow.is_aborted
     assert slow.written == []
+
+
+async def test_one_that_does_not_say_that_it_heard_the_end_is_cut_off(
+    viewer: SocketViewer, network: FakeTransport
+) -> None:
+    viewer.end(4404, "ttl")
+    await until(lambda: network.is_aborted, "it is cut off")

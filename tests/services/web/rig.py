@@ -14,6 +14,7 @@ import aiohttp
 from multidict import CIMultiDictProxy
 from starlette.routing import BaseRoute
 
+from camserver.base.bells import Bells
 from camserver.base.ready import Ready
 from camserver.config import Settings, load
 from camserver.objects.local import LocalObjects
@@ -49,10 +50,13 @@ class Reply:
 class Browser:
     """Keeps cookies like a browser, and the CSRF token of its session once it has signed in."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, own_address: str | None = None) -> None:
         self.url = url
         self.csrf_token: str | None = None
-        self.http = aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True))
+        self.http = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(local_addr=None if own_address is None else (own_address, 0)),
+            cookie_jar=aiohttp.CookieJar(unsafe=True),
+        )
 
     async def ask(
         self,
@@ -91,6 +95,7 @@ class RunningWeb:
     settings: Settings
     ready: Ready
     url: str
+    bells: Bells
     browsers: list[Browser] = field(default_factory=list)
 
     @property
@@ -106,8 +111,9 @@ class RunningWeb:
         token = (self.settings.server.secrets_dir / "local_admin_token").read_text().strip()
         return {"Authorization": f"Bearer {token}"}
 
-    def browser(self) -> Browser:
-        made = Browser(self.url)
+    def browser(self, own_address: str | None = None) -> Browser:
+        """`own_address` is one of the loopback network that it connects from."""
+        made = Browser(self.url, own_address)
         self.browsers.append(made)
         return made
 
@@ -134,8 +140,9 @@ async def running_web(
     ready = Ready()
     ready.expect("web")
     sock = listening_socket()
-    task = asyncio.create_task(service.run(store, objects, clock, settings, ready, sock))
-    web = RunningWeb(store, objects, clock, settings, ready, f"http://127.0.0.1:{port_of(sock)}")
+    bells = Bells()
+    task = asyncio.create_task(service.run(store, objects, clock, settings, ready, sock, bells))
+    web = RunningWeb(store, objects, clock, settings, ready, f"http://127.0.0.1:{port_of(sock)}", bells)
     try:
         await until(lambda: ready.is_ready or task.done(), "start of the web service")
         if task.done():

@@ -1,7 +1,8 @@
 import asyncio
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,9 +10,11 @@ from camserver.base.credentials import open_sealed
 from camserver.base.errors import Bug, StoreUnavailable
 from camserver.config import make_secrets
 from camserver.domain.people import Role
+from camserver.domain.phrases import WATCHED_LIVE
 from camserver.objects.keys import Kind, frame_key
 from camserver.services.web.messages import _JA_BY_REASON, choose_language
 from camserver.store import Store, Tx, cameras, open_store
+from camserver.store.worker_news import StreamFault
 from tests.rig.clock import ManualClock
 from tests.rig.templates import PostgresTemplate
 from tests.services.web.rig import Browser, LoggedLines, RunningWeb, running_web
@@ -106,6 +109,37 @@ async def test_a_viewer_sees_cameras_but_not_their_addresses(web: RunningWeb) ->
     seen = (await owner.get("/api/cameras/cam_1")).body
     assert seen["name"] == "正門"
     assert seen["source"] is None
+
+
+async def test_everybody_is_told_that_looks_wait_for_somebody_who_watches(web: RunningWeb) -> None:
+    owner = await web.owner()
+    await owner.post("/api/cameras", CAMERA)
+
+    async def shown() -> list[dict[str, Any] | None]:
+        """On the camera's page, and in the list."""
+        listed = (await owner.get("/api/cameras")).body["cameras"]
+        return [(await owner.get("/api/cameras/cam_1")).body["stream_fault"], listed[0]["stream_fault"]]
+
+    assert await shown() == [None, None]
+    await web.store.write(set_fault, StreamFault("main", "no_video", "rtsp://10.0.0.1/…", 5))
+    for fault in await shown():
+        assert fault is not None
+        assert fault["cause"]["id"] == "no_video"
+    await web.store.write(set_role, Role.VIEWER.value)
+    assert await shown() == [None, None], "how a camera's streams are is for those who manage it"
+    await web.store.write(set_fault, StreamFault("main", WATCHED_LIVE, "somebody watches", 5))
+    for fault in await shown():
+        assert fault is not None
+        assert (fault["cause"]["id"], fault["over_at"]) == ("watched_live", None)
+        assert "watched live" in fault["cause"]["label_en"]
+        assert "ライブ視聴中" in fault["cause"]["label_ja"]
+    await web.store.write(set_fault, StreamFault("main", WATCHED_LIVE, "somebody watches", 5, over_at=6))
+    assert await shown() == [None, None]
+
+
+async def set_fault(tx: Tx, fault: StreamFault) -> None:
+    matched = await tx.run("UPDATE camera_sessions SET stream_fault = :fault", fault=json.dumps(asdict(fault)))
+    assert matched == 1
 
 
 async def set_role(tx: Tx, role: str) -> None:

@@ -66,6 +66,22 @@ async def test_a_change_changes_what_it_names(web: RunningWeb) -> None:
     assert (await change(owner, enabled=False, do_not_process=True)).body["do_not_process"] is True
 
 
+async def test_names_in_hints_that_mean_nothing_are_told(web: RunningWeb) -> None:
+    """They are no error: another analyzer may know them."""
+    owner = await added(web, hints={"expected_objects": ["humann", "bottle", "car"]})
+    assert (await owner.get("/api/cameras/cam_1")).body["unknown_hints"] == ["humann"]
+    hints = {
+        "expected_objects": ["human", "camera_issue"],
+        "excluded_objects": ["animal.bird", "animal.birds"],
+        "thresholds": {"persno": 0.5, "person": 0.5},
+    }
+    changed = await change(owner, hints=hints)
+    assert (changed.status, changed.body["unknown_hints"]) == (200, ["animal.birds", "persno"])
+    (listed,) = (await owner.get("/api/cameras")).body["cameras"]
+    assert listed == changed.body
+    assert (await change(owner, hints=None)).body["unknown_hints"] == []
+
+
 async def test_hints_are_kept_as_a_whole(web: RunningWeb) -> None:
     owner = await added(web, hints={"preset": "parking"})
     own = (await owner.get("/api/cameras/cam_1")).body["own"]

@@ -14,7 +14,7 @@ def shown_frame(infer: tuple[int, int], bars: Margins) -> FrameDetail:
         blur_score=None, full_w=1920, full_h=1080, infer_w=infer[0], infer_h=infer[1], letterbox=bars,
         infer_hash64_hex=None, pictures=("infer", "full"), analyzed=True, detected=True, primary_event="human",
         unknown_flag=False, severity=1, confidence=0.9, count_hint=1, retention_class="normal",
-        boxes=(Box(0.25, 0.25, 0.75, 0.75, "person", 0.9),), tags=(), cursor="",
+        boxes=(Box(0.25, 0.25, 0.75, 0.75, "person", 0.9),), warnings=(), tags=(), cursor="",
     )  # fmt: skip
 
 

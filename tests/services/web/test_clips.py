@@ -1,5 +1,6 @@
 """Clips: how they stand, for players that ask for parts, for whoever has a signed link."""
 
+import asyncio
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -7,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from camserver.base.errors import Unavailable
+from camserver.media.mp4_clip import film
 from camserver.services.web.films import CHUNK_BYTES
+from camserver.services.web.playable import UNDER_WAY_MAX, PlayableFilms
 from camserver.services.web.ranges import NoSuchPart, Part, asked_part
+from camserver.store.clips import ClipPlace
+from tests.media.test_mp4_clip import played, recorded
 from tests.services.web.rig import Browser, Reply, RunningWeb
 from tests.store.people_rows import FrameRow, add_event, add_frame, audit_rows, execute
 
@@ -113,6 +119,76 @@ async def test_an_object_that_is_gone_is_not_found(web: RunningWeb) -> None:
     owner = await owner_with_clip(web)
     await web.objects.delete(KEY)
     assert (await owner.get("/api/events/e1/clip")).status == 404
+
+
+# For browsers that do not play it as it is
+
+
+async def owner_with_h265(web: RunningWeb) -> tuple[Browser, bytes]:
+    owner = await owner_with_clip(web)
+    sent = film(recorded("libx265", **{"x265-params": "log-level=none:pools=none"})).mp4
+    await web.objects.put(KEY, sent)
+    await web.store.write(execute, "UPDATE clips SET codec = 'hevc', object_bytes = :n", {"n": len(sent)})
+    return owner, sent
+
+
+async def test_a_clip_is_converted_for_a_browser_that_does_not_play_it(web: RunningWeb) -> None:
+    owner, sent = await owner_with_h265(web)
+    address = "/api/events/e1/clip?playable=true"
+    [made, again] = await asyncio.gather(owner.get(address), owner.get(address))
+    assert (made.status, made.headers["Content-Type"]) == (200, "video/mp4")
+    assert made.content == again.content, "what is asked for twice is made once"
+    assert played(made.content)[0][0] == "h264"
+    assert (await owner.get("/api/events/e1/clip")).content == sent
+    first = await part(owner, "bytes=2-5", address)
+    assert (first.status, first.content) == (206, made.content[2:6])
+    assert first.headers["Content-Range"] == f"bytes 2-5/{len(made.content)}"
+    assert (await part(owner, f"bytes={len(made.content)}-", address)).status == 416
+    etag = made.headers["ETag"]
+    assert (await owner.get(address, {"If-None-Match": etag})).status == 304
+    assert etag != (await owner.get("/api/events/e1/clip")).headers["ETag"]
+
+
+async def test_what_every_browser_plays_is_given_as_it_is(web: RunningWeb) -> None:
+    owner = await owner_with_clip(web)
+    sent = film(recorded()).mp4
+    await web.objects.put(KEY, sent)
+    await web.store.write(execute, "UPDATE clips SET object_bytes = :n", {"n": len(sent)})
+    assert (await owner.get("/api/events/e1/clip?playable=true")).content == sent
+
+
+async def test_what_can_not_be_converted_is_said(web: RunningWeb) -> None:
+    owner = await owner_with_clip(web)  # its bytes are no film
+    assert (await owner.get("/api/events/e1/clip?playable=true")).status == 400
+    await web.objects.delete(KEY)
+    assert (await owner.get("/api/events/e1/clip?playable=true")).status == 404
+
+
+class HeldObjects:
+    """Objects that are not given out before somebody says so."""
+
+    def __init__(self) -> None:
+        self.given = asyncio.Event()
+
+    async def get(self, key: str) -> bytes:
+        await self.given.wait()
+        return film(recorded()).mp4
+
+
+async def test_few_are_converted_at_a_time() -> None:
+    objects = HeldObjects()
+    films = PlayableFilms(objects)  # type: ignore[arg-type]  # no more of them is used
+    places = [ClipPlace(f"clip-{number}", KEY, 1) for number in range(UNDER_WAY_MAX + 1)]
+    under_way = [asyncio.create_task(films.made(place)) for place in places[:-1]]
+    twice = asyncio.create_task(films.made(places[0]))
+    await asyncio.sleep(0)
+    with pytest.raises(Unavailable, match="too many clips"):
+        await films.made(places[-1])
+    twice.cancel()
+    objects.given.set()
+    assert await asyncio.gather(*under_way) == [None] * UNDER_WAY_MAX, "whoever goes away ends it for nobody else"
+    assert await films.made(places[-1]) is None
+    films.close()
 
 
 async def test_only_who_is_signed_in_sees_it(web: RunningWeb) -> None:

@@ -70,6 +70,7 @@ async def test_a_viewer_asks_for_a_look_and_gets_the_picture(web: RunningWeb) ->
     await web.store.write(set_role, Role.VIEWER.value)
     asked = await viewer.post("/api/cameras/cam_1/look", None)
     assert (asked.status, asked.body["state"], asked.body["camera_id"]) == (202, "waiting", "cam_1")
+    assert web.bells.errands.is_rung  # control is told at once
     address = f"/api/errands/{asked.body['errand_uuid']}"
     assert (await viewer.get(address + "/picture")).status == 404
     await answer(web, asked.body["errand_uuid"])
@@ -92,6 +93,14 @@ async def test_a_viewer_asks_for_the_last_seconds(web: RunningWeb) -> None:
     film = await viewer.get(f"/api/errands/{asked.body['errand_uuid']}/picture")
     assert (film.status, film.headers["Content-Type"]) == (200, "video/mp4")
     assert (await viewer.post("/api/cameras/cam_1/recent-clip?sec=61", None)).status == 400
+    assert (await viewer.post("/api/cameras/cam_1/recent-clip?plays=vp9", None)).status == 400
+
+
+async def test_a_browser_says_what_it_plays_of_the_last_seconds(web: RunningWeb) -> None:
+    viewer = await owner_with_camera(web)
+    for query, named in (("plays=h264", ["h264"]), ("plays=h264&plays=h265", ["h264", "hevc"])):
+        asked = await viewer.post(f"/api/cameras/cam_1/recent-clip?{query}", None)
+        assert json.loads(await web.store.read(request_of, asked.body["errand_uuid"]))["plays"] == named
 
 
 async def request_of(tx: Tx, errand_uuid: str) -> str:

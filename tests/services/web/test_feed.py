@@ -2,12 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from yarl import URL
 
 from camserver.base.errors import StoreUnavailable
 from camserver.domain.people import SESSION_IDLE_MS, Principal, Role
@@ -49,12 +50,12 @@ async def received(web: RunningWeb, socket: Socket) -> aiohttp.WSMessage:
 
 
 async def told(web: RunningWeb, socket: Socket) -> Any:
-    """The next message that is no ping."""
+    """The next message that is no ping and does not speak of the status."""
     while True:
         message = await received(web, socket)
         assert message.type is aiohttp.WSMsgType.TEXT, message
         body = message.json()
-        if body["type"] != "ping":
+        if body["type"] not in ("ping", "system"):
             return body
 
 
@@ -85,6 +86,61 @@ async def test_changes_come_by_themselves_with_public_ids(web_on_each: RunningWe
     await socket.close()
 
 
+@pytest.mark.parametrize("db_kind", ["postgres", "mariadb"], indirect=True)
+async def test_two_web_services_tell_the_same_and_each_goes_on_where_the_other_was(
+    two_stores: tuple[Store, Store], clock: ManualClock, tmp_path: Path
+) -> None:
+    """Each has connections of its own to the database; what they have in common is rows and the secrets' folder."""
+    async with (
+        running_web(two_stores[0], clock, tmp_path) as here,
+        running_web(two_stores[1], clock, tmp_path) as there,
+    ):
+        owner = await here.owner()
+        sockets = [await connect(web, owner) for web in (here, there)]
+        firsts = [await told(web, socket) for web, socket in zip((here, there), sockets, strict=True)]
+        assert firsts[0] == firsts[1] == {"type": "changes", "changes": [], "last_seq": 0, "live": False}
+        await owner.post("/api/cameras", CAMERA)  # written by this one
+        await there.store.write(add_event, await home_of(there), "cam_1", "e1", clock.now_ms())  # and by the other
+        seen = [await changes_up_to(web, socket, 2) for web, socket in zip((here, there), sockets, strict=True)]
+        assert seen[0] == seen[1]
+        assert [(one["seq"], one["kind"]) for one in seen[0]] == [(1, "camera"), (2, "event")]
+        for socket in sockets:
+            await socket.close()
+
+        # The browser is away while more happens, and comes to the other one with its cursor.
+        for number in (2, 3):
+            await here.store.write(add_event, await home_of(here), "cam_1", f"e{number}", clock.now_ms())
+        socket = await connect(there, owner, "?after=2")
+        missed = await told(there, socket)
+        assert ([one["object"] for one in missed["changes"]], missed["last_seq"]) == (["e2", "e3"], 4)
+        assert missed["live"] is False
+        await here.store.write(add_event, await home_of(here), "cam_1", "e4", clock.now_ms())
+        assert [(one["seq"], one["object"]) for one in await changes_up_to(there, socket, 5)] == [(5, "e4")]
+        await socket.close()
+        # The one that was left tells whoever comes back to it the same.
+        asked = [(await browser.get("/api/changes?after=2")).body for browser in (owner, at(there, owner))]
+        assert asked[0] == asked[1]
+        assert [one["object"] for one in asked[0]["changes"]] == ["e2", "e3", "e4"]
+
+
+async def changes_up_to(web: RunningWeb, socket: Socket, seq: int) -> list[dict[str, Any]]:
+    """However many messages they come in."""
+    found: list[dict[str, Any]] = []
+    while not found or found[-1]["seq"] < seq:
+        message = await told(web, socket)
+        assert (message["type"], message["live"]) == ("changes", True)
+        found += message["changes"]
+    return found
+
+
+def at(web: RunningWeb, browser: Browser) -> Browser:
+    """The same browser, with its cookies, at another web service."""
+    there = web.browser()
+    there.http.cookie_jar.update_cookies({one.key: one.value for one in browser.http.cookie_jar}, URL(web.url))
+    there.csrf_token = browser.csrf_token
+    return there
+
+
 async def test_what_was_missed_comes_first_and_is_not_called_live(web: RunningWeb) -> None:
     owner = await web.owner()
     for number in range(3):
@@ -96,6 +152,15 @@ async def test_what_was_missed_comes_first_and_is_not_called_live(web: RunningWe
     now = await told(web, socket)
     assert ([change["seq"] for change in now["changes"]], now["live"]) == ([4], True)
     await socket.close()
+
+
+async def test_a_kind_that_a_newer_version_tells_of_is_passed_over(web: RunningWeb) -> None:
+    owner = await web.owner()
+    for number in range(3):
+        await owner.post("/api/cameras", {**CAMERA, "camera_id": f"cam_{number}"})
+    await web.store.write(execute, "UPDATE changes SET kind = 'hologram' WHERE seq > 1", {})
+    page = (await owner.get("/api/changes?after=0")).body
+    assert ([one["seq"] for one in page["changes"]], page["last_seq"], page["resync"]) == ([1], 3, False)
 
 
 async def test_a_cursor_that_is_too_old_or_made_up_asks_for_a_resync(web: RunningWeb) -> None:
@@ -203,8 +268,9 @@ async def test_a_quiet_feed_is_pinged(web: RunningWeb) -> None:
     owner = await web.owner()
     socket = await connect(web, owner)
     await told(web, socket)
-    message = await received(web, socket)
-    assert message.json() == {"type": "ping", "last_seq": 0}
+    # That the status is known comes once, then there is nothing to tell.
+    assert (await received(web, socket)).json() == {"type": "system", "last_seq": 0}
+    assert (await received(web, socket)).json() == {"type": "ping", "last_seq": 0}
     await socket.close()
 
 
@@ -253,8 +319,10 @@ async def test_a_stop_closes_open_feeds(sqlite_store: Store, clock: ManualClock,
 # ---------------------------------------------------------------------------------------------------------------
 
 
-async def event(web: RunningWeb, response: aiohttp.ClientResponse) -> dict[str, str]:
-    """The next event that is no ping, by its fields; the clock is moved until it comes."""
+async def event(
+    web: RunningWeb, response: aiohttp.ClientResponse, passed_over: Collection[str] = ("ping", "system")
+) -> dict[str, str]:
+    """The next event of another type, by its fields; the clock is moved until it comes."""
     fields: dict[str, str] = {}
     async with asyncio.timeout(TIMEOUT_SEC):
         while True:
@@ -268,7 +336,7 @@ async def event(web: RunningWeb, response: aiohttp.ClientResponse) -> dict[str, 
             if line != "\n":
                 name, _, value = line.strip().partition(": ")
                 fields[name] = value
-            elif '"ping"' in fields.get("data", ""):
+            elif json.loads(fields.get("data", "{}")).get("type") in passed_over:
                 fields = {}
             else:
                 return fields

@@ -9,7 +9,7 @@ import pytest
 from camserver.base.errors import Bug, Retry, StoreUnavailable, Unavailable
 from camserver.domain.people import Principal, Role
 from camserver.services.web import feeds
-from camserver.services.web.feeds import Changes, End, Feeds, Ping, Reader, Resync
+from camserver.services.web.feeds import Changes, End, Feeds, News, Ping, Reader, Resync
 from camserver.services.web.following import converse
 from camserver.store import Scoped, Store, Tx, changes, feed, tenants
 from camserver.store.feed import Item
@@ -28,7 +28,7 @@ def reader(site_ids: frozenset[int] | None = None) -> Reader:
     return Reader(Principal(1, 1, Role.VIEWER, site_ids), 0)
 
 
-async def taken(what: Reader) -> Changes | Resync | Ping:
+async def taken(what: Reader) -> News:
     return await asyncio.wait_for(what.next(), TIMEOUT_SEC)
 
 
@@ -131,7 +131,7 @@ async def following(store: Store, clock: ManualClock) -> AsyncIterator[Feeds]:
     await made.close()
 
 
-async def next_of(clock: ManualClock, one: Reader) -> Changes | Resync | Ping:
+async def next_of(clock: ManualClock, one: Reader) -> News:
     """The next thing that is no ping; moves the clock until it comes."""
     while True:
         taking = asyncio.create_task(one.next())

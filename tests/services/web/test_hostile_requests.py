@@ -115,6 +115,15 @@ async def test_json_by_any_of_its_names_is_read_alike(web: RunningWeb, kind: str
     assert problems == [["string_type", "missing"], ["json_invalid"], ["missing"]]
 
 
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/xml", "nonsense"])
+async def test_what_does_not_say_that_it_is_json_is_told_so(web: RunningWeb, kind: str) -> None:
+    """And not that something is wrong with what is in it."""
+    body = b'{"login": "nobody", "password": "x"}'
+    reply = await web.browser().ask("POST", "/api/session", headers={"Content-Type": kind}, data=body)
+    assert (reply.status, reply.body["error_code"]) == (415, "not_json")
+    assert "Content-Type: application/json" in reply.body["message"]
+
+
 async def test_what_a_handler_refuses_is_done_once(web: RunningWeb, monkeypatch: pytest.MonkeyPatch) -> None:
     """A ValueError of its own is no wrong body, which would be read another way."""
     tried: list[str] = []

@@ -41,6 +41,7 @@ NOT_IN_A_NAME = {
     "reseal": "goes over all tenants; logs `credentials_moved`",
     "audit.link_opened": "is the entry itself",
     "tenant_desk.add": "is about another tenant; logs `tenant_added` at home",
+    "tenant_desk.link_admin": "is about another tenant; logs `admin_link_made` there and one more at home",
     "tenant_desk.change": "is about another tenant; logs `tenant_changed` at home",
     "erasure.begin": "is about another tenant; logs `tenant_erasure_asked` at home, and `tenant_erased` in the end",
     "tenant_export.note": "is about another tenant; logs `tenant_exported` at home",
@@ -100,7 +101,7 @@ def _writes(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in WRITES:
             receiver = ast.unparse(node.func.value)
-            if receiver == "store" or receiver.endswith(".store") or ".as_(" in receiver:
+            if receiver == "store" or receiver.endswith((".store", ".beyond")) or ".as_(" in receiver:
                 yield receiver, node
 
 

@@ -48,6 +48,7 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api/cases/{case_uuid}/items"): {"kind": "frame", "uuid": "frame-near"},
     ("POST", "/api/cases/{case_uuid}/notes"): {"body": "seen"},
     ("POST", "/api/scoring/runs/{run_uuid}/control"): {"wanted": "pause"},
+    ("POST", "/api/tenants/{tenant}/admin-link"): {"login": "new-admin"},
     ("PATCH", "/api/notify/rules/{rule_uuid}"): {"name": "rule"},
     ("PATCH", "/api/cameras/{camera_id}"): {"name": "new"},
     ("PATCH", "/api/sites/{site}"): {"timezone": "UTC"},
@@ -105,6 +106,25 @@ WHOLE = {
     ("POST", "/api/tenants"),
     *(("DELETE", path) for path in ("/api/session", "/api/sessions")),
 }
+
+# The things near have no picture, clip, result, certificate, job or found address to answer with.
+NOTHING_THERE = {
+    *(("GET", path) for path in ("/api/cameras/{camera_id}/latest.jpg", "/api/frames/{frame_uuid}/picture")),
+    *(("GET", path) for path in ("/api/errands/{errand_uuid}/picture", "/api/events/{event_uuid}/clip")),
+    ("GET", "/api/scoring/runs/{run_uuid}/result"),
+    *(("POST", path) for path in ("/api/workers/{worker_id}/revoke", "/api/cameras/{camera_id}/rediscover")),
+    ("POST", "/api/jobs/{frame_uuid}/requeue"),
+    ("DELETE", "/api/cameras/{camera_id}/pin"),
+}
+# About a site or its workers: whoever was granted a camera of it does not reach them.
+OF_WHOLE_SITE = {
+    ("PATCH", "/api/sites/{site}"),
+    *(("POST", path) for path in ("/api/cameras", "/api/probes", "/api/discovery", "/api/workers/enrolments")),
+    *(("POST", path) for path in ("/api/workers/{worker_id}/drain", "/api/workers/{worker_id}/undrain")),
+    *(("POST", path) for path in ("/api/cameras/{camera_id}/reassign", "/api/cameras/{camera_id}/pin")),
+}
+# Only who manages cameras shares what is seen (`media.shares`), and ends what others share.
+OF_SHARERS = {("POST", "/api/shares"): 403, ("DELETE", "/api/shares/{share_uuid}"): 404}
 
 
 # Answers without an end: only how they begin is asked for.
@@ -364,6 +384,33 @@ async def test_what_is_granted_can_be_read(town: Town, who: Person) -> None:
     assert (await town.browsers[who.login].get("/api/incidents/incident-near")).status == 200
 
 
+def refused_near(who: Person, key: tuple[str, str]) -> int | None:
+    """The status by which somebody who has the permission is refused something near; None when they are not."""
+    if key in NOTHING_THERE or (key in OF_WHOLE_SITE and who.grants is not None and "camera_ids" in who.grants):
+        return 404
+    return None if Permission.MANAGE_CAMERAS in PERMISSIONS[who.role] else OF_SHARERS.get(key)
+
+
+@pytest.mark.parametrize("who", PEOPLE, ids=lambda one: one.login)
+async def test_what_is_near_answers_to_whoever_may(town: Town, who: Person) -> None:
+    """What is read, then what is changed, and what removes things last."""
+    order = ["GET", "PATCH", "PUT", "POST", "DELETE"]
+    wrong = []
+    for route in sorted(ROUTES, key=lambda route: order.index(key_of(route)[0])):
+        names = bool(parts_of(route.path) & (OF_SITE | OF_TENANT)) or key_of(route) in NAMING
+        if not names or not isinstance(route.needs, Permission):
+            continue
+        status, missing = await ask(town, who, route, "near")
+        refused = refused_near(who, key_of(route))
+        if lacks(who, route):
+            is_right = (status, missing) == (403, route.needs.value)
+        else:
+            is_right = status == refused if refused is not None else status not in (401, 403, 404)
+        if not is_right:
+            wrong.append((key_of(route), status, missing))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
 @pytest.mark.parametrize("who", NARROW, ids=lambda one: one.login)
 async def test_lists_and_the_feed_end_at_ones_grants(town: Town, who: Person) -> None:
     browser = town.browsers[who.login]
@@ -411,3 +458,21 @@ async def test_everything_works_behind_row_level_security(belted_web: RunningWeb
         if isinstance(route.needs, Permission):
             status, _ = await ask(town, system, route, "near")
             assert status < 500, (key_of(route), status)
+
+
+async def test_tenants_and_the_installation_are_looked_after_behind_row_level_security(
+    belted_web: RunningWeb,
+) -> None:
+    """These are not about the caller's own tenant, which its role is held to."""
+    owner = await belted_web.owner()
+    made = {"Idempotency-Key": "k1"}
+    assert (await owner.post("/api/tenants", {"name": "acme", "admin": "kato"}, made)).status == 201
+    assert (await owner.post("/api/tenants", {"name": "acme", "admin": "kato"}, made)).status == 409
+    assert (await owner.post("/api/tenants/acme/admin-link", {"login": "kato"})).status == 201
+    changed = await owner.ask("PATCH", "/api/tenants/acme", {"quotas": {"cameras_max": 3}})
+    assert changed.status == 200, changed.content
+    assert (await owner.post("/api/tenants/acme/export", None)).status == 200
+    gone = {"Idempotency-Key": "k2"}
+    erased = [await owner.ask("DELETE", "/api/tenants/acme", {"confirm": "acme"}, gone) for _ in range(2)]
+    assert [reply.status for reply in erased] == [202, 202]
+    assert (await owner.post("/api/retention/run", None, {"Idempotency-Key": "k3"})).status == 202

@@ -11,11 +11,12 @@ from camserver.base.errors import TooManyTries
 from camserver.domain.people import Role
 from camserver.objects.keys import Kind, frame_key
 from camserver.services.web.drawings import Drawings
+from camserver.services.web.kept_bytes import KeptBytes
 from camserver.services.web.throttle import FREE_WRONG_LINKS, LINKS, Rate
 from camserver.services.web.thumbnails import Thumbnails
 from camserver.store import Store
 from tests.rig.clock import ManualClock
-from tests.services.web.rig import Browser, LoggedLines, Reply, RunningWeb, running_web
+from tests.services.web.rig import LOGIN, PASSWORD, Browser, LoggedLines, Reply, RunningWeb, running_web
 from tests.store.people_rows import FrameRow, add_event, add_frame, audit_rows, execute
 
 CAMERA = {"camera_id": "cam_1", "name": "Gate", "source": {"url": "test://moving"}}
@@ -156,6 +157,34 @@ async def test_asking_for_a_link(web: RunningWeb) -> None:
     assert (await owner.post("/api/media/link", {"frame_uuid": "f1"}, {"X-CSRF-Token": ""})).status == 403
 
 
+@pytest.mark.parametrize("shares", ["managers", "everybody", "off"])
+async def test_a_link_of_somebody_who_may_not_share_lasts_an_hour_at_most(
+    sqlite_store: Store, clock: ManualClock, tmp_path: Path, shares: str
+) -> None:
+    environ = {"CAMSERVER_MEDIA_SHARES": shares, "CAMSERVER_MEDIA_LINK_TTL_SEC": "7200"}
+    async with running_web(sqlite_store, clock, tmp_path, environ) as web:
+        owner = await owner_with_frame(web)
+        await owner.post("/api/users", {"login": "viewer", "role": "viewer", "password": PASSWORD})
+        viewer = web.browser()
+        await viewer.sign_in("viewer")
+        scoped = await owner.post("/api/tokens", {"name": "t", "user": LOGIN, "scopes": ["read"]})
+        program = {"Authorization": f"Bearer {scoped.body['secret']}"}
+        for who, headers, may_share in (
+            (owner, None, shares != "off"),
+            (viewer, None, shares == "everybody"),
+            (web.browser(), program, shares == "everybody"),
+        ):
+            for asked, lasts_sec in ((604_800, 604_800), (3601, 3601), (3600, 3600), (None, 7200)):
+                made = await who.post("/api/media/link", {"frame_uuid": "f1", "ttl_sec": asked}, headers)
+                if may_share or (asked or 0) <= 3600:
+                    lasts_ms = min(lasts_sec, 604_800 if may_share else 3600) * 1000
+                    assert (made.status, made.body["expires_at"]) == (200, web.clock.now_ms() + lasts_ms)
+                else:
+                    assert (made.status, made.body["details"]["reason"]) == (403, "link_too_long")
+                    assert made.body["details"]["seconds_max"] == 3600
+                    assert "3600" in made.body["message"]
+
+
 async def test_links_outlive_the_change_of_their_key(sqlite_store: Store, clock: ManualClock, tmp_path: Path) -> None:
     old, new = "the-key-before-0123456789", "the-key-after-0123456789"
     async with running_web(sqlite_store, clock, tmp_path, {"CAMSERVER_MEDIA_HMAC_SECRET": old}) as web:
@@ -286,6 +315,31 @@ async def test_small_pictures_have_a_bound() -> None:
     drawings.close()
 
 
+async def test_a_picture_that_others_just_saw_is_not_read_again_and_opens_to_nobody_else(web: RunningWeb) -> None:
+    owner = await owner_with_frame(web)
+    url = await link(owner)
+    assert (await opened(web, url)).content == SMALL
+    for path in web.objects.root.rglob("*.jpg"):
+        path.unlink()
+    assert (await opened(web, url)).content == SMALL
+    assert (await owner.get("/api/frames/f1/picture")).content == SMALL
+    assert (await web.browser().get("/api/frames/f1/picture")).status == 401
+    await web.store.write(execute, "UPDATE frames SET infer_bytes = NULL", {})
+    assert (await opened(web, url)).status == 404
+    assert (await owner.get("/api/frames/f1/picture")).status == 404
+
+
+def test_pictures_in_memory_have_a_bound() -> None:
+    kept = KeptBytes[str](total_max=10, each_max=6)
+    kept.keep("big", b"1234567")
+    kept.keep("a", b"12345")
+    kept.keep("a", b"12345")
+    kept.keep("b", b"12345")
+    assert (kept.find("big"), kept.find("a"), kept.total) == (None, b"12345", 10)
+    kept.keep("c", b"1")
+    assert (kept.find("b"), kept.find("a"), kept.total) == (None, b"12345", 6)
+
+
 async def test_a_part_of_a_picture_and_its_head(web: RunningWeb) -> None:
     owner = await owner_with_frame(web)
     url = place_of(await link(owner))
@@ -300,6 +354,7 @@ async def test_a_part_of_a_picture_and_its_head(web: RunningWeb) -> None:
         head = await owner.ask("HEAD", path)
         assert (head.status, head.content, head.headers["Content-Length"]) == (200, b"", str(len(SMALL)))
         assert (await owner.get(path, {"If-None-Match": head.headers["ETag"]})).status == 304
+        assert (await owner.get(path, {"If-None-Match": "*"})).status == 304
         # No cache on the way keeps what a cookie, a token or a signature opened.
         assert whole.headers["Cache-Control"].startswith("private, ")
         assert path == url or whole.headers["Vary"] == "Cookie, Authorization"

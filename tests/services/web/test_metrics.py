@@ -214,6 +214,61 @@ def test_the_dashboard_and_the_alerts_ask_for_what_there_is() -> None:
         assert expression.count("(") == expression.count(")")
 
 
+Series = dict[str, set[str]]  # by name: its labels
+
+
+def asked_series() -> Series:
+    """What the dashboard, the alerts and their cases name."""
+    board = json.loads(shipped("grafana-dashboard.json"))
+    rules = yaml.safe_load(shipped("alerts.yaml"))["groups"]
+    cases = yaml.safe_load(shipped("alerts_test.yaml"))["tests"]
+    texts = [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
+    texts += [rule["expr"] for group in rules for rule in group["rules"]]
+    texts += [one["series"] for case in cases for one in case["input_series"]]
+    found: Series = {}
+    for name, labels in re.findall(r"\b(camserver_\w+)(\{[^}]*\})?", " ".join(texts)):
+        found.setdefault(name, set()).update(re.findall(r"(\w+)\s*=~?", labels))
+    return found
+
+
+def scraped_series(text: str) -> Series:
+    found: Series = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            found.setdefault(sample.name, set()).update(sample.labels)
+    return found
+
+
+async def test_a_scrape_has_every_series_that_is_asked_for(sqlite_store: Store, tmp_path: Path) -> None:
+    clock = ManualClock(NOW_MS)
+    home = await sqlite_store.write(tenants.ensure_home, 1)
+    await sqlite_store.write(fill, home)
+    await sqlite_store.write(_some_rows)
+    await sqlite_store.write(_move_rows)
+    await sqlite_store.write(_is_heard)
+    # What this process counts by labels that are known only when it happens.
+    figures.deliveries.labels("message", "done")
+    figures.begin_at_zero(figures.job_failures, "timeout")
+    async with running_web(sqlite_store, clock, tmp_path) as web:
+        browser = web.browser()
+        await browser.http.get(f"{web.url}/metrics")  # requests are counted when they are over
+        told = await browser.http.get(f"{web.url}/metrics")
+        scraped = scraped_series(await told.text())
+    asked = asked_series()
+    assert len(asked) > 35
+    assert {name: labels for name, labels in asked.items() if name not in scraped} == {}
+    of_prometheus = {"instance", "job", "le"}
+    for name, labels in asked.items():
+        assert labels - of_prometheus <= scraped[name], name
+
+
+async def _is_heard(tx: Tx) -> None:
+    metrics = json.dumps(dict.fromkeys(SEED_NAMES, 1.5))
+    await tx.run(
+        "UPDATE workers SET status = 'ACTIVE', last_seen_at = :at, metrics = :metrics", at=NOW_MS, metrics=metrics
+    )
+
+
 class AwayStore:
     dialect = Dialect.SQLITE
 

@@ -1,5 +1,7 @@
 """Characters that some database refuses are bad input on every one, wherever they stand."""
 
+from typing import Any
+
 import pytest
 
 from tests.services.web.rig import RunningWeb
@@ -38,3 +40,35 @@ async def test_their_names_are_plain_text(web: RunningWeb) -> None:
     owner = await web.owner()
     reply = await owner.post("/api/cases", {"title": "about \\u0000 and %00"})
     assert (reply.status, reply.body["title"]) == (201, "about \\u0000 and %00")
+
+
+CAMERA = {"camera_id": "cam_1", "name": "Gate", "source": {"url": "rtsp://10.0.0.9/"}}
+# Where a name is given, with all that is needed besides.
+NAMED: list[tuple[str, str, dict[str, Any], str]] = [
+    ("POST", "/api/cameras", {**CAMERA, "camera_id": "cam_2"}, "name"),
+    ("PATCH", "/api/cameras/cam_1", {}, "name"),
+    ("POST", "/api/sites", {}, "name"),
+    ("POST", "/api/cases", {}, "title"),
+    ("POST", "/api/users", {"login": "somebody"}, "display_name"),
+    ("POST", "/api/tokens", {}, "name"),
+    ("POST", "/api/notify/rules", {}, "name"),
+    ("POST", "/api/receivers", {"kind": "webhook", "secrets": {"url": "https://hook.example/x"}}, "name"),
+    ("POST", "/api/tenants", {"admin": "kato"}, "name"),
+    ("POST", "/api/snoozes", {"duration_sec": 60}, "reason"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "field"), NAMED, ids=[" ".join(one[:2]) for one in NAMED])
+async def test_a_name_is_one_line_that_shows_itself(
+    web: RunningWeb, method: str, path: str, body: dict[str, Any], field: str
+) -> None:
+    """It stands in mails, in messages and on terminals, where it must not begin a line or steer anything."""
+    owner = await web.owner()
+    assert (await owner.post("/api/cameras", CAMERA)).status == 201
+    for name in ("a\x1b[31mb", "gpj.\u202eexe", "\u200b"):
+        reply = await owner.ask(method, path, {**body, field: name})
+        assert reply.status == 400, (name, reply.content)
+    # Spaces around it are taken off, and those between the words of a title are made one.
+    if path != "/api/cases":
+        assert (await owner.ask(method, path, {**body, field: "a\r\nBcc: x"})).status == 400
+    assert (await owner.ask(method, path, {**body, field: "東京　本社"})).status in (200, 201)

@@ -3,9 +3,7 @@
 import asyncio
 from typing import Any
 
-from camserver.services.web.app import build_api
-from camserver.services.web.once import HEADER, REPLAYED, Repeat
-from camserver.services.web.routing import GuardedRoute
+from camserver.services.web.once import HEADER, REPLAYED
 from camserver.store import Tx, request_keys
 from tests.services.web.rig import PASSWORD, Browser, Reply, RunningWeb
 from tests.store.people_rows import execute
@@ -129,29 +127,3 @@ async def test_keys_are_bounded(web: RunningWeb) -> None:
 async def _rows(tx: Tx) -> list[tuple[Any, ...]]:
     rows = await tx.all("SELECT caller, key_hash, fingerprint, status, body FROM request_keys")
     return [(row["caller"], row["key_hash"], row["fingerprint"], row["status"], row["body"]) for row in rows]
-
-
-def test_what_makes_something_takes_a_key() -> None:
-    """Each POST that answers 201 or 202 does, except those that are over with the request or guarded by what they
-    take."""
-    without = {
-        "/api/session",  # sign-in
-        "/api/setup",
-        "/api/setup/link",
-        "/api/media/link",
-        "/api/push/subscriptions",  # the same one again is the same one
-        "/api/retention/run",  # asked twice, it is one round
-        "/api/vocabulary",  # the same document again is the same one
-    }
-    routes = [route for route in build_api().routes if isinstance(route, GuardedRoute) and "POST" in route.methods]
-    made = {route.path for route in routes if route.status_code in (201, 202)}
-    assert made - {route.path for route in routes if route.repeat} <= without
-    secret = {route.path for route in routes if route.repeat is Repeat.SECRET}
-    assert secret == {
-        "/api/tokens",
-        "/api/shares",
-        "/api/tenants",
-        "/api/users",
-        "/api/users/{user}/password-link",
-        "/api/workers/enrolments",
-    }

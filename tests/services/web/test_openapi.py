@@ -1,5 +1,7 @@
 import json
+import re
 
+from camserver.domain.change_kinds import CHANGE_KINDS
 from camserver.services.web.openapi import FILE, document_text
 from tests.rig.processes import REPOSITORY
 from tests.services.web.rig import RunningWeb
@@ -10,15 +12,23 @@ def test_the_description_in_the_repository_is_of_this_api() -> None:
     assert written == document_text(), f"make {FILE} anew: .venv/bin/python -m camserver.services.web.openapi"
 
 
+def test_the_kinds_of_changes_are_named_in_the_document_and_in_the_docs() -> None:
+    schemas = json.loads(document_text())["components"]["schemas"]
+    assert set(schemas["Change"]["properties"]["kind"]["enum"]) == CHANGE_KINDS
+    section = (REPOSITORY / "docs/ref/api.md").read_text().partition("## The change feed")[2].partition("\n## ")[0]
+    table = section.partition("| kind |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE)) == CHANGE_KINDS
+
+
 def test_the_feeds_messages_are_described() -> None:
     document = json.loads(document_text())
     schemas = document["components"]["schemas"]
-    kinds = {schemas[name]["properties"]["type"]["const"] for name in ("FeedChanges", "FeedResync", "FeedPing")}
-    assert kinds == {"changes", "resync", "ping"}
+    names = ("FeedChanges", "FeedResync", "FeedSystem", "FeedPing")
+    assert [schemas[name]["properties"]["type"]["const"] for name in names] == ["changes", "resync", "system", "ping"]
     assert set(schemas["FeedChanges"]["required"]) == {"type", "changes", "last_seq", "live"}
     operations = [operation for path in document["paths"].values() for operation in path.values()]
-    names = [operation["operationId"] for operation in operations]
-    assert len(names) == len(set(names))
+    ids = [operation["operationId"] for operation in operations]
+    assert len(ids) == len(set(ids))
     assert all("default" in operation["responses"] for operation in operations)
 
 

@@ -279,7 +279,11 @@ async def test_a_program_uses_a_token_within_its_scopes(web: RunningWeb) -> None
     program = web.browser()
     assert (await program.get("/api/cameras", bearer(secret))).status == 200
     refused = await program.post("/api/cameras", {"camera_id": "c", **CAMERA}, bearer(secret))
-    assert (refused.status, refused.body["details"]["permission"]) == (403, "manage_cameras")
+    assert (refused.status, refused.body["details"]) == (
+        403,
+        {"reason": "lacks_scope", "permission": "manage_cameras"},
+    )
+    assert "token's scopes lack the permission manage_cameras" in refused.body["message"]
     me = (await program.get("/api/session", bearer(secret))).body
     assert (me["login"], me["permissions"], me["csrf_token"]) == (LOGIN, ["read"], "")
     listed = (await owner.get("/api/tokens")).body["tokens"]

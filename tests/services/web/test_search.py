@@ -108,6 +108,13 @@ async def test_a_bad_filter_is_named(web: RunningWeb, query: str, status: int, n
     assert named in str(reply.body)
 
 
+@pytest.mark.parametrize("query", ["tag=no.such", "primary_event=no_such"])
+async def test_words_that_nothing_has_find_nothing(web: RunningWeb, query: str) -> None:
+    owner, _ = await searched_house(web)
+    reply = await owner.get(f"/api/search?{query}")
+    assert (reply.status, reply.body["events"], reply.body["next_before"]) == (200, [], None)
+
+
 @pytest.mark.parametrize("role", ["viewer", "site_manager"])
 async def test_texts_cases_and_hidden_tags_are_for_investigators(web: RunningWeb, role: str) -> None:
     await searched_house(web)
@@ -169,6 +176,7 @@ async def test_nothing_happened_here_is_answered_with_pictures(web_on_each: Runn
     assert looks["interval_ms"] == 60_000
     assert sum(one["pictures"] for one in looks["hours"]) == 6
     assert len(looks["hours"]) * HOUR_MS == looks["to_at"] - looks["from_at"]
+    assert looks["pauses"] == []
     page = (await owner.get("/api/cameras/cam_1/frames?only=quiet&limit=4")).body
     assert [one["frame_uuid"] for one in page["frames"]][-1] == "quiet0"
     rest = (await owner.get(f"/api/cameras/cam_1/frames?only=quiet&limit=4&before={page['next_before']}")).body
@@ -179,3 +187,78 @@ async def test_nothing_happened_here_is_answered_with_pictures(web_on_each: Runn
         assert (await owner.get(f"/api/cameras/cam_9/{path}")).status == 404
     assert (await owner.get("/api/cameras/cam_1/frames?from=5&to=4")).status == 400
     assert (await owner.get(f"/api/cameras/cam_1/looks?from=0&to={3 * DAY_MS}")).status == 400
+
+
+async def test_a_gap_says_that_looks_waited_for_somebody_who_watched(web_on_each: RunningWeb) -> None:
+    web = web_on_each
+    owner, tenant_id = await searched_house(web)
+    hour_at = web.clock.now_ms() // HOUR_MS * HOUR_MS - 3 * HOUR_MS
+    span = f"from={hour_at}&to={hour_at + HOUR_MS}"
+    await web.store.write(born_before, hour_at)
+    [before] = (await owner.get(f"/api/cameras/cam_2/looks?{span}")).body["gaps"]
+    assert before["cause"] is None
+    await web.store.write(put_off, tenant_id, "cam_2", hour_at, hour_at + HOUR_MS * 3 // 4)
+    looks = (await owner.get(f"/api/cameras/cam_2/looks?{span}")).body
+    [gap], [pause] = looks["gaps"], looks["pauses"]
+    assert (gap["start_at"], gap["end_at"]) == (before["start_at"], before["end_at"])
+    assert gap["cause"] == pause["cause"]
+    assert gap["cause"]["id"] == "watched_live"
+    assert "watched live" in gap["cause"]["label_en"]
+    assert "ライブ視聴中" in gap["cause"]["label_ja"]
+    assert (pause["start_at"], pause["end_at"]) == (hour_at, hour_at + HOUR_MS * 3 // 4)
+    [strip] = (await owner.get(f"/api/timeline?{span}&bucket=15m&camera_id=cam_2")).body["cameras"]
+    assert strip["looked"] == "www."
+
+
+async def born_before(tx: Tx, at_ms: int) -> None:
+    await tx.run("UPDATE cameras SET created_at = :at_ms", at_ms=at_ms)
+
+
+async def put_off(tx: Tx, tenant_id: int, camera_id: str, begin_at: int, end_at: int) -> None:
+    await tx.run(
+        "INSERT INTO look_pauses (camera_key, begin_at, tenant_id, generation, end_at, cause) "
+        "SELECT camera_key, :begin_at, tenant_id, 1, :end_at, 'watched_live' FROM cameras "
+        "WHERE tenant_id = :tenant_id AND camera_id = :camera_id",
+        tenant_id=tenant_id,
+        camera_id=camera_id,
+        begin_at=begin_at,
+        end_at=end_at,
+    )
+
+
+async def test_a_day_is_meant_in_the_time_of_the_cameras_asked_for(web_on_each: RunningWeb) -> None:
+    """Two cameras are in London's winter (UTC), one is in Tokyo, where most sites are."""
+    web = web_on_each
+    owner, tenant_id = await searched_house(web)
+    assert (await owner.ask("PATCH", "/api/sites/main", {"timezone": "UTC"})).status == 200
+    for name in ("tokyo", "an empty one"):
+        assert (await owner.post("/api/sites", {"name": name, "timezone": "Asia/Tokyo"})).status == 201
+    far = {"camera_id": "cam_3", "name": "Far", "site": "tokyo", "source": {"url": "test://moving"}}
+    assert (await owner.post("/api/cameras", far)).status == 201
+    day_ms = 20_455 * DAY_MS  # 2026-01-02 00:00 UTC
+    for camera_id in ("cam_1", "cam_3"):
+        await hour(web, tenant_id, camera_id, day_ms + 20 * HOUR_MS, 355)  # the 3rd in Tokyo already
+
+    async def looks(camera_id: str, day: str) -> tuple[str, int, int]:
+        found = (await owner.get(f"/api/cameras/{camera_id}/looks?day={day}")).body
+        return found["timezone"], found["from_at"] - day_ms, sum(one["looks"] for one in found["hours"])
+
+    assert await looks("cam_1", "2026-01-02") == ("UTC", 0, 355)
+    assert await looks("cam_1", "2026-01-03") == ("UTC", DAY_MS, 0)
+    assert await looks("cam_3", "2026-01-02") == ("Asia/Tokyo", -9 * HOUR_MS, 0)
+    assert await looks("cam_3", "2026-01-03") == ("Asia/Tokyo", 15 * HOUR_MS, 355)
+    for query, zone in {
+        "": "UTC",
+        "&camera_id=cam_3": "Asia/Tokyo",
+        "&camera_id=cam_1&camera_id=cam_2&camera_id=cam_3": "UTC",
+        "&site=tokyo": "Asia/Tokyo",
+        "&site=main&site=tokyo": "UTC",
+        "&after=cam_2": "UTC",
+        "&camera_id=cam_1&camera_id=cam_3": "Asia/Tokyo",
+    }.items():
+        found = (await owner.get(f"/api/timeline?day=2026-01-02&bucket=1h{query}")).body
+        begin_ms = day_ms if zone == "UTC" else day_ms - 9 * HOUR_MS
+        assert (found["timezone"], found["from_at"]) == (zone, begin_ms), query
+    assert (await owner.get("/api/timeline")).body["timezone"] is None
+    assert (await owner.get("/api/cameras/cam_1/looks")).body["timezone"] is None
+    assert (await owner.get("/api/cameras/cam_9/looks?day=2026-01-02")).status == 404

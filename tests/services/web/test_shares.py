@@ -11,10 +11,12 @@ from PIL import Image
 from camserver.base.errors import Forbidden
 from camserver.domain.people import Permission, Principal, Role
 from camserver.domain.shares import HOUR_MS, Sharing, may_share, require_sharing
+from camserver.media.mp4_clip import film
 from camserver.objects.keys import Kind, frame_key
 from camserver.services.web.edge import logged_path
 from camserver.services.web.throttle import FREE_WRONG_LINKS
 from camserver.store import Store, shares
+from tests.media.test_mp4_clip import played, recorded
 from tests.rig.clock import ManualClock
 from tests.services.web.rig import PASSWORD, Browser, LoggedLines, Reply, RunningWeb, running_web
 from tests.store.people_rows import EventRow, FrameRow, add_event, add_frame, audit_rows, execute
@@ -118,6 +120,22 @@ async def test_a_share_shows_an_event_without_signing_in(web_on_each: RunningWeb
     assert (await opened(web, path)).status == 200
     web.clock.jump_wall(1)
     assert (await opened(web, path)).status == 404
+
+
+async def test_a_film_that_not_every_browser_plays_is_offered_converted_too(web: RunningWeb) -> None:
+    path = await shared(await owner_with_event(web))
+    assert "playable" not in (await opened(web, path)).content.decode()
+    sent = film(recorded("libx265", **{"x265-params": "log-level=none:pools=none"})).mp4
+    await web.objects.put("e7/clip.mp4", sent)
+    await web.store.write(execute, "UPDATE clips SET codec = 'hevc', object_bytes = :n", {"n": len(sent)})
+    text = (await opened(web, path)).content.decode()
+    sources = re.findall(r"<source src=\"([^\"]+)\" type=(['\"])(.*?)\2>", text)
+    assert [(address, kind) for address, _, kind in sources] == [
+        (f"{path}/clip", 'video/mp4; codecs="hvc1.1.6.L120.B0"'),
+        (f"{path}/clip?playable=true", "video/mp4"),
+    ]
+    assert (await opened(web, sources[0][0])).content == sent
+    assert played((await opened(web, sources[1][0])).content)[0][0] == "h264"
 
 
 async def test_a_revoked_share_is_closed_at_once_and_swept_later(web_on_each: RunningWeb) -> None:

@@ -45,7 +45,7 @@ async def test_what_happens_is_suggested_with_its_reason(web: RunningWeb, owner:
         "site": found["site"] if found else "",
         "score": 160.0,
         "reason_code": "hazard",
-        "reason": "Hazard detected (severity 3)",
+        "reason": "Hazard detected (alarm)",
         "manual": False,
         "event_uuid": "e1",
         "since": now_ms,

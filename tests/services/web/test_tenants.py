@@ -54,6 +54,66 @@ async def test_a_tenant_begins_with_a_site_and_an_administrator_who_sees_only_it
     assert await web.store.read(audit_of_home) == ["tenant_added"]
 
 
+ADMIN_LINK = "/api/tenants/acme/admin-link"
+
+
+async def choose_password(web: RunningWeb, link: Any, password: str) -> int:
+    token = link["url"].partition("#token=")[2]
+    used = await web.browser().post("/api/password-links/use", {"token": token, "password": password})
+    return used.status
+
+
+async def test_a_tenant_whose_administrator_lost_the_link_is_entered_again(web_on_each: RunningWeb) -> None:
+    web = web_on_each
+    owner = await web.owner()
+    added = (await owner.post("/api/tenants", {"name": "acme", "admin": "kato"})).body
+    again = await owner.post(ADMIN_LINK, {"login": "Kato"})
+    assert (again.status, again.body["login"], again.body["made"]) == (201, "kato", False)
+    assert await choose_password(web, added["password_link"], PASSWORD) == 403, "the one before works no more"
+    assert await choose_password(web, again.body["password_link"], PASSWORD) < 300
+    kato = web.browser()
+    assert (await kato.sign_in("kato")).body["role"] == "tenant_admin"
+    # One who is not there yet is made, by the tenant's id too.
+    acme = (await owner.get("/api/tenants/acme")).body
+    made = await owner.post(f"/api/tenants/{acme['tenant_uuid']}/admin-link", {"login": "sato", "language": "ja"})
+    assert (made.status, made.body["made"]) == (201, True)
+    assert await choose_password(web, made.body["password_link"], PASSWORD) < 300
+    sato = web.browser()
+    assert (await sato.sign_in("sato")).body["role"] == "tenant_admin"
+    assert (await sato.get("/api/session")).body["language"] == "ja"
+    # Both logs have it: that of the tenant, and that of home.
+    [second, first] = (await kato.get("/api/audit?action=admin_link_made")).body["entries"]
+    assert (first["details"], second["details"]) == ({"login": "kato", "made": 0}, {"login": "sato", "made": 1})
+    assert (first["actor_kind"], first["object_kind"], first["address"]) == ("operator", "user", "127.0.0.1")
+    assert (await web.browser().post(ADMIN_LINK, {"login": "kato"}, web.local_admin)).status == 201
+    [third] = (await kato.get("/api/audit?action=admin_link_made&limit=1")).body["entries"]
+    assert third["who"] == "local admin"
+    assert await web.store.read(audit_of_home) == ["tenant_added", *["tenant_admin_link_made"] * 3]
+
+
+async def test_whose_link_is_not_made_says_why(web: RunningWeb) -> None:
+    owner = await web.owner()
+    kato = await add_acme(web, owner, people_max=3)
+    for login, role in (("viewer", "viewer"), ("former", "tenant_admin")):
+        assert (await kato.post("/api/users", {"login": login, "role": role, "password": PASSWORD})).status == 201
+    assert (await kato.ask("PATCH", "/api/users/former", {"disabled": True})).status == 200
+    for login, expected in (
+        ("viewer", (409, "not_tenant_admin")),
+        ("former", (409, "admin_off")),
+        ("owner", (409, "login_taken")),
+        ("sato", (409, "quota")),
+        ("a b", (400, "login_form")),
+    ):
+        assert await reason(owner, "POST", ADMIN_LINK, {"login": login}) == expected, login
+    assert await reason(owner, "POST", "/api/tenants/nowhere/admin-link", {"login": "kato"}) == (404, "no_tenant")
+    # For system administrators only: a tenant's own has /api/users for it.
+    assert await reason(kato, "POST", ADMIN_LINK, {"login": "kato"}) == (403, "lacks_permission")
+    assert (await owner.ask("PATCH", "/api/tenants/acme", {"disabled": True})).status == 200
+    assert await reason(owner, "POST", ADMIN_LINK, {"login": "kato"}) == (409, "tenant_off")
+    assert (await owner.ask("DELETE", "/api/tenants/acme", {"confirm": "acme"})).status == 202
+    assert await reason(owner, "POST", ADMIN_LINK, {"login": "kato"}) == (409, "tenant_erasing")
+
+
 async def test_what_can_not_be_added_says_why(web: RunningWeb) -> None:
     owner = await web.owner()
     await add_acme(web, owner)

@@ -70,6 +70,11 @@ async def test_an_admitted_viewing_is_answered_with_the_seeds_fields(place: Plac
     assert (body["transcoded"], body["note"]) == (False, "")
 
 
+async def test_control_is_told_of_it_at_once(place: Place) -> None:
+    await lease(place.owner)
+    assert place.web.bells.live.is_rung
+
+
 async def test_heartbeats_keep_it_and_release_ends_it(place: Place) -> None:
     lease_id = await lease(place.owner)
     await place.web.clock.advance(30_000)
@@ -142,6 +147,8 @@ async def test_streams_start_and_stop_under_the_same_admission(place: Place) -> 
     assert refused.body["error_code"] == "USER_ALREADY_HAS_MODAL"
     for body in ({}, {"camera_id": "cam_1", "lease_id": session_id}):
         assert (await place.owner.post("/v1/streams/start", body)).status == 400
+    for wrong in ("x", "", session_id[:-1], f"{session_id}0", session_id.replace("-", "x")):
+        assert (await place.owner.post("/v1/streams/stop", {"session_id": wrong})).status == 400, wrong
     assert (await place.owner.post("/v1/streams/stop", {"session_id": session_id})).body == {"ok": True}
     assert (await place.owner.post("/v1/streams/start", {"lease_id": session_id})).status == 404
 

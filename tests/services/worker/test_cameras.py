@@ -158,6 +158,7 @@ async def test_a_camera_whose_task_crashed_is_begun_anew_after_a_pause(
     assert on.given.spool.looks == looks
     await on.clock.advance(1000)
     await on.looked(looks + 1)
+    await until(lambda: len(on.given.reports) > 0, "its report")
     assert [report.event_type for report in reported(on.given.reports)] == ["pipeline_ready"]
 
 

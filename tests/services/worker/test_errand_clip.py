@@ -3,6 +3,7 @@
 import asyncio
 import io
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,13 +21,15 @@ from camserver.media.ring import Ring, Rings
 from camserver.media.sources import Source
 from camserver.services.worker.camera import Surroundings
 from camserver.services.worker.cameras import Cameras
-from camserver.services.worker.errand_clip import ARRIVAL_MS, clip_handler
+from camserver.services.worker.errand_clip import ARRIVAL_MS, TELLING_MS, clip_handler
 from camserver.services.worker.errand_files import ErrandFiles
 from camserver.services.worker.errands import ErrandDone, Errands
+from camserver.services.worker.transcodes import TranscodeLimits, Transcodes
 from camserver.services.worker.upload_client import UploadClient
 from camserver.services.worker.waiting import end
 from camserver.wire.errands import ErrandUpload
 from camserver.wire.worker import Errand, Held, LookParams, Start
+from tests.media.test_mp4_clip import recorded
 from tests.media.video import encoded, flat
 from tests.rig.polling import TIMEOUT_SEC, until
 from tests.rig.processes import REPOSITORY
@@ -46,15 +49,23 @@ def start_with(interval_sec: float = 5, kind: str = "test", **params: object) ->
     return start.model_copy(update={"params": LookParams.model_validate(values)})
 
 
-def errand(from_ms: object, to_ms: object, camera_id: str = "cam_1", generation: int = 1) -> Errand:
+def errand(
+    from_ms: object,
+    to_ms: object,
+    camera_id: str = "cam_1",
+    generation: int = 1,
+    plays: list[str] | None = None,
+    left_ms: int = 60_000,
+) -> Errand:
+    asked = {"from_ms": from_ms, "to_ms": to_ms} | ({} if plays is None else {"plays": plays})
     return Errand.model_validate(
         {
             "errand_id": "errand-1",
             "kind": "clip",
             "camera_id": camera_id,
             "generation": generation,
-            "params": {"from_ms": from_ms, "to_ms": to_ms},
-            "left_ms": 60_000,
+            "params": asked,
+            "left_ms": left_ms,
         }
     )
 
@@ -65,7 +76,8 @@ class Stage:
         self.given = replace(given, rings=Rings(100_000_000, RING_SEC, clock.boot_ms))
         self.video = ToldVideo(clock, SIZE)
         self.cameras = Cameras(self.given, 4, lambda wanted, boot_ms: source or self.video.source)
-        self.handle = clip_handler(self.cameras, clock, given.pictures)
+        self.transcodes = Transcodes(TranscodeLimits(most=1, width_max=160))
+        self.handle = clip_handler(self.cameras, clock, given.pictures, self.transcodes)
         self._asked: list[asyncio.Task[ErrandDone]] = []
 
     async def start(self, start: Start) -> None:
@@ -290,6 +302,70 @@ async def test_video_that_can_t_be_read_is_no_clip(stage: Staging) -> None:
     now_ms = on.clock.now_ms()
     await on.clock.advance(ARRIVAL_MS)
     assert reason_of(await on.answer(now_ms - 5_000, now_ms)) == NoClip.FAILED
+
+
+async def h265_in(on: Stage, **params: object) -> int:
+    """Two seconds of H.265 are in the ring; the moment of the last picture."""
+    await on.connected(start_with(**params))
+    on.ring.clear()
+    for picture in recorded("libx265", **{"x265-params": "log-level=none:pools=none:bframes=0"})[:20]:
+        await on.clock.advance(FRAME_MS)
+        await on.tell(replace(picture, boot_ms=on.clock.boot_ms(), pts=None, dts=None))
+    now_ms = on.clock.now_ms()
+    await on.clock.advance(ARRIVAL_MS)
+    return now_ms
+
+
+def film_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("film-transcode")]
+
+
+async def test_h265_is_transcoded_for_a_browser_that_does_not_play_it(stage: Staging) -> None:
+    on = stage()
+    now_ms = await h265_in(on)
+    done = await on.answer(now_ms - 1_900, now_ms, plays=["h264"])
+    assert (done.ok, done.result["codec"], done.result["width"]) == (True, "h264", 160)
+    assert (done.result["note"], done.result["source_codec"]) == ("transcoded_codec", "hevc")
+    assert len(pictures_of(done.body)) == 20
+    assert on.transcodes.films == 0
+    await until(lambda: not film_threads(), "its thread is gone")
+    # Whoever plays it, or says nothing, gets it as it was sent.
+    for plays in (["h264", "hevc"], None):
+        done = await on.answer(now_ms - 1_900, now_ms, plays=plays)
+        assert (done.result["codec"], done.result["note"], done.result["source_codec"]) == ("hevc", "", "")
+
+
+async def test_h265_under_a_mask_is_masked_in_the_film(stage: Staging) -> None:
+    on = stage()
+    now_ms = await h265_in(on, privacy_masks=(LEFT_HALF,))
+    done = await on.answer(now_ms - 900, now_ms, plays=["h264"])
+    assert (done.result["codec"], done.result["note"], done.result["source_codec"]) == (
+        "h264",
+        "transcoded_mask",
+        "hevc",
+    )
+    frames = [frame.to_ndarray(format="gray") for frame in pictures_of(done.body)]
+    assert frames
+    assert all(frame[:, :70].mean() < 20 < frame[:, 90:].mean() for frame in frames)
+
+
+async def test_without_a_place_to_transcode_there_is_no_film(stage: Staging) -> None:
+    on = stage()
+    now_ms = await h265_in(on)
+    on.transcodes.live = lambda: 1
+    assert reason_of(await on.answer(now_ms - 1_000, now_ms, plays=["h264"])) == NoClip.TRANSCODE_FULL
+    # It takes no place where nothing is to be transcoded.
+    assert (await on.answer(now_ms - 1_000, now_ms, plays=["h264", "hevc"])).ok
+    on.transcodes.live = lambda: 0
+    assert (await on.answer(now_ms - 1_000, now_ms, plays=["h264"])).ok
+
+
+async def test_a_transcode_that_takes_too_long_is_given_up_and_said(stage: Staging) -> None:
+    on = stage()
+    now_ms = await h265_in(on)
+    assert reason_of(await on.answer(now_ms - 1_000, now_ms, plays=["h264"], left_ms=TELLING_MS)) == NoClip.TOO_SLOW
+    assert on.transcodes.films == 0
+    await until(lambda: not film_threads(), "its thread is gone")
 
 
 async def test_a_clip_survives_kill_9_between_making_and_sending(

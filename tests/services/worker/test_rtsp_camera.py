@@ -107,6 +107,7 @@ async def test_wrong_password_is_reported_without_it(stage: Stage, simulator: Si
     look = await stage.until_look("error")
     assert look.header.error_code == "unauthorized"
     assert "not the password" not in look.header.model_dump_json()
+    await until(lambda: len(stage.given.reports) > 0, "the fault's report")
     (first, *_) = reported(stage.given.reports)
     fault = parse_fault(first.payload)
     assert (fault.fault, fault.auth_failures) == ("unauthorized", 1)

@@ -6,8 +6,9 @@ export function framePicture(frameUuid: string, kind: PictureKind): string {
   return `/api/frames/${encodeURIComponent(frameUuid)}/picture?kind=${kind}`;
 }
 
-export function eventClip(eventUuid: string): string {
-  return `/api/events/${encodeURIComponent(eventUuid)}/clip`;
+/** `isPlayable`: made anew where not every browser plays it as the camera sent it. */
+export function eventClip(eventUuid: string, isPlayable = false): string {
+  return `/api/events/${encodeURIComponent(eventUuid)}/clip${isPlayable ? "?playable=true" : ""}`;
 }
 
 export function feedAddress(after: number | null, page: Pick<Location, "protocol" | "host"> = location): string {

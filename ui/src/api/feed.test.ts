@@ -29,7 +29,7 @@ const SETTINGS: FeedSettings = { pauseMinMs: 100, pauseMaxMs: 1000, silenceMaxMs
 const CHANGE = { seq: 8, kind: "event", at: 1, site: null, camera_id: null, object: "e1" };
 
 function listener() {
-  return { changes: vi.fn(), resync: vi.fn(), state: vi.fn(), refused: vi.fn() };
+  return { changes: vi.fn(), system: vi.fn(), resync: vi.fn(), state: vi.fn(), refused: vi.fn() };
 }
 
 function opened(heard = listener()) {
@@ -54,6 +54,15 @@ describe("the feed", () => {
     expect(heard.resync).toHaveBeenCalledTimes(1);
     FakeSocket.last.says({ type: "changes", changes: [CHANGE], last_seq: 8, live: true });
     expect(heard.changes).toHaveBeenCalledWith([CHANGE]);
+    expect(heard.resync).toHaveBeenCalledTimes(1);
+  });
+
+  it("hears that the status of the installation is another one", () => {
+    const { heard } = opened();
+    FakeSocket.last.says({ type: "changes", changes: [], last_seq: 7, live: false });
+    FakeSocket.last.says({ type: "system", last_seq: 7 });
+    expect(heard.system).toHaveBeenCalledTimes(1);
+    expect(heard.changes).not.toHaveBeenCalled();
     expect(heard.resync).toHaveBeenCalledTimes(1);
   });
 

@@ -9,6 +9,8 @@ export type FeedState = "connecting" | "live" | "waiting";
 
 export interface FeedListener {
   changes(changes: readonly Change[]): void;
+  /** The status of the installation is another one. */
+  system(): void;
   /** Changes were missed for good: everything that is shown may be old. */
   resync(): void;
   state(state: FeedState): void;
@@ -84,6 +86,7 @@ export class Feed {
     this.lastSeq = message.last_seq;
     // What was read before the feed began may be old already, and nothing will tell.
     if (first || message.type === "resync") this.listener.resync();
+    else if (message.type === "system") this.listener.system();
     else if (message.type === "changes" && message.changes.length > 0) this.listener.changes(message.changes);
   }
 

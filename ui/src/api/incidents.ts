@@ -60,7 +60,10 @@ export function useReview() {
         withIncident(known, { ...incident, reviewed_at }),
       );
     },
-    onSettled: () => void client.invalidateQueries({ queryKey: ["incidents"] }),
+    onSettled: () => {
+      // An event's page says whether its incident was reviewed.
+      for (const noun of ["incidents", "event"]) void client.invalidateQueries({ queryKey: [noun] });
+    },
   });
 }
 

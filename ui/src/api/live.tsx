@@ -4,6 +4,7 @@ import { type InfiniteData, type QueryClient, useQueryClient } from "@tanstack/r
 import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
 import { feedAddress } from "./addresses";
 import { Feed, type FeedState } from "./feed";
+import { asProblem } from "./problem";
 import { keys } from "./queries";
 import type { Camera, Change } from "./types";
 
@@ -29,8 +30,8 @@ export const useFeedState = () => useContext(FeedContext);
 const NOUNS: Record<string, readonly string[]> = {
   camera: ["cameras", "camera"],
   session: ["cameras", "camera", "leases", "workers"],
-  look: ["cameras"],
-  frame: ["cameras"],
+  look: ["cameras", "jobs"],
+  frame: ["cameras", "jobs"],
   event: ["cameras", "events", "search"],
   incident: ["incidents"],
   case: ["cases", "case"],
@@ -40,6 +41,9 @@ const NOUNS: Record<string, readonly string[]> = {
   retention: ["retention"],
   suggestion: ["suggestion"],
 };
+
+/** What the status of the installation is seen in: cameras that lost their worker, analysis that stalls. */
+const OF_SYSTEM = [keys.system, ["workers"], ["leases"], ["jobs"]];
 
 /** The keys of what a change makes old. */
 export function keysOf(change: Change): (readonly string[])[] {
@@ -94,6 +98,13 @@ function invalidateAll(client: QueryClient): void {
   void client.invalidateQueries({ predicate: (query) => query.queryKey[0] !== keys.session[0] });
 }
 
+/** What failed for a reason that passes: pages say that it is tried again, and the feed does not speak of it. */
+export function invalidateFailed(client: QueryClient): void {
+  void client.invalidateQueries({
+    predicate: ({ state }) => state.status === "error" && asProblem(state.error).passes,
+  });
+}
+
 export function LiveUpdates({ children }: { children: ReactNode }) {
   const client = useQueryClient();
   const [state, setState] = useState<FeedState>("connecting");
@@ -102,6 +113,9 @@ export function LiveUpdates({ children }: { children: ReactNode }) {
     const gatherer = new Gatherer(client);
     const listener = {
       changes: (changes: readonly Change[]) => gatherer.add(changes),
+      system: () => {
+        for (const queryKey of OF_SYSTEM) void client.invalidateQueries({ queryKey });
+      },
       resync: () => invalidateAll(client),
       state: setState,
       refused: () => void client.invalidateQueries({ queryKey: keys.session }),
@@ -122,8 +136,9 @@ export function LiveUpdates({ children }: { children: ReactNode }) {
   }, [client]);
 
   useEffect(() => {
-    if (state === "live") return;
-    const timer = setInterval(() => invalidateAll(client), ASK_MS);
+    const isLive = state === "live";
+    if (isLive) invalidateFailed(client);
+    const timer = setInterval(() => (isLive ? invalidateFailed : invalidateAll)(client), ASK_MS);
     return () => clearInterval(timer);
   }, [client, state]);
 

@@ -3,18 +3,20 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useChanging } from "./changing";
 import { answered, api } from "./client";
+import { statusQuery } from "./queries";
 import type { operations } from "./schema";
 import type { FlagAsked, JobReason } from "./types";
 
-/** Workers and queues change all the time and are not in the feed. */
-const OFTEN_MS = 5000;
+/** The feed tells who takes and leaves cameras, but not that a lease was renewed or a worker was heard of. */
+const RENEWED_MS = 15_000;
+/** The feed tells of looks that come and are analyzed, but not of jobs that wait longer, are given up or tried again. */
 const SELDOM_MS = 30_000;
 
 export const useWorkers = () =>
   useQuery({
     queryKey: ["workers"],
     queryFn: () => answered(api.GET("/api/workers")),
-    refetchInterval: OFTEN_MS,
+    refetchInterval: RENEWED_MS,
   });
 
 export function useLeases() {
@@ -24,7 +26,7 @@ export function useLeases() {
       answered(api.GET("/api/leases", { params: { query: { after: pageParam, limit: 200 } } })),
     initialPageParam: "",
     getNextPageParam: (page) => page.next_after,
-    refetchInterval: OFTEN_MS,
+    refetchInterval: RENEWED_MS,
   });
 }
 
@@ -103,7 +105,7 @@ export function useJobs(filter: JobFilter) {
       ),
     initialPageParam: "",
     getNextPageParam: (page) => page.next_before,
-    refetchInterval: OFTEN_MS,
+    refetchInterval: SELDOM_MS,
   });
 }
 
@@ -111,14 +113,14 @@ export const useJobCounts = () =>
   useQuery({
     queryKey: ["jobs", "counts"],
     queryFn: () => answered(api.GET("/api/jobs/counts")),
-    refetchInterval: OFTEN_MS,
+    refetchInterval: SELDOM_MS,
   });
 
 export const useJobsStatus = () =>
   useQuery({
     queryKey: ["jobs", "status"],
     queryFn: () => answered(api.GET("/api/jobs/status")),
-    refetchInterval: OFTEN_MS,
+    refetchInterval: SELDOM_MS,
   });
 
 export const useRequeueJob = () =>
@@ -137,9 +139,9 @@ export const useRequeueJobs = () =>
 
 export const useSystemStatus = () =>
   useQuery({
-    queryKey: ["system"],
-    queryFn: () => answered(api.GET("/api/system/status")),
-    refetchInterval: OFTEN_MS,
+    ...statusQuery,
+    // The feed tells of what people should see at once; this is for the percentages, while the page is open.
+    refetchInterval: SELDOM_MS,
   });
 
 export const useRetention = () =>

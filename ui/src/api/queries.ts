@@ -14,7 +14,7 @@ import { answered, api, setCsrfToken } from "./client";
 import { type EventList, listOf, withNewest, withOlder, withReplaced } from "./event-list";
 import { asProblem, Problem } from "./problem";
 import { forgetBrowser } from "./push";
-import type { EventFilter, Session } from "./types";
+import type { EventFilter, Session, SystemStatus } from "./types";
 
 export const CAMERAS_PAGE = 100;
 export const EVENTS_PAGE = 40;
@@ -29,11 +29,28 @@ export const keys = {
   oidc: ["oidc"],
   cameras: ["cameras"],
   suggestion: ["suggestion"],
+  system: ["system"],
   events: ["events"],
   event: (uuid: string) => ["event", uuid],
   vocabulary: ["vocabulary"],
   push: (login: string) => ["push", login],
 } as const;
+
+// --- the installation ---
+
+export const statusQuery = queryOptions({
+  queryKey: keys.system,
+  queryFn: () => answered(api.GET("/api/system/status")),
+});
+
+/** Asking again is left to the feed, which tells when it changes, and to the page that shows all of the status. */
+export const useLiveBudget = () => useQuery({ ...statusQuery, select: budgetOf });
+
+const budgetOf = ({ modal_budget: units, modal_budget_remaining: left, healthy }: SystemStatus) => ({
+  units,
+  used: units - left,
+  healthy,
+});
 
 // --- session ---
 

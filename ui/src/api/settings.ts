@@ -161,6 +161,11 @@ export const useChangeTenant = () =>
     answered(api.PATCH("/api/tenants/{tenant}", { ...tenant(uuid), body: change })),
   );
 
+export const useMakeAdminLink = () =>
+  useChanging(["tenants"], ({ uuid, login }: { uuid: string; login: string }) =>
+    answered(api.POST("/api/tenants/{tenant}/admin-link", { ...tenant(uuid), body: { login } })),
+  );
+
 export const useEraseTenant = () =>
   useChanging(["tenants"], ({ uuid, confirm }: { uuid: string; confirm: string }) =>
     answered(api.DELETE("/api/tenants/{tenant}", { ...tenant(uuid), body: { confirm, also_held: false } })),

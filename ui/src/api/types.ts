@@ -80,5 +80,6 @@ export type FlagAsked = Schemas["FlagAsked"];
 export type ImportAnswer = Schemas["ImportAnswer"];
 export type ImportAsked = Schemas["ImportAsked"];
 export type Tenant = Schemas["Tenant"];
+export type PasswordLink = Schemas["PasswordLink"];
 export type TenantAsked = Schemas["TenantAsked"];
 export type TenantChange = Schemas["TenantChange"];

@@ -53,12 +53,13 @@ export function PlaceStep({ draft, onChange, onStep, onMade }: StepProps & { onM
 
   return (
     <form
+      className="max-w-xl"
       onSubmit={(event) => {
         event.preventDefault();
         save();
       }}
     >
-      <Card className="grid max-w-xl gap-4 p-4">
+      <Card className="grid gap-4 p-4">
         <Field
           label={t("name")}
           value={draft.name}

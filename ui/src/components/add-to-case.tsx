@@ -1,97 +1,59 @@
-import { BriefcaseBusiness } from "lucide-react";
-import { useState } from "react";
+import { Bookmark, BriefcaseBusiness } from "lucide-react";
+import { Suspense, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useNavigate } from "react-router";
-import { useAddItem, useCases, useCreateCase } from "@/api/cases";
 import type { CaseItemAsked } from "@/api/types";
-import { addWords } from "@/i18n/page-words";
-import * as words from "@/i18n/pages/cases";
+import { useBookmark } from "@/hooks/use-bookmark";
 import { useShortcuts } from "@/shell/keyboard";
-import { tell } from "@/shell/notices";
-import { sentValues } from "./entry-page";
-import { SentProblem } from "./form-problem";
+import { later } from "@/shell/later";
 import { Button } from "./ui/button";
-import { Dialog, DialogButtons } from "./ui/dialog";
-import { Field, SelectField } from "./ui/field";
 
-const useWords = addWords("cases", words);
-const NEW = "new";
+const CaseDialog = later(() => import("./case-dialog"), "CaseDialog");
 
-/** Keeps something in a case that is open, or in a new one. For people who may investigate. */
+/** B bookmarks something, C asks for a case to put it into; null: nothing is chosen. For people who may investigate. */
+export function KeepKeys({ item }: { item: CaseItemAsked | null }) {
+  const { asking } = useKeeping(item);
+  return asking;
+}
+
+/** The same, with buttons. */
 export function AddToCase({ item }: { item: CaseItemAsked }) {
-  const { t } = useWords();
-  const [open, setOpen] = useState(false);
-  useShortcuts([{ key: "c", name: t("add"), run: () => setOpen(true) }]);
+  const { t } = useTranslation();
+  const { bookmark, ask, asking } = useKeeping(item);
+  if (!bookmark) return null;
   return (
     <>
-      <Button variant="outline" size="small" onClick={() => setOpen(true)}>
-        <BriefcaseBusiness aria-hidden="true" />
-        {t("add")}
+      <Button variant="outline" size="small" onClick={bookmark}>
+        <Bookmark aria-hidden="true" />
+        {t("bookmark.add")}
       </Button>
-      <CaseDialog item={open ? item : null} onClose={() => setOpen(false)} />
+      <Button variant="outline" size="small" onClick={ask}>
+        <BriefcaseBusiness aria-hidden="true" />
+        {t("live.keep")}
+      </Button>
+      {asking}
     </>
   );
 }
 
-/** Asks for the case; open while there is something to put into one. */
-export function CaseDialog({ item, onClose }: { item: CaseItemAsked | null; onClose: () => void }) {
-  const { t } = useWords();
-  return (
-    <Dialog open={item !== null} onClose={onClose} title={t("addTitle")}>
-      {item && <Choice item={item} onClose={onClose} />}
-    </Dialog>
+function useKeeping(item: CaseItemAsked | null) {
+  const { t } = useTranslation();
+  const put = useBookmark();
+  const [asked, setAsked] = useState<CaseItemAsked | null>(null);
+  const bookmark = put && (() => item && put(item));
+  const ask = () => setAsked(item);
+  const when = () => item !== null;
+  useShortcuts(
+    bookmark
+      ? [
+          { key: "b", name: t("bookmark.add"), when, run: bookmark },
+          { key: "c", name: t("live.keep"), when, run: ask },
+        ]
+      : [],
   );
-}
-
-function Choice({ item, onClose }: { item: CaseItemAsked; onClose: () => void }) {
-  const { t } = useWords();
-  const { t: shared } = useTranslation();
-  const navigate = useNavigate();
-  const query = useCases("open");
-  const cases = query.data?.pages.flatMap((page) => page.cases) ?? [];
-  const [wanted, setWanted] = useState<string | null>(null);
-  const chosen = wanted ?? cases[0]?.case_uuid ?? NEW;
-  const [create, add] = [useCreateCase(), useAddItem()];
-
-  async function put(title: string): Promise<void> {
-    const made = chosen === NEW ? await create.mutateAsync({ title, note: null }) : null;
-    const target = made ?? cases.find((one) => one.case_uuid === chosen);
-    if (!target) return;
-    // A case that was made stays chosen, so that another try does not make a second one.
-    if (made) setWanted(made.case_uuid);
-    const { added } = await add.mutateAsync({ caseUuid: target.case_uuid, item });
-    onClose();
-    tell({
-      text: t(added ? "added" : "already", { title: target.title }),
-      action: { text: t("show"), run: () => void navigate(`/cases/${target.case_uuid}`) },
-    });
-  }
-
-  return (
-    <form className="grid gap-4" onSubmit={(event) => void put(sentValues(event).title ?? "").catch(() => undefined)}>
-      <SelectField
-        label={t("toExisting")}
-        value={chosen}
-        disabled={query.isPending}
-        onChange={(event) => setWanted(event.target.value)}
-      >
-        {cases.map((one) => (
-          <option key={one.case_uuid} value={one.case_uuid}>
-            {one.title}
-          </option>
-        ))}
-        <option value={NEW}>{t("newOne")}</option>
-      </SelectField>
-      {chosen === NEW && <Field label={t("name")} name="title" required maxLength={255} autoComplete="off" />}
-      <SentProblem error={query.error ?? create.error ?? add.error} />
-      <DialogButtons>
-        <Button variant="outline" onClick={onClose}>
-          {shared("action.cancel")}
-        </Button>
-        <Button type="submit" disabled={query.isPending || create.isPending || add.isPending}>
-          {shared("action.add")}
-        </Button>
-      </DialogButtons>
-    </form>
+  const asking = asked && (
+    <Suspense fallback={null}>
+      <CaseDialog item={asked} onClose={() => setAsked(null)} />
+    </Suspense>
   );
+  return { bookmark, ask, asking };
 }

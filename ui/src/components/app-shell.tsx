@@ -1,15 +1,16 @@
 import { Ellipsis, Keyboard, LogOut, Search, UserRound } from "lucide-react";
-import { Suspense, useEffect, useState } from "react";
+import { Suspense, useEffect, useLayoutEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { Link, NavLink, Outlet, useLocation, useNavigate } from "react-router";
+import { Link, NavLink, Outlet, useLocation, useNavigate, useNavigationType } from "react-router";
 import { useFeedState } from "@/api/live";
 import { useSignOut } from "@/api/queries";
 import type { Session } from "@/api/types";
 import { commandKeys, Help } from "@/shell/help";
-import { useKeyboard, useShortcuts } from "@/shell/keyboard";
+import { isComposing, useKeyboard, useShortcuts } from "@/shell/keyboard";
 import { fetchAhead, later } from "@/shell/later";
 import { Notices } from "@/shell/notices";
 import { mayOpen, NAV, NAV_GROUPS, type NavEntry } from "@/shell/page-table";
+import { BudgetMark } from "./budget-mark";
 import { CrashGuard } from "./crash-notice";
 import { LanguageSwitch } from "./language-switch";
 import { Logo } from "./logo";
@@ -40,11 +41,17 @@ export function AppShell({ session }: { session: Session }) {
   const close = () => setOverlay(null);
   const entries = NAV.filter((entry) => mayOpen(session, entry));
   useKeyboard();
+  useTop();
   useEffect(fetchAhead, []);
   usePaletteKey(() => setOverlay("palette"));
   useShortcuts([
-    { key: "?", name: t("help.title"), run: () => setOverlay("help") },
-    { key: "/", name: t("nav.search"), run: () => void navigate("/search", { state: { wantsWords: true } }) },
+    { key: "?", name: t("help.title"), everywhere: true, run: () => setOverlay("help") },
+    {
+      key: "/",
+      name: t("nav.search"),
+      everywhere: true,
+      run: () => void navigate("/search", { state: { wantsWords: true } }),
+    },
   ]);
   return (
     <div className="flex min-h-dvh flex-col pb-[calc(4rem+env(safe-area-inset-bottom))] sm:pb-0">
@@ -61,6 +68,7 @@ export function AppShell({ session }: { session: Session }) {
           </Link>
           <PaletteButton onOpen={() => setOverlay("palette")} />
           <div className="ml-auto flex items-center gap-1 sm:gap-2">
+            <BudgetMark />
             <FeedMark />
             <LanguageSwitch />
             <ThemeSwitch />
@@ -97,12 +105,23 @@ export function AppShell({ session }: { session: Session }) {
   );
 }
 
+/** Another page begins at its top; the browser's own way back leads to where one was. */
+function useTop(): void {
+  const { pathname } = useLocation();
+  const isBack = useNavigationType() === "POP";
+  // Before the page's own effects, which may bring something into sight.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another page, not another way to it
+  useLayoutEffect(() => {
+    if (!isBack) document.documentElement.scrollTop = 0;
+  }, [pathname]);
+}
+
 /** ⌘K or Ctrl+K works everywhere, also while something is written. */
 function usePaletteKey(open: () => void): void {
   // biome-ignore lint/correctness/useExhaustiveDependencies: it only sets a state
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
-      if (event.isComposing || event.key.toLowerCase() !== "k" || !(event.metaKey || event.ctrlKey)) return;
+      if (isComposing(event) || event.key.toLowerCase() !== "k" || !(event.metaKey || event.ctrlKey)) return;
       event.preventDefault();
       open();
     };
@@ -145,7 +164,9 @@ function SideNav({ entries }: { entries: readonly NavEntry[] }) {
         if (inside.length === 0) return null;
         return (
           <div key={group} className="mb-3 border-b pb-3 last:border-b-0 lg:mb-4 lg:border-b-0 lg:pb-0">
-            <h2 className="sr-only px-3 pb-1 text-quiet text-xs lg:not-sr-only lg:px-3">{t(`nav.group.${group}`)}</h2>
+            <h2 className="sr-only px-3 pb-1 text-quiet text-xs lg:not-sr-only lg:px-3 lg:py-1">
+              {t(`nav.group.${group}`)}
+            </h2>
             <ul className="grid gap-0.5">
               {inside.map(({ name, to, Icon }) => (
                 <li key={to}>

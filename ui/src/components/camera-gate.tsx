@@ -30,7 +30,7 @@ export function CameraGate({ camera }: { camera: Camera }) {
           disabled={explain.isPending}
           onClick={() => explain.mutate(() => askExplain(camera.camera_id))}
         >
-          {t(explain.isPending ? "explaining" : errand ? "explain" : "explain")}
+          {t(explain.isPending ? "explaining" : "explain")}
         </Button>
       </div>
       <SentProblem error={explain.error} />
@@ -45,9 +45,9 @@ export function CameraGate({ camera }: { camera: Camera }) {
 function Explanation({ errand }: { errand: Errand }) {
   const { t } = useWords();
   const { rule, pass, learned, clockCells, looks } = explainedOf(errand);
-  const headings = [t("time"), t("verdict"), t("reason"), "Z", t("changed")];
+  const headings = [t("time"), t("verdict"), t("reason"), t("strength"), t("changed")];
   return (
-    <div className="grid gap-4 lg:grid-cols-2">
+    <div className="grid gap-4 lg:grid-cols-[minmax(0,1fr)_auto] lg:items-start">
       <div className="grid content-start gap-2">
         {errand.has_picture && (
           <Still src={errandPicture(errand.errand_uuid)} alt={t("explainPicture")} className="rounded-xl border" />
@@ -58,7 +58,7 @@ function Explanation({ errand }: { errand: Errand }) {
         </p>
         {clockCells > 0 && <p className="text-sm">{t("clock", { count: clockCells })}</p>}
       </div>
-      <Table label={t("looks")} headings={headings}>
+      <Table label={t("looks")} headings={headings} narrow>
         {looks.map((look) => (
           <LookRow key={look.at} look={look} />
         ))}
@@ -81,7 +81,9 @@ function LookRow({ look }: { look: ExplainedLook }) {
       <Cell column={1} className={look.verdict === "skip" ? "text-quiet" : "font-medium"}>
         {verdict ? t(`verdicts.${verdict}`) : look.verdict}
       </Cell>
-      <Cell column={2}>{t(`reasons.${reason}`)}</Cell>
+      <Cell column={2} className="sm:whitespace-nowrap">
+        {t(`reasons.${reason}`)}
+      </Cell>
       <Cell column={3} className="tabular-nums">
         {look.z === null ? "–" : look.z.toFixed(1)}
       </Cell>

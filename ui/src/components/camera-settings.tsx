@@ -1,7 +1,10 @@
+import { TriangleAlert } from "lucide-react";
 import { type FormEvent, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useChangeCamera, useSites } from "@/api/camera";
 import type { Camera, CameraChange, Preset } from "@/api/types";
+import { withoutNames } from "@/display/hints";
+import { useTellFailure } from "@/hooks/use-tell";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/cameras";
 import { tell } from "@/shell/notices";
@@ -54,6 +57,7 @@ export function CameraSettings({ camera }: { camera: Camera }) {
 
   return (
     <div className="grid max-w-4xl gap-5 lg:grid-cols-2">
+      <UnknownHints camera={camera} />
       <Card className="p-4">
         <form className="grid gap-4" onSubmit={send}>
           <Field label={t("name")} name="name" defaultValue={camera.name} required maxLength={128} />
@@ -112,6 +116,43 @@ export function CameraSettings({ camera }: { camera: Camera }) {
         </form>
       </Card>
       <AddressForm camera={camera} />
+    </div>
+  );
+}
+
+/** Names in the camera's hints that nothing is called by, so that they do nothing; and the way to be rid of them. */
+function UnknownHints({ camera }: { camera: Camera }) {
+  const { t } = useWords();
+  const change = useChangeCamera(camera.camera_id);
+  const failed = useTellFailure();
+  const names = camera.unknown_hints ?? [];
+  const hints = camera.own?.hints;
+  if (names.length === 0) return null;
+  return (
+    <div className="flex flex-wrap items-center gap-x-3 gap-y-2 rounded-lg border border-severity-2/40 bg-severity-2/10 px-4 py-3 text-sm lg:col-span-2">
+      <TriangleAlert aria-hidden="true" className="size-4 shrink-0 text-severity-2" />
+      <div className="min-w-0 flex-1">
+        <p>{t("unknownHints", { names: names.join(", ") })}</p>
+        <p className="text-quiet text-xs">{t("unknownHintsLead")}</p>
+      </div>
+      {hints && (
+        <Button
+          variant="outline"
+          size="small"
+          disabled={change.isPending}
+          onClick={() =>
+            change.mutate(
+              { hints: withoutNames(hints, names) },
+              {
+                onSuccess: () => tell({ text: t("saved"), undo: () => change.mutate({ hints }) }),
+                onError: failed,
+              },
+            )
+          }
+        >
+          {t("dropHints")}
+        </Button>
+      )}
     </div>
   );
 }

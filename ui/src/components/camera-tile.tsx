@@ -1,10 +1,10 @@
-import { Bell, CirclePause, Hourglass, TriangleAlert, Unplug, VideoOff } from "lucide-react";
+import { Bell, CirclePause, Eye, Hourglass, TriangleAlert, Unplug, VideoOff } from "lucide-react";
 import { memo } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useLocation } from "react-router";
 import { framePicture } from "@/api/addresses";
-import type { Camera } from "@/api/types";
-import { isSeen, STANDING_STEP_MS, type Standing, standingOf } from "@/display/camera-standing";
+import type { Camera, Label } from "@/api/types";
+import { isSeen, isWatchable, STANDING_STEP_MS, type Standing, standingOf } from "@/display/camera-standing";
 import { shortMoment } from "@/display/times";
 import { useNear } from "@/hooks/use-near";
 import { useNowBy } from "@/hooks/use-now";
@@ -35,7 +35,6 @@ export const CameraTile = memo(function CameraTile({ camera, first = true }: Pro
   const { open_event } = camera;
   const eventUuid = open_event?.event_uuid ?? camera.health.issues[0]?.event_uuid;
   const events = eventUuid ? `/events/${eventUuid}` : `/events?camera=${camera.camera_id}`;
-  const isWatchable = camera.enabled && !camera.do_not_process;
   return (
     <article
       ref={ref}
@@ -54,18 +53,19 @@ export const CameraTile = memo(function CameraTile({ camera, first = true }: Pro
             troubled={!isSeen(standing)}
           />
           {!isSeen(standing) && <Trouble standing={standing} />}
-          {standing.kind === "issue" && <Issues issues={standing.issues} />}
+          {standing.kind === "issue" && <Causes causes={standing.issues} Icon={TriangleAlert} />}
+          {standing.kind === "watched" && <Causes causes={[standing.cause]} Icon={Eye} />}
         </div>
       ) : (
         <div aria-hidden="true" className="aspect-video bg-raised" />
       )}
       <div className="flex h-16 items-center gap-2 px-3 py-2 @max-3xs:h-12 @max-3xs:px-2">
         <div className="min-w-0 flex-1">
-          <h2 className="truncate font-medium text-sm">
+          <h2 title={camera.name} className="truncate font-medium text-sm">
             <Link
               data-tile
-              to={isWatchable ? liveTarget(search, camera.camera_id) : events}
-              aria-label={isWatchable ? t("live.open", { name: camera.name }) : undefined}
+              to={isWatchable(camera) ? liveTarget(search, camera.camera_id) : events}
+              aria-label={isWatchable(camera) ? t("live.open", { name: camera.name }) : undefined}
               className="after:absolute after:inset-0 focus-visible:outline-none"
             >
               {camera.name}
@@ -107,14 +107,14 @@ function Ongoing({ event }: { event: NonNullable<Camera["open_event"]> }) {
   );
 }
 
-function Issues({ issues }: { issues: Camera["health"]["issues"] }) {
+function Causes({ causes, Icon }: { causes: Label[]; Icon: typeof Eye }) {
   const { tagLabel } = usePhrases();
   return (
     <ul className="absolute inset-x-0 bottom-0 grid gap-1 bg-black/70 px-3 py-2 text-sm text-white">
-      {issues.map((issue) => (
-        <li key={issue.id} className="flex items-center gap-2">
-          <TriangleAlert aria-hidden="true" className="size-4 shrink-0" />
-          {tagLabel(issue)}
+      {causes.map((cause) => (
+        <li key={cause.id} className="flex items-center gap-2">
+          <Icon aria-hidden="true" className="size-4 shrink-0" />
+          {tagLabel(cause)}
         </li>
       ))}
     </ul>
@@ -129,6 +129,7 @@ const ICONS = {
   issue: TriangleAlert,
   waiting: Hourglass,
   good: Hourglass,
+  watched: Eye,
 };
 
 function Trouble({ standing }: { standing: Standing }) {
@@ -139,9 +140,12 @@ function Trouble({ standing }: { standing: Standing }) {
   const lines = troubleLines(standing);
   return (
     <div className="absolute inset-0 grid place-content-center justify-items-center gap-1 overflow-hidden bg-black/70 p-3 text-center text-white @max-3xs:gap-0 @max-3xs:p-1">
-      <Icon aria-hidden="true" className="size-7 @max-3xs:size-5" />
+      <Icon aria-hidden="true" className="size-7 shrink-0 @max-3xs:size-5 @max-[9rem]:hidden" />
       {lines.map((line) => (
-        <p key={line} className="text-balance text-sm first-of-type:font-semibold @max-3xs:text-xs">
+        <p
+          key={line}
+          className="text-balance text-sm first-of-type:font-semibold @max-3xs:line-clamp-3 @max-3xs:text-xs @max-3xs:[&:not(:first-of-type)]:hidden"
+        >
           {line}
         </p>
       ))}

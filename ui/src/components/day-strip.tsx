@@ -2,6 +2,7 @@ import { type MouseEvent, memo, useMemo } from "react";
 import { Link, useNavigate } from "react-router";
 import { useDayStrips } from "@/api/search";
 import {
+  barShare,
   bucketsOf,
   type DayStrips,
   momentAt,
@@ -99,7 +100,7 @@ function Hours({ hours }: { hours: readonly StripHour[] }) {
                 "block min-h-px rounded-t-sm",
                 hour.events > 0 ? BARS[severityOf(hour.severity)] : "bg-line",
               )}
-              style={{ height: hour.events > 0 ? `${Math.max(12, (hour.events / most) * 100)}%` : "1px" }}
+              style={{ height: hour.events > 0 ? `${barShare(hour.events, most) * 100}%` : "1px" }}
             />
           </Link>
         </li>
@@ -131,7 +132,7 @@ function CameraRow({ row, strips }: { row: StripRow; strips: DayStrips }) {
         title={t("row", { name: row.name, count: row.events })}
         className="flex h-6 items-center gap-2 rounded-sm px-1 hover:bg-raised focus-visible:-outline-offset-2"
       >
-        <span className="w-24 shrink-0 truncate text-xs">{row.name}</span>
+        <span className="w-24 shrink-0 truncate text-xs sm:max-xl:w-48">{row.name}</span>
         <svg
           aria-hidden="true"
           viewBox={`0 0 ${buckets} 10`}

@@ -201,7 +201,7 @@ function Bar({ step, zoom }: { step: TimeStep; zoom: Zoom }) {
           className={cn(
             "w-full border-t",
             step.looked === "failed" && "border-severity-2 border-dashed",
-            step.looked === "none" && "border-quiet border-dotted",
+            (step.looked === "none" || step.looked === "watched") && "border-quiet border-dotted",
             step.looked === "unknown" && "border-transparent",
           )}
         />

@@ -1,11 +1,13 @@
-import { memo, useEffect, useRef } from "react";
+import { memo } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { framePicture } from "@/api/addresses";
 import type { Event } from "@/api/types";
 import { dateAndTime, shortMoment } from "@/display/times";
+import { CAME_TO, useCameTo } from "@/hooks/use-list-keys";
 import { useNowBy } from "@/hooks/use-now";
 import { usePhrases } from "@/hooks/use-phrases";
+import { FROM_LIST } from "@/shell/last-list";
 import { Age } from "./age";
 import { OngoingBadge } from "./ongoing-badge";
 import { SeverityBadge, severityEdge } from "./severity-badge";
@@ -30,12 +32,7 @@ export const EventCard = memo(function EventCard({ event, small = false, chosen 
   const { t, i18n } = useTranslation();
   const { eventTitle, tagLabel } = usePhrases();
   const now = useNowBy(DAY_STEP_MS);
-  const ref = useRef<HTMLElement>(null);
-  useEffect(() => {
-    if (!chosen) return;
-    ref.current?.scrollIntoView?.({ block: "nearest" });
-    ref.current?.querySelector<HTMLElement>("a")?.focus({ preventScroll: true });
-  }, [chosen]);
+  const ref = useCameTo<HTMLElement>(chosen);
   const phrase = eventTitle(event);
   const Heading = small ? "h3" : "h2";
   const began = dateAndTime(event.start_at, i18n.language);
@@ -45,6 +42,7 @@ export const EventCard = memo(function EventCard({ event, small = false, chosen 
       aria-current={chosen ? "true" : undefined}
       className={cn(
         "group relative h-full overflow-hidden rounded-xl border border-l-4 bg-surface shadow-xs transition-shadow hover:shadow-md",
+        CAME_TO,
         small && "flex",
         severityEdge(event.severity_max),
         chosen && "ring-2 ring-accent",
@@ -54,7 +52,7 @@ export const EventCard = memo(function EventCard({ event, small = false, chosen 
         src={event.best_frame_uuid ? framePicture(event.best_frame_uuid, "infer") : null}
         alt={t("event.picture", { camera: event.camera_name, phrase, time: began })}
         none={t("event.noPicture")}
-        {...(small ? { className: "w-28 shrink-0 self-start" } : {})}
+        {...(small ? { className: "aspect-auto w-28 shrink-0 self-stretch" } : {})}
       />
       <div className={cn("grid min-w-0 flex-1 content-start gap-1.5 p-3", small && "gap-1 px-3 py-1.5")}>
         <div className="flex flex-wrap items-center gap-1.5">
@@ -64,22 +62,27 @@ export const EventCard = memo(function EventCard({ event, small = false, chosen 
         <Heading className="truncate font-semibold text-sm">
           <Link
             to={`/events/${event.event_uuid}`}
+            state={small ? undefined : FROM_LIST}
             className="after:absolute after:inset-0 focus-visible:outline-none"
           >
             {phrase}
           </Link>
         </Heading>
-        <p className="truncate text-quiet text-xs">
-          {event.camera_name} ·{" "}
-          <time dateTime={new Date(event.start_at).toISOString()}>
-            {shortMoment(event.start_at, now, i18n.language)}
-          </time>
-          {!small && (
-            <>
-              {" "}
-              (<Age at={event.start_at} />)
-            </>
-          )}
+        {/* A long name gives way to the time. */}
+        <p className="flex min-w-0 text-quiet text-xs">
+          <span className="min-w-0 truncate">{event.camera_name}</span>
+          <span className="shrink-0 whitespace-pre">
+            {" · "}
+            <time dateTime={new Date(event.start_at).toISOString()}>
+              {shortMoment(event.start_at, now, i18n.language)}
+            </time>
+            {!small && (
+              <>
+                {" "}
+                (<Age at={event.start_at} />)
+              </>
+            )}
+          </span>
         </p>
         {event.cause && <p className="truncate text-quiet text-xs">{tagLabel(event.cause)}</p>}
         {!small && !event.issue && event.tags.length > 0 && (

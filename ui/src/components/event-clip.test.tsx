@@ -42,9 +42,23 @@ describe("the clip of an event", () => {
     expect(screen.queryByRole("alert")).toBeNull();
   });
 
-  it("that the browser can't play says so", async () => {
+  it("that the browser can't play is converted, and given out as it is", async () => {
     await show({ ...READY, codec: "hevc" });
-    fireEvent.error(screen.getByLabelText(/^Clip of Entrance/));
+    const video = screen.getByLabelText(/^Clip of Entrance/);
+    fireEvent.error(video);
+    expect(video).toHaveAttribute("src", "/api/events/e1/clip?playable=true");
+    expect(screen.getByText(/is being converted/)).toBeVisible();
+    fireEvent.loadedMetadata(video);
+    expect(screen.getByText(/was converted/)).toBeVisible();
+    expect(screen.getByRole("link", { name: "Download" })).toHaveAttribute("href", "/api/events/e1/clip");
+    expect(screen.queryByRole("alert")).toBeNull();
+  });
+
+  it("that can't be converted either says so", async () => {
+    await show({ ...READY, codec: "hevc" });
+    const video = screen.getByLabelText(/^Clip of Entrance/);
+    fireEvent.error(video);
+    fireEvent.error(video);
     expect(screen.getByRole("alert")).toHaveTextContent("can't play");
   });
 

@@ -31,8 +31,9 @@ export function EventClip({ event }: { event: EventDetail }) {
 
 function Player({ event, clip }: { event: EventDetail; clip: Clip }) {
   const { t, i18n } = useTranslation();
-  // Not every browser plays H.265, and what it can't play it must at least give out.
-  const [failed, setFailed] = useState(false);
+  // Not every browser plays H.265: what it can't play it asks for again, made anew, and gives out as it is.
+  const [way, setWay] = useState<"as-sent" | "converting" | "converted" | "failed">("as-sent");
+  const isAsSent = way === "as-sent";
   const address = eventClip(event.event_uuid);
   const time = dateAndTime(clip.begin_at, i18n.language);
   const best = event.best_frame;
@@ -47,11 +48,11 @@ function Player({ event, clip }: { event: EventDetail; clip: Clip }) {
           muted
           playsInline
           preload="metadata"
-          src={address}
+          src={isAsSent ? address : eventClip(event.event_uuid, true)}
           poster={poster}
           aria-label={t("clip.label", { camera: event.camera_name, time })}
-          onError={() => setFailed(true)}
-          onLoadedMetadata={() => setFailed(false)}
+          onError={() => setWay(isAsSent ? "converting" : "failed")}
+          onLoadedMetadata={() => setWay(isAsSent ? "as-sent" : "converted")}
           className="max-h-[62vh] w-full"
           style={isSized ? { aspectRatio: clip.width / clip.height } : undefined}
         />
@@ -66,7 +67,10 @@ function Player({ event, clip }: { event: EventDetail; clip: Clip }) {
           {t("clip.download")}
         </a>
       </figcaption>
-      {failed && (
+      {(way === "converting" || way === "converted") && (
+        <output className="text-quiet text-sm">{t(`clip.${way}`)}</output>
+      )}
+      {way === "failed" && (
         <p role="alert" className="text-quiet text-sm">
           {t("clip.failed")}
         </p>

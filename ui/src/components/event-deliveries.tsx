@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { Link } from "react-router";
 import { useEventDeliveries } from "@/api/deliveries";
-import type { Delivery } from "@/api/types";
+import { type Gathered, gathered, reasonOf } from "@/display/deliveries";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/deliveries";
 import * as listWords from "@/i18n/pages/eventlist";
@@ -11,6 +11,7 @@ import { PreviewOf } from "./notify-preview";
 import { Badge } from "./ui/badge";
 import { Button } from "./ui/button";
 import { Card } from "./ui/card";
+import { cn } from "./ui/class-names";
 import { Dialog } from "./ui/dialog";
 import { Skeleton } from "./ui/skeleton";
 
@@ -40,8 +41,8 @@ export default function EventDeliveries({ eventUuid }: { eventUuid: string }) {
           ) : (
             <>
               <ul aria-label={own("told")} className="grid gap-2">
-                {deliveries.map((one) => (
-                  <Told key={one.delivery_uuid} delivery={one} />
+                {gathered(deliveries).map((one) => (
+                  <Told key={one.delivery.delivery_uuid} {...one} />
                 ))}
               </ul>
               {next_before && (
@@ -60,22 +61,25 @@ export default function EventDeliveries({ eventUuid }: { eventUuid: string }) {
   );
 }
 
-function Told({ delivery }: { delivery: Delivery }) {
+function Told({ delivery, count }: Gathered) {
   const { t, i18n } = useWords();
-  const told = delivery.last_error || delivery.reason;
+  const told = reasonOf(delivery);
   const said =
     told && i18n.exists(`reasons.${told}`, { ns: "deliveries" }) ? t(`reasons.${told as "snoozed"}`) : told;
   const isDead = delivery.status === "dead";
   return (
     <li className="text-sm">
-      <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
+      <div className="flex items-center gap-2">
         <span className="min-w-0 truncate">{delivery.receiver_name ?? t(`kinds.${delivery.kind}`)}</span>
-        <Badge className={isDead ? "border-severity-3/50 text-severity-3" : "text-quiet"}>
+        <Badge className={cn("shrink-0", isDead ? "border-severity-3/50 text-severity-3" : "text-quiet")}>
           {t(`status.${delivery.status}`)}
+          {count > 1 && <span className="tabular-nums">×{count}</span>}
         </Badge>
-        <Age at={delivery.finished_at ?? delivery.created_at} className="ml-auto text-quiet text-xs" />
       </div>
-      {(delivery.last_error || isDead) && <p className="text-quiet text-xs [overflow-wrap:anywhere]">{said}</p>}
+      <p className="text-quiet text-xs [overflow-wrap:anywhere]">
+        <Age at={delivery.finished_at ?? delivery.created_at} />
+        {(delivery.last_error || isDead) && ` · ${said}`}
+      </p>
     </li>
   );
 }

@@ -21,7 +21,7 @@ export function EventOpinion({ event }: { event: EventDetail }) {
       <Badge title={review.label.id} className="mb-2 bg-raised">
         {tagLabel(review.label)}
       </Badge>
-      <p className="break-words text-sm">{review.memo}</p>
+      <p className="[overflow-wrap:anywhere] text-sm">{review.memo}</p>
       <p className="mt-3 text-quiet text-xs">{t("opinion.note")}</p>
       <p className="text-quiet text-xs tabular-nums">
         {t("opinion.source", { model: review.model, time: dateAndTime(review.created_at, i18n.language) })}

@@ -26,8 +26,8 @@ export function NotifyPreview() {
   const [wanted, setWanted] = useState("");
   const uuid = wanted || (events?.[0]?.event_uuid ?? "");
   return (
-    <section aria-labelledby="preview-title" className="mt-6 grid gap-3">
-      <h2 id="preview-title" className="font-semibold">
+    <section aria-labelledby="preview-title" className="grid gap-3">
+      <h2 id="preview-title" className="font-semibold text-lg">
         {t("preview")}
       </h2>
       <p className="max-w-3xl text-quiet text-sm">{t("previewLead")}</p>

@@ -14,7 +14,7 @@ interface Props {
 
 export function PageHead({ title, lead, back, beside, actions }: Props) {
   return (
-    <div className="mb-4 grid gap-1">
+    <div className="mb-4 grid grid-cols-1 gap-1">
       {back && (
         <Link
           to={back.to}
@@ -25,7 +25,7 @@ export function PageHead({ title, lead, back, beside, actions }: Props) {
         </Link>
       )}
       <div className="flex min-h-9 flex-wrap items-center gap-x-3 gap-y-2">
-        <h1 className="min-w-0 break-words font-semibold text-xl">{title}</h1>
+        <h1 className="min-w-0 font-semibold text-xl [overflow-wrap:anywhere]">{title}</h1>
         {beside}
         {actions && <div className="ml-auto flex flex-wrap gap-2">{actions}</div>}
       </div>

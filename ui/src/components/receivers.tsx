@@ -1,23 +1,28 @@
 import { Pencil, Plus, Send, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useAddReceiver, useChangeReceiver, useReceivers, useRemoveReceiver, useTryReceiver } from "@/api/deliveries";
+import { useAddReceiver, useChangeReceiver, useReceivers, useRemoveReceiver } from "@/api/deliveries";
 import type { Receiver, ReceiverKind } from "@/api/types";
-import { RECEIVER_FIELDS, RECEIVER_KINDS, type ReceiverField, receiverValues } from "@/display/receiver-kinds";
+import {
+  keptConfig,
+  RECEIVER_FIELDS,
+  RECEIVER_KINDS,
+  type ReceiverField,
+  receiverValues,
+} from "@/display/receiver-kinds";
 import { useTellFailure } from "@/hooks/use-tell";
-import { useTellTrial } from "@/hooks/use-tell-trial";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/deliveries";
 import { tell } from "@/shell/notices";
 import { Age } from "./age";
 import { ConfirmDialog } from "./confirm-dialog";
+import { DialogForm } from "./dialog-form";
 import { EmptyState } from "./empty-state";
-import { sentValues } from "./entry-page";
-import { SentProblem } from "./form-problem";
 import { Loaded } from "./loaded";
+import { TrialDialog, useTrial } from "./trial";
 import { Badge } from "./ui/badge";
 import { Button } from "./ui/button";
-import { Dialog, DialogButtons } from "./ui/dialog";
+import { Dialog } from "./ui/dialog";
 import { CheckField, Field, SelectField, TextField } from "./ui/field";
 import { Cell, Row, SkeletonRows, Table } from "./ui/table";
 
@@ -36,7 +41,7 @@ export function Receivers() {
   );
   return (
     <>
-      <div className="mb-3 flex justify-end">{add}</div>
+      <div className="mb-3 flex min-h-10 justify-end">{(query.data?.receivers.length ?? 0) > 0 && add}</div>
       <Loaded
         query={query}
         waiting={
@@ -47,7 +52,9 @@ export function Receivers() {
       >
         {({ receivers }) =>
           receivers.length === 0 ? (
-            <EmptyState Icon={Send} title={t("noReceivers")} lead={t("noReceiversLead")} />
+            <EmptyState Icon={Send} title={t("noReceivers")} lead={t("noReceiversLead")}>
+              {add}
+            </EmptyState>
           ) : (
             <Table label={t("receiverList")} headings={headings}>
               {receivers.map((receiver) => (
@@ -74,8 +81,8 @@ function ReceiverRow({ receiver, onEdit }: { receiver: Receiver; onEdit: () => v
   const { t } = useWords();
   const { t: shared } = useTranslation();
   const failed = useTellFailure();
-  const tellTrial = useTellTrial();
-  const [trial, change, remove] = [useTryReceiver(), useChangeReceiver(), useRemoveReceiver()];
+  const trial = useTrial();
+  const [change, remove] = [useChangeReceiver(), useRemoveReceiver()];
   const [removing, setRemoving] = useState(false);
   const { name, receiver_uuid: uuid, enabled } = receiver;
   const turn = () =>
@@ -92,7 +99,7 @@ function ReceiverRow({ receiver, onEdit }: { receiver: Receiver; onEdit: () => v
     );
   return (
     <Row>
-      <Cell column={0} className="font-medium">
+      <Cell column={0} className="font-medium xl:min-w-32">
         {name}
       </Cell>
       <Cell column={1}>{t(`receiverKind.${receiver.kind}`)}</Cell>
@@ -119,20 +126,15 @@ function ReceiverRow({ receiver, onEdit }: { receiver: Receiver; onEdit: () => v
         )}
       </Cell>
       <Cell column={5}>
-        <div className="flex flex-wrap gap-1 sm:justify-end">
+        <div className="flex gap-1 max-sm:flex-wrap sm:justify-end">
           <Button
             variant="outline"
             size="small"
             disabled={trial.isPending}
             aria-label={`${t("test")}: ${name}`}
-            onClick={() =>
-              trial.mutate(uuid, {
-                onSuccess: (delivery) => tellTrial(name, delivery),
-                onError: failed,
-              })
-            }
+            onClick={() => trial.begin([receiver])}
           >
-            {t(trial.isPending ? "testing" : "test")}
+            {t("test")}
           </Button>
           <Button
             variant="ghost"
@@ -161,6 +163,7 @@ function ReceiverRow({ receiver, onEdit }: { receiver: Receiver; onEdit: () => v
             <Trash2 aria-hidden="true" />
           </Button>
         </div>
+        <TrialDialog name={name} trial={trial} />
         <ConfirmDialog
           open={removing}
           onClose={() => setRemoving(false)}
@@ -180,7 +183,6 @@ function ReceiverRow({ receiver, onEdit }: { receiver: Receiver; onEdit: () => v
 
 function ReceiverForm({ receiver, onClose }: { receiver: Receiver | null; onClose: () => void }) {
   const { t, i18n } = useWords();
-  const { t: shared } = useTranslation();
   const [kind, setKind] = useState<ReceiverKind>(receiver?.kind ?? "slack");
   const [add, change] = [useAddReceiver(), useChangeReceiver()];
   const done = {
@@ -196,7 +198,7 @@ function ReceiverForm({ receiver, onClose }: { receiver: Receiver | null; onClos
       name: sent.name ?? "",
       language: sent.language === "en" ? ("en" as const) : ("ja" as const),
       hourly_cap: sent.hourly_cap?.trim() ? Number(sent.hourly_cap) : null,
-      config: { ...receiver?.config, ...config },
+      config: { ...keptConfig(kind, receiver?.config ?? {}), ...config },
       secrets,
     };
     if (receiver) change.mutate({ uuid: receiver.receiver_uuid, change: shared }, done);
@@ -204,7 +206,7 @@ function ReceiverForm({ receiver, onClose }: { receiver: Receiver | null; onClos
   }
 
   return (
-    <form className="grid gap-4" onSubmit={(event) => send(sentValues(event))} autoComplete="off">
+    <DialogForm sending={[add, change]} onClose={onClose} onSend={send} autoComplete="off">
       {!receiver && (
         <SelectField label={t("kind")} value={kind} onChange={(event) => setKind(event.target.value as ReceiverKind)}>
           {RECEIVER_KINDS.map((one) => (
@@ -229,16 +231,7 @@ function ReceiverForm({ receiver, onClose }: { receiver: Receiver | null; onClos
         min={1}
         defaultValue={receiver?.hourly_cap ?? ""}
       />
-      <SentProblem error={add.error ?? change.error} />
-      <DialogButtons>
-        <Button variant="outline" onClick={onClose}>
-          {shared("action.cancel")}
-        </Button>
-        <Button type="submit" disabled={add.isPending || change.isPending}>
-          {shared("action.save")}
-        </Button>
-      </DialogButtons>
-    </form>
+    </DialogForm>
   );
 }
 
@@ -258,8 +251,19 @@ function KindField({ field, receiver }: { field: ReceiverField; receiver: Receiv
     required: Boolean(field.required) && !isSet,
     ...(isSet ? { hint: t("secretKept") } : {}),
   };
+  if (type === "choice") {
+    return (
+      <SelectField label={label} name={name} defaultValue={known == null ? field.choices?.[0] : String(known)}>
+        {field.choices?.map((one) => (
+          <option key={one} value={one}>
+            {t(`choice.${one as "tls"}`)}
+          </option>
+        ))}
+      </SelectField>
+    );
+  }
   const value = Array.isArray(known) ? known.join(" ") : known == null ? "" : String(known);
-  if (type === "long") return <TextField {...given} />;
+  if (type === "long") return <TextField {...given} defaultValue={field.secret ? "" : value} />;
   return (
     <Field
       {...given}

@@ -1,6 +1,5 @@
 import { Sheet } from "lucide-react";
 import { useState } from "react";
-import { useTranslation } from "react-i18next";
 import { useNavigate } from "react-router";
 import { useAddEventSheet } from "@/api/scoring";
 import type { SearchFilter } from "@/api/search";
@@ -9,10 +8,9 @@ import { asScoringSearch } from "@/display/search-filter";
 import { dateAndTime } from "@/display/times";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/scoring";
-import { sentValues } from "./entry-page";
-import { SentProblem } from "./form-problem";
+import { DialogForm } from "./dialog-form";
 import { Button } from "./ui/button";
-import { Dialog, DialogButtons } from "./ui/dialog";
+import { Dialog } from "./ui/dialog";
 import { Field, TextField } from "./ui/field";
 
 const useWords = addWords("scoring", words);
@@ -38,14 +36,14 @@ export function ScoreThese({ filter }: { filter: SearchFilter }) {
 
 function Wanted({ filter, onClose }: { filter: SearchFilter; onClose: () => void }) {
   const { t, i18n } = useWords();
-  const { t: shared } = useTranslation();
   const navigate = useNavigate();
   const add = useAddEventSheet();
   return (
-    <form
-      className="grid gap-4"
-      onSubmit={(event) => {
-        const { name = "", categories = "", most = "", instructions = "" } = sentValues(event);
+    <DialogForm
+      sending={[add]}
+      onClose={onClose}
+      action={t("next")}
+      onSend={({ name = "", categories = "", most = "", instructions = "" }) => {
         add.mutate(
           {
             name,
@@ -77,15 +75,6 @@ function Wanted({ filter, onClose }: { filter: SearchFilter; onClose: () => void
       />
       <Field label={t("most")} name="most" type="number" min={1} max={MOST} required defaultValue={MOST_USUAL} />
       <TextField label={t("instructions")} name="instructions" maxLength={10_000} />
-      <SentProblem error={add.error} />
-      <DialogButtons>
-        <Button variant="outline" onClick={onClose}>
-          {shared("action.cancel")}
-        </Button>
-        <Button type="submit" disabled={add.isPending}>
-          {t("next")}
-        </Button>
-      </DialogButtons>
-    </form>
+    </DialogForm>
   );
 }

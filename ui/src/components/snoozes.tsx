@@ -1,6 +1,5 @@
 import { BellOff, BellRing } from "lucide-react";
 import { useState } from "react";
-import { useTranslation } from "react-i18next";
 import { useSites } from "@/api/camera";
 import { useAddSnooze, useEndSnooze, useReceivers, useSnoozes } from "@/api/deliveries";
 import { useCameras, useSession } from "@/api/queries";
@@ -11,12 +10,11 @@ import { useTellFailure } from "@/hooks/use-tell";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/deliveries";
 import { tell } from "@/shell/notices";
+import { DialogForm } from "./dialog-form";
 import { EmptyState } from "./empty-state";
-import { sentValues } from "./entry-page";
-import { SentProblem } from "./form-problem";
 import { Loaded } from "./loaded";
 import { Button } from "./ui/button";
-import { Dialog, DialogButtons } from "./ui/dialog";
+import { Dialog } from "./ui/dialog";
 import { Field, SelectField } from "./ui/field";
 import { Cell, Row, SkeletonRows, Table } from "./ui/table";
 
@@ -44,16 +42,17 @@ export function Snoozes() {
   const mayChange = session?.permissions.includes("manage_cameras") ?? false;
   const [adding, setAdding] = useState(false);
   const headings = [t("what"), t("receiver"), t("until"), t("reasonHead"), t("by"), ""];
+  const add = mayChange && (
+    <Button onClick={() => setAdding(true)}>
+      <BellOff aria-hidden="true" />
+      {t("addSnooze")}
+    </Button>
+  );
   return (
     <>
-      <div className="mb-3 flex flex-wrap items-center justify-between gap-3">
+      <div className="mb-3 flex min-h-10 items-center justify-between gap-3 max-sm:flex-wrap">
         <p className="max-w-3xl text-quiet text-sm">{t("snoozeLead")}</p>
-        {mayChange && (
-          <Button onClick={() => setAdding(true)}>
-            <BellOff aria-hidden="true" />
-            {t("addSnooze")}
-          </Button>
-        )}
+        {query.data?.snoozes.length !== 0 && add}
       </div>
       <Loaded
         query={query}
@@ -65,7 +64,9 @@ export function Snoozes() {
       >
         {({ snoozes }) =>
           snoozes.length === 0 ? (
-            <EmptyState Icon={BellRing} title={t("noSnoozes")} lead={t("noSnoozesLead")} />
+            <EmptyState Icon={BellRing} title={t("noSnoozes")} lead={t("noSnoozesLead")}>
+              {add}
+            </EmptyState>
           ) : (
             <Table label={t("snoozeList")} headings={headings}>
               {snoozes.map((snooze) => (
@@ -150,7 +151,6 @@ export function SnoozeDialog({ open, onClose, cameraId }: DialogProps) {
 
 function SnoozeForm({ onClose, cameraId }: Omit<DialogProps, "open">) {
   const { t, i18n } = useWords();
-  const { t: shared } = useTranslation();
   const { data: session } = useSession();
   const add = useAddSnooze();
   const cameras = useCameras().data?.pages.flatMap((page) => page.cameras) ?? [];
@@ -175,7 +175,7 @@ function SnoozeForm({ onClose, cameraId }: Omit<DialogProps, "open">) {
   }
 
   return (
-    <form className="grid gap-4" onSubmit={(event) => send(sentValues(event))}>
+    <DialogForm sending={[add]} onClose={onClose} action={t("addSnooze")} onSend={send}>
       <p className="text-quiet text-sm">{t("snoozeLead")}</p>
       {cameraId ? (
         <p className="font-medium text-sm">{t("cameraNamed", { name: cameraId })}</p>
@@ -212,16 +212,7 @@ function SnoozeForm({ onClose, cameraId }: Omit<DialogProps, "open">) {
         ))}
       </SelectField>
       <Field label={t("reason")} name="reason" maxLength={255} autoComplete="off" />
-      <SentProblem error={add.error} />
-      <DialogButtons>
-        <Button variant="outline" onClick={onClose}>
-          {shared("action.cancel")}
-        </Button>
-        <Button type="submit" disabled={add.isPending}>
-          {t("addSnooze")}
-        </Button>
-      </DialogButtons>
-    </form>
+    </DialogForm>
   );
 }
 

@@ -1,4 +1,4 @@
-import { CircleCheck, CirclePause, Hourglass, TriangleAlert, Unplug, VideoOff } from "lucide-react";
+import { CircleCheck, CirclePause, Eye, Hourglass, TriangleAlert, Unplug, VideoOff } from "lucide-react";
 import type { Standing } from "@/display/camera-standing";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/cameras";
@@ -9,6 +9,7 @@ const useWords = addWords("cameras", words);
 const LOOKS = {
   good: { Icon: CircleCheck, className: "border-live/40 text-live" },
   waiting: { Icon: Hourglass, className: "text-quiet" },
+  watched: { Icon: Eye, className: "text-quiet" },
   off: { Icon: CirclePause, className: "text-quiet" },
   failed: { Icon: VideoOff, className: "border-severity-3/50 bg-severity-3/10 text-severity-3" },
   silent: { Icon: VideoOff, className: "border-severity-3/50 bg-severity-3/10 text-severity-3" },

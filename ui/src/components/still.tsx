@@ -17,7 +17,9 @@ export function Still({ src, alt, none, troubled = false, className }: Props) {
   const { t } = useTranslation();
   const shown = usePicture(src);
   return (
-    <div className={cn("relative aspect-video overflow-hidden", src ? "bg-black" : "bg-raised", className)}>
+    <div
+      className={cn("@container relative aspect-video overflow-hidden", src ? "bg-black" : "bg-raised", className)}
+    >
       {shown.src ? (
         <img
           src={shown.src}
@@ -27,8 +29,8 @@ export function Still({ src, alt, none, troubled = false, className }: Props) {
       ) : src && !shown.failed ? (
         <Skeleton className="size-full rounded-none" />
       ) : troubled ? null : (
-        <div className="grid size-full place-content-center justify-items-center gap-2 bg-raised p-2 text-center text-quiet text-sm">
-          <ImageOff aria-hidden="true" className="size-6" />
+        <div className="grid size-full place-content-center justify-items-center gap-2 bg-raised p-2 text-center text-quiet text-sm @max-[9rem]:p-1 @max-[9rem]:text-xs">
+          <ImageOff aria-hidden="true" className="size-6 @max-[9rem]:hidden" />
           {src ? t("camera.pictureFailed") : (none ?? t("camera.noPicture"))}
         </div>
       )}

@@ -11,6 +11,7 @@ export type Standing =
   | { kind: "off" } // switched off by somebody
   | { kind: "failed"; cause: Label | null; reason: string; since: number | null } // no pictures come, and why
   | { kind: "unattended"; since: number | null } // the camera may be well, but no worker looks at it
+  | { kind: "watched"; cause: Label; since: number } // its device is busy with another camera that somebody watches
   | { kind: "issue"; issues: CameraIssue[] } // pictures come, but not those that should
   | { kind: "silent"; since: number }; // looks should come and don't
 
@@ -21,6 +22,7 @@ export type Standing =
 const SILENT_AFTER_INTERVALS = 3;
 const SILENT_MIN_MS = 180_000;
 const SERVER_SAYS_WITHIN_MS = 60_000;
+const WATCHED_LIVE = "watched_live";
 const NOT_LOOKED_AT = new Set(["PAUSED", "ORPHANED", "TERMINATED"]);
 
 export function standingOf(camera: Camera, nowMs: number): Standing {
@@ -28,6 +30,10 @@ export function standingOf(camera: Camera, nowMs: number): Standing {
   const { latest, health } = camera;
   const lastGood = camera.latest_picture?.captured_at ?? null;
   if (health.cause?.id === "unattended") return { kind: "unattended", since: health.since };
+  const fault = camera.stream_fault;
+  if (fault?.cause.id === WATCHED_LIVE && fault.over_at === null) {
+    return { kind: "watched", cause: fault.cause, since: fault.at };
+  }
   // A single look that failed is no outage; with no picture to show, its cause is.
   if (health.state === "down" || (health.cause && lastGood === null)) {
     return { kind: "failed", cause: health.cause, reason: "error", since: lastGood };
@@ -51,7 +57,17 @@ export function standingOf(camera: Camera, nowMs: number): Standing {
   return isSilent ? { kind: "silent", since: latest.captured_at } : { kind: "good" };
 }
 
-export const isWell = (standing: Standing) => standing.kind === "good" || standing.kind === "waiting";
+/** Whether there is a live view of a camera to be asked for. */
+export const isWatchable = (camera: Pick<Camera, "enabled" | "do_not_process">) =>
+  camera.enabled && !camera.do_not_process;
+
+const SETTLED_BY_ADDRESS = new Set(["unauthorized", "not_found", "refused", "no_route"]);
+
+/** Whether what is wrong with a camera is mended by another address or another login. */
+export const isForAddress = (standing: Standing) =>
+  standing.kind === "failed" && SETTLED_BY_ADDRESS.has(standing.cause?.id ?? standing.reason);
+
+export const isWell = ({ kind }: Standing) => kind === "good" || kind === "waiting" || kind === "watched";
 
 /** Whether there is a picture worth looking at. */
 export const isSeen = (standing: Standing) => isWell(standing) || standing.kind === "issue";

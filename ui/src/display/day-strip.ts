@@ -41,6 +41,15 @@ export const only = (strips: DayStrips, cameraIds: ReadonlySet<string>): DayStri
   cameras: strips.cameras.filter((camera) => cameraIds.has(camera.camera_id)),
 });
 
+/**
+ * How high a bar stands, from 0 to 1. By the square root, so that one hour of rain does not press the others to the
+ * ground; the numbers are beside it.
+ */
+export const barShare = (count: number, most: number) => (count > 0 ? Math.max(BAR_MIN, Math.sqrt(count / most)) : 0);
+
+/** What happened once is seen, too. */
+const BAR_MIN = 0.12;
+
 const severityAt = (camera: StripCamera, place: number) => Number(camera.severity[place] ?? 0) || 0;
 
 /** All cameras by the hour, the oldest first. */

@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { COVERED, camera, frame, health, look, NOW, WRONG_PASSWORD } from "@/test/samples";
+import { COVERED, camera, frame, health, look, NOW, WATCHED_LIVE, WRONG_PASSWORD } from "@/test/samples";
 import { ageOf } from "./age";
 import { aspectOf, placeBox } from "./boxes";
-import { isWell, standingOf } from "./camera-standing";
+import { isForAddress, isWatchable, isWell, standingOf } from "./camera-standing";
 import { askedFilter, readFilter, writeFilter } from "./event-filter";
+import { withoutNames } from "./hints";
 import { severityOf } from "./severity";
 import { durationText, shortMoment, startOfDay, startOfNextDay } from "./times";
 
@@ -112,6 +113,12 @@ describe("a camera's standing", () => {
       "unattended",
     ],
     ["is covered", { health: health({ issues: [{ ...COVERED, since: 1, event_uuid: "e9" }] }) }, "issue"],
+    [
+      "waits while another one is watched",
+      { stream_fault: WATCHED_LIVE, health: health({ state: "down" }) },
+      "watched",
+    ],
+    ["has waited for that", { stream_fault: { ...WATCHED_LIVE, over_at: NOW } }, "good"],
     ["was not heard of", { latest: look({ captured_at: NOW - 241_000 }) }, "silent"],
     ["is left to the server to be called down", { latest: look({ captured_at: NOW - 239_000 }) }, "good"],
     ["is looked at rarely", { polling_interval_sec: 60, latest: look({ captured_at: NOW - 100_000 }) }, "good"],
@@ -127,6 +134,31 @@ describe("a camera's standing", () => {
     });
     expect(standingOf(broken, NOW)).toEqual({ kind: "failed", cause: WRONG_PASSWORD, reason: "error", since: 7 });
     expect(isWell(standingOf(broken, NOW))).toBe(false);
+  });
+
+  it.each([
+    ["a password that is refused", { health: health({ state: "down", cause: WRONG_PASSWORD }) }, true],
+    [
+      "nothing at the address",
+      { latest: null, latest_picture: null, state: "PAUSED", state_reason: "not_found: no such path" },
+      true,
+    ],
+    [
+      "a worker that does not answer",
+      { latest: null, latest_picture: null, state: "PAUSED", state_reason: "no_ack" },
+      false,
+    ],
+    ["nothing", {}, false],
+  ] as const)("by %s is (or is not) mended by another address", (_, given, mended) => {
+    expect(isForAddress(standingOf(camera(given), NOW))).toBe(mended);
+  });
+
+  it.each([
+    [{}, true],
+    [{ enabled: false }, false],
+    [{ do_not_process: true }, false],
+  ])("%o can be watched live: %s", (given, watchable) => {
+    expect(isWatchable(camera(given))).toBe(watchable);
   });
 });
 
@@ -169,5 +201,20 @@ describe("the filter of events", () => {
 
   it("leaves out what makes no sense", () => {
     expect(askedFilter({ severity: "9", state: "maybe", from: "soon", to: "2026-99-99" })).toEqual({});
+  });
+});
+
+describe("hints without names", () => {
+  it("lose those names everywhere, and say nothing where nothing is left", () => {
+    const hints = {
+      expected_objects: ["cart", "unicron"],
+      excluded_objects: ["unicron"],
+      thresholds: { unicron: 0.5, dog: 0.4 },
+    };
+    expect(withoutNames(hints, ["unicron"])).toEqual({
+      expected_objects: ["cart"],
+      excluded_objects: null,
+      thresholds: { dog: 0.4 },
+    });
   });
 });

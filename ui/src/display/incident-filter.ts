@@ -1,6 +1,7 @@
 // Which incidents are shown, as the address says it.
 
 import type { IncidentFilter } from "@/api/incidents";
+import type { Incident } from "@/api/types";
 import { startOfDay, startOfNextDay } from "./times";
 
 export const REVIEW_VIEWS = ["open", "all", "done"] as const;
@@ -18,6 +19,11 @@ export function askedIncidents(address: URLSearchParams): IncidentFilter {
   const [from, to] = day ? [startOfDay(day), startOfNextDay(day)] : [];
   if (from !== undefined && to !== undefined) Object.assign(asked, { from, to });
   return asked;
+}
+
+/** Whether an incident is still in the list that was asked for, once somebody has reviewed it or taken that back. */
+export function fitsReview(incident: Pick<Incident, "reviewed_at">, { reviewed }: IncidentFilter): boolean {
+  return reviewed == null || reviewed === (incident.reviewed_at !== null);
 }
 
 /** How many are of a severity or more, by the counts of each. */

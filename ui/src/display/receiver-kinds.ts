@@ -5,8 +5,9 @@ import type { ReceiverKind } from "@/api/types";
 export interface ReceiverField {
   name: string;
   secret?: boolean;
-  type: "text" | "number" | "switch" | "list" | "long";
+  type: "text" | "number" | "switch" | "list" | "long" | "choice";
   required?: boolean;
+  choices?: readonly string[]; // the first is what it is where nobody said
   on?: boolean; // of a switch: what it is where nobody said
 }
 
@@ -21,6 +22,8 @@ export const RECEIVER_FIELDS: Record<ReceiverKind, readonly ReceiverField[]> = {
   email: [
     text("host", { required: true }),
     text("port", { type: "number" }),
+    text("security", { type: "choice", choices: ["starttls", "tls", "plain"] }),
+    text("ca", { type: "long" }),
     text("username"),
     secret("password"),
     text("sender", { required: true }),
@@ -32,6 +35,7 @@ export const RECEIVER_FIELDS: Record<ReceiverKind, readonly ReceiverField[]> = {
     text("host", { required: true }),
     text("port", { type: "number" }),
     turn("tls"),
+    text("ca", { type: "long" }),
     text("username"),
     secret("password"),
     text("prefix"),
@@ -67,4 +71,10 @@ export function receiverValues(kind: ReceiverKind, sent: Record<string, string>)
     else if (written) into[name] = written;
   }
   return { config, secrets };
+}
+
+/** What a receiver keeps of its configuration when its form is sent: what the form does not ask for. */
+export function keptConfig(kind: ReceiverKind, config: Record<string, unknown>): Record<string, unknown> {
+  const asked = new Set(RECEIVER_FIELDS[kind].map(({ name }) => name));
+  return Object.fromEntries(Object.entries(config).filter(([name]) => !asked.has(name)));
 }

@@ -17,7 +17,7 @@ export interface Strips {
   cameras: readonly { looked: string; severity: string; events: readonly (readonly number[])[] }[];
 }
 
-export type Looked = "ok" | "failed" | "none" | "unknown";
+export type Looked = "ok" | "failed" | "none" | "watched" | "unknown";
 
 export interface TimeStep {
   at: number;
@@ -65,7 +65,20 @@ export function stepsOf(timeline: Strips, nowMs: number): TimeStep[] {
 function lookedOf(letters: readonly string[]): Looked {
   if (letters.some((letter) => letter === "o" || letter === "m")) return "ok";
   if (letters.includes("x")) return "failed";
-  return letters.includes(".") ? "none" : "unknown";
+  if (letters.includes(".")) return "none";
+  return letters.includes("w") ? "watched" : "unknown";
+}
+
+/** How long looks were put off, by the cause. */
+export function pausedTime<Cause extends { id: string }>(
+  pauses: readonly { start_at: number; end_at: number; cause: Cause }[],
+): { cause: Cause; ms: number }[] {
+  const found = new Map<string, { cause: Cause; ms: number }>();
+  for (const { start_at, end_at, cause } of pauses) {
+    const before = found.get(cause.id)?.ms ?? 0;
+    found.set(cause.id, { cause, ms: before + end_at - start_at });
+  }
+  return [...found.values()];
 }
 
 function sum(numbers: readonly number[]): number {

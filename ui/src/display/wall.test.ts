@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { camera, health, NOW, WRONG_PASSWORD } from "@/test/samples";
-import { momentAt, only, stripHours, stripRows } from "./day-strip";
+import { barShare, momentAt, only, stripHours, stripRows } from "./day-strip";
 import { formatOf, readText } from "./import-file";
 import { keep } from "./kept";
 import {
@@ -116,6 +116,18 @@ describe("the last 24 hours", () => {
     [1, 24],
     [2, 24],
   ])("are at %f of the width hour %f", (share, hours) => expect(momentAt(strips, share)).toBe(hours * HOUR_MS));
+});
+
+describe("a bar of the last 24 hours", () => {
+  it.each([
+    [0, 100, 0],
+    [1, 100, 0.12],
+    [25, 100, 0.5],
+    [100, 100, 1],
+    [0, 0, 0],
+  ])("%i of %i stands %d high", (count, most, share) => {
+    expect(barShare(count, most)).toBeCloseTo(share);
+  });
 });
 
 describe("a file with cameras", () => {

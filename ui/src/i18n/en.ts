@@ -33,6 +33,8 @@ export const en: Words = {
   help: {
     title: "Keyboard shortcuts",
     palette: "Find pages, cameras and actions",
+    ofPage: "On this page",
+    everywhere: "Everywhere",
     close: "Close",
     writing: "They don't work while you write or compose a word.",
   },
@@ -48,6 +50,18 @@ export const en: Words = {
     noService: "The browser can't reach the push service of its maker. Private windows have none.",
   },
   theme: { toLight: "Use the light theme", toDark: "Use the dark theme" },
+  bookmark: {
+    add: "Bookmark",
+    of: "Bookmarks of {{name}}",
+    added: "Bookmarked; it is kept in the case with the ★",
+    already: "It is bookmarked already",
+    look: "The look is bookmarked, in the case with the ★.",
+    show: "Open",
+  },
+  budget: {
+    used: "Live view: {{used}} of {{units}} units in use",
+    busy: "Live view: the machine is too busy for more ({{used}} of {{units}} units in use)",
+  },
   feed: { live: "Updating live", connecting: "Connecting…", waiting: "Reconnecting…" },
   action: {
     retry: "Try again",
@@ -62,6 +76,8 @@ export const en: Words = {
     change: "Change",
     copy: "Copy",
     copied: "Copied",
+    chooseFile: "Choose a file",
+    noFile: "No file chosen, or drop one here",
     back: "Back",
     next: "Next",
   },
@@ -201,6 +217,7 @@ export const en: Words = {
     noTags: "No tags",
     investigationOnly: "investigation only",
     boxes: "Show boxes",
+    warnings: "Notes of the analyzer",
     strip: "Pictures of this event",
     frameAt: "Picture at {{time}}",
     details: "Details",
@@ -223,6 +240,8 @@ export const en: Words = {
     label: "Clip of {{camera}}, {{time}}",
     caption: "From {{time}}, {{length}} long",
     download: "Download",
+    converting: "This browser does not play the clip as the camera sent it; it is being converted…",
+    converted: "The clip was converted for this browser; Download gives it as the camera sent it.",
     failed: "This browser can't play the clip. Download it and open it in another program.",
   },
   events: {

@@ -32,6 +32,8 @@ export const ja = {
   help: {
     title: "キーボード操作",
     palette: "ページ・カメラ・操作をさがす",
+    ofPage: "このページ",
+    everywhere: "どのページでも",
     close: "閉じる",
     writing: "文字の入力中や、日本語の変換中は働きません。",
   },
@@ -47,6 +49,18 @@ export const ja = {
     noService: "ブラウザのプッシュサービスに接続できません。プライベートウィンドウでは使えません。",
   },
   theme: { toLight: "ライトテーマにする", toDark: "ダークテーマにする" },
+  bookmark: {
+    add: "しおりを付ける",
+    of: "しおり（{{name}}）",
+    added: "しおりを付けました。案件の「★」に残ります",
+    already: "すでにしおりが付いています",
+    look: "この画像にしおりを付けました。案件の「★」に残ります。",
+    show: "開く",
+  },
+  budget: {
+    used: "ライブの配信枠: {{units}} 中 {{used}} 使用中",
+    busy: "ライブの配信枠: 負荷が高く、新しい視聴を受け付けていません（{{units}} 中 {{used}} 使用中）",
+  },
   feed: { live: "自動更新中", connecting: "接続中…", waiting: "再接続しています…" },
   action: {
     retry: "再試行",
@@ -61,6 +75,8 @@ export const ja = {
     change: "変更",
     copy: "コピー",
     copied: "コピーしました",
+    chooseFile: "ファイルを選ぶ",
+    noFile: "未選択（ここへドロップもできます）",
     back: "戻る",
     next: "次へ",
   },
@@ -190,6 +206,7 @@ export const ja = {
     noTags: "タグはありません",
     investigationOnly: "調査専用",
     boxes: "枠を表示",
+    warnings: "解析からの注意",
     strip: "このイベントの画像",
     frameAt: "{{time}} の画像",
     details: "詳細",
@@ -212,6 +229,8 @@ export const ja = {
     label: "{{camera}} の動画クリップ（{{time}}）",
     caption: "{{time}} から（長さ {{length}}）",
     download: "ダウンロード",
+    converting: "このブラウザーではカメラが送ったままでは再生できないため、変換しています…",
+    converted: "このブラウザー用に変換した動画です。ダウンロードするとカメラが送ったままのものになります。",
     failed: "このブラウザーでは再生できません。ダウンロードして、別のプログラムで開いてください。",
   },
   events: {

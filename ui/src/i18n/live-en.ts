@@ -31,7 +31,7 @@ export const liveEn: Texts<typeof liveJa> = {
       picture: "Picture of {{name}} at {{time}}",
       back: "Back to live",
     },
-    keys: "F full screen · S save picture · L last 30 s · C case · M sound · I figures · Esc close",
+    keys: "F full screen · S save picture · L last 30 s · B bookmark · C case · M sound · I figures · Esc close",
     play: "Play",
     again: "Reconnect",
     retryIn: "Tries again by itself in {{count}} s",
@@ -52,7 +52,6 @@ export const liveEn: Texts<typeof liveJa> = {
       closed: "The connection broke. Connecting again",
       media: "The video could not be played. Beginning anew",
       silent: "The server does not answer. Connecting again",
-      slow: "The line is too slow. Connecting again",
       transcoding: "Asking for video that this browser can play",
     },
     loss: {
@@ -91,6 +90,8 @@ export const liveEn: Texts<typeof liveJa> = {
       transcoded_codec: "Converted video, so that this browser can play it",
       other_codec: "Shown in the quality that this browser can play",
       from: " (transcoded: {{codec}} → H.264)",
+      cost_one: " · uses {{count}} stream unit",
+      cost_other: " · uses {{count}} stream units",
     },
     snapshotSaved: "The picture was saved",
     snapshotFailed: "The picture could not be saved",
@@ -99,6 +100,22 @@ export const liveEn: Texts<typeof liveJa> = {
     recentTitle: "The last 30 seconds",
     recentSave: "Save",
     recentBack: "Back to live",
+    recentUnplayable: "This browser can't play this camera's kind of video. Save it and open it in a player.",
+    noFilm: {
+      no_video: "This camera sends no video.",
+      off: "Films of this camera are switched off.",
+      not_connected: "The camera was not kept connected just now (that needs looks every few seconds).",
+      too_large:
+        "The video did not fit into the worker's memory (send keyframes more often, or raise ring_max_bytes).",
+      not_held: "No worker looks at the camera at the moment.",
+      moved: "The camera has moved to another worker. Try again.",
+      busy: "The worker is too busy. Try again later.",
+      no_answer: "No worker answered in time. Try again later.",
+      failed: "The video could not be made into a film.",
+      transcode_full:
+        "The video has to be converted for this browser, and the worker converts as many cameras as it can. Try again later.",
+      too_slow: "The video has to be converted for this browser, and that took too long. Try again later.",
+    },
     figures: {
       title: "Figures",
       way: "Way",

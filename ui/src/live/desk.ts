@@ -63,9 +63,9 @@ export class ServerDesk implements Desk {
   }
 
   release(leaseId: string): void {
-    forgetOwnLease(leaseId);
-    // Sent at once, for the page may be going; others wait until it was answered.
-    const sent = this.giveBack(leaseId);
+    // Sent at once, for the page may be going; others wait until it was answered. A page that is gone by then has not
+    // forgotten it, so that the next one waits for it, too.
+    const sent = this.giveBack(leaseId).then(() => forgetOwnLease(leaseId));
     void this.queued(() => sent);
   }
 
@@ -108,6 +108,7 @@ async function requested({ cameraId, quality, purpose }: Asked): Promise<Granted
     beatEveryMs: given.heartbeat_interval_sec * 1000,
     graceMs: given.heartbeat_grace_sec * 1000,
     note: given.note,
+    units: given.units,
   };
 }
 

@@ -52,7 +52,7 @@ export class HlsStream implements LiveStream {
   private last: number | null = null;
   private init = "";
   private failures = 0;
-  private hasSound = false;
+  private told = "";
   private closed = false;
 
   constructor(
@@ -101,10 +101,7 @@ export class HlsStream implements LiveStream {
     try {
       const answer = await this.ask(this.address);
       const playlist = readPlaylist(await answer.text(), this.address);
-      if (playlist.hasSound !== this.hasSound) {
-        this.hasSound = playlist.hasSound;
-        this.listener.changed({ hasAudio: playlist.hasSound });
-      }
+      this.tell(playlist);
       this.failures = 0;
       this.playback.heard();
       this.playback.setPolicy(segmentEdge(playlist.targetSec), playlist.targetSec * 3000 + 2000);
@@ -125,6 +122,14 @@ export class HlsStream implements LiveStream {
       }
     }
     if (!this.closed) this.timer = setTimeout(() => void this.load(), pauseMs);
+  }
+
+  /** What the list says beside its segments, when it is something else than before. */
+  private tell({ hasSound, note, sourceCodec, units }: Playlist): void {
+    const told = JSON.stringify([hasSound, note, sourceCodec, units]);
+    if (told === this.told) return;
+    this.told = told;
+    this.listener.changed({ hasAudio: hasSound, note, sourceCodec, ...(units !== undefined && { units }) });
   }
 
   private async take(segment: Segment): Promise<void> {

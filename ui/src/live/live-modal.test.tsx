@@ -50,6 +50,9 @@ afterEach(() => vi.useRealTimers());
 const dialog = () => screen.findByRole("dialog");
 const asked = (all: Request[], method: string, path: string) =>
   all.filter((one) => one.method === method && new URL(one.url).pathname === path);
+/** What was asked for the last seconds, with what. */
+const questions = (all: Request[]) =>
+  asked(all, "POST", "/api/cameras/entrance/recent-clip").map((one) => new URL(one.url).search);
 const streamOpened = () =>
   waitFor(() => expect(FakeSocket.opened.some((one) => one.address.includes("/stream/"))).toBe(true));
 
@@ -159,6 +162,37 @@ describe("live view", () => {
     expect(await within(modal).findByText(/no room for more/)).toBeVisible();
   });
 
+  it.each([
+    ["en", /^Converted video.*uses 4 stream units$/],
+    ["ja", /配信枠を4ユニット使用$/],
+  ])("says what a transcoded picture costs (%s)", async (language, words) => {
+    const lease = { ...LEASE, units: 4, transcoded: true, note: "transcoded_mask" };
+    serve({ ...HOUSE, "POST /api/modal/lease": lease });
+    await renderAt("/?live=entrance", FakeSocket);
+    const modal = await dialog();
+    await plays();
+    await act(() => i18next.changeLanguage(language));
+    expect(within(modal).getByText(words)).toBeVisible();
+  });
+
+  it("says what a transcode costs that began later, and what it costs then", async () => {
+    serve(HOUSE);
+    await renderAt("/?live=entrance", FakeSocket);
+    const modal = await dialog();
+    await plays();
+    expect(within(modal).queryByText(/stream unit/)).toBeNull();
+    const note = { note: "transcoded_codec", source_codec: "hevc" };
+    act(() => {
+      FakeSocket.last.says({ type: "cost", units: 4 });
+      FakeSocket.last.says({ type: "init", mime: MIME, ...note });
+    });
+    expect(within(modal).getByText(/H\.265 → H\.264\) · uses 4 stream units$/)).toBeVisible();
+    act(() => FakeSocket.last.says({ type: "cost", units: 1 }));
+    expect(within(modal).getByText(/uses 1 stream unit$/)).toBeVisible();
+    await act(() => i18next.changeLanguage("ja"));
+    expect(within(modal).getByText(/配信枠を1ユニット使用/)).toBeVisible();
+  });
+
   it("saves a picture and shows the last 30 seconds", async () => {
     const errand = { errand_uuid: "r1", state: "sent", has_picture: false, message: "" };
     serve({
@@ -185,12 +219,98 @@ describe("live view", () => {
     expect(screen.queryByRole("region", { name: "The last 30 seconds" })).toBeNull();
   });
 
+  it.each([
+    ["en", "The last 30 seconds", "Converted video, so that this browser can play it (transcoded: H.265 → H.264)"],
+    ["ja", "直近30秒の映像", "このブラウザーで再生できるように変換した映像です（変換: H.265 → H.264）"],
+  ])("says that the last seconds were transcoded (%s)", async (language, title, words) => {
+    const result = { note: "transcoded_codec", source_codec: "hevc" };
+    const requests = serve({
+      ...HOUSE,
+      "POST /api/cameras/entrance/recent-clip": {
+        errand_uuid: "r1",
+        state: "done",
+        has_picture: true,
+        message: "",
+        result,
+      },
+      "GET /api/errands/r1/picture": { film: "as bytes" },
+    });
+    await renderAt("/?live=entrance", FakeSocket);
+    const modal = await dialog();
+    await act(() => i18next.changeLanguage(language));
+    fireEvent.keyDown(modal, { key: "l" });
+    const film = await screen.findByRole("region", { name: title });
+    expect(await within(film).findByText(words)).toBeVisible();
+    expect(questions(requests)).toEqual(["?sec=30&plays=h264"]);
+  });
+
+  it("has the last seconds transcoded when the browser does not play what it said it would", async () => {
+    const requests = serve({
+      ...HOUSE,
+      "POST /api/cameras/entrance/recent-clip": {
+        errand_uuid: "r1",
+        state: "done",
+        has_picture: true,
+        message: "",
+      },
+      "GET /api/errands/r1/picture": { film: "as bytes" },
+    });
+    await renderAt("/?live=entrance", FakeSocket);
+    const modal = await dialog();
+    vi.spyOn(MediaSource, "isTypeSupported").mockReturnValue(true);
+    fireEvent.keyDown(modal, { key: "l" });
+    const film = await screen.findByRole("region", { name: "The last 30 seconds" });
+    fireEvent.error(await within(film).findByLabelText("The last 30 seconds"));
+    await waitFor(() => expect(questions(requests)).toEqual(["?sec=30&plays=h264&plays=h265", "?sec=30&plays=h264"]));
+    expect(await within(film).findByLabelText("The last 30 seconds")).toBeVisible();
+    fireEvent.error(within(film).getByLabelText("The last 30 seconds"));
+    expect(within(film).getByRole("alert")).toHaveTextContent(/can't play.*Save it/);
+  });
+
   it("says when nothing recent is kept", async () => {
     const errand = { errand_uuid: "r1", state: "failed", has_picture: false, message: "nothing was kept" };
     serve({ ...HOUSE, "POST /api/cameras/entrance/recent-clip": errand });
     await renderAt("/?live=entrance", FakeSocket);
     fireEvent.keyDown(await dialog(), { key: "l" });
     expect(await screen.findByRole("alert")).toHaveTextContent(/could not be fetched.*nothing was kept/);
+  });
+
+  it.each([
+    ["en", "The last 30 seconds", /^This browser can't play.*Save it/, "Save"],
+    ["ja", "直近30秒の映像", /^このブラウザーでは.*保存してから/, "保存"],
+  ])("offers to save a film that this browser can't play (%s)", async (language, title, words, button) => {
+    const errand = { errand_uuid: "r1", state: "done", has_picture: true, message: "" };
+    serve({
+      ...HOUSE,
+      "POST /api/cameras/entrance/recent-clip": errand,
+      "GET /api/errands/r1/picture": { film: "as bytes" },
+    });
+    await renderAt("/?live=entrance", FakeSocket);
+    const modal = await dialog();
+    await act(() => i18next.changeLanguage(language));
+    fireEvent.keyDown(modal, { key: "l" });
+    const film = await screen.findByRole("region", { name: title });
+    fireEvent.error(await within(film).findByLabelText(title));
+    expect(within(film).getByRole("alert")).toHaveTextContent(words);
+    expect(within(film).getByRole("button", { name: button })).toBeEnabled();
+  });
+
+  it.each([
+    ["failed", { reason: "not_connected" }, /直前までカメラに接続し続けていませんでした/],
+    ["failed", { reason: "busy" }, /ワーカーが混み合っています/],
+    ["failed", { reason: "transcode_full" }, /ワーカーが同時に変換できる数の上限に達しています/],
+    ["failed", { reason: "too_slow" }, /変換が必要ですが、時間内に終わりませんでした/],
+    ["expired", null, /ワーカーから時間内に応答がありませんでした/],
+  ])("says in the reader's language why there is no film (%s, %j)", async (state, result, words) => {
+    const errand = { errand_uuid: "r1", state, has_picture: false, message: "in English", result };
+    serve({ ...HOUSE, "POST /api/cameras/entrance/recent-clip": errand });
+    await renderAt("/?live=entrance", FakeSocket);
+    const modal = await dialog();
+    await act(() => i18next.changeLanguage("ja"));
+    fireEvent.keyDown(modal, { key: "l" });
+    const alert = await screen.findByRole("alert");
+    expect(alert).toHaveTextContent(words);
+    expect(alert).not.toHaveTextContent("in English");
   });
 
   it("names its files by camera and time", () => {
@@ -228,6 +348,16 @@ describe("what was recorded", () => {
     expect(screen.getByRole("link", { name: "Person detected" })).toHaveAttribute("href", "/events/e1");
     await userEvent.keyboard("{End}");
     expect(screen.queryByAltText(/^Picture of Entrance at/)).toBeNull();
+  });
+
+  it("is bookmarked by B", async () => {
+    const requests = serve(answers);
+    await renderAt("/events?live=entrance", FakeSocket);
+    await within(await dialog()).findByRole("button", { name: "Bookmark" });
+    fireEvent.keyDown(await dialog(), { key: "b" });
+    expect(await screen.findByText(/The look is bookmarked/)).toBeVisible();
+    const [sent] = asked(requests, "POST", "/api/cases/c1/items");
+    expect(await sent?.json()).toEqual({ kind: "frame", uuid: "f3" });
   });
 
   it("goes into a case: the look that is shown, or the newest", async () => {

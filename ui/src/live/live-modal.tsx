@@ -1,5 +1,6 @@
 import {
   Activity,
+  Bookmark,
   BriefcaseBusiness,
   Camera as CameraIcon,
   History,
@@ -15,11 +16,13 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useSession } from "@/api/queries";
 import type { CaseItemAsked, Frame } from "@/api/types";
-import { CaseDialog } from "@/components/add-to-case";
+import { CaseDialog } from "@/components/case-dialog";
+import { useProblemText } from "@/components/problem-notice";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { cn } from "@/components/ui/class-names";
 import { durationText } from "@/display/times";
+import { useBookmarking } from "@/hooks/use-bookmark";
 import { FiguresPanel, useFigures } from "./figures";
 import { LookStrip, RecordedLook } from "./look-strip";
 import { useRecentLooks } from "./looks";
@@ -29,6 +32,7 @@ import type { Player, PlayerView } from "./player";
 import { useCamera } from "./queries";
 import { RecentClip } from "./recent-clip";
 import { keepLastPicture, Stage } from "./stage";
+import { codecName } from "./stream";
 import { usePlayer } from "./use-player";
 import { isLive, type Quality } from "./viewing";
 
@@ -55,6 +59,7 @@ export default function LiveModal({ cameraId, onClose }: Props) {
   const [item, setItem] = useState<CaseItemAsked | null>(null);
   const looks = useRecentLooks(cameraId).data ?? NO_LOOKS;
   const mayInvestigate = useSession().data?.permissions.includes("investigate") ?? false;
+  const problemText = useProblemText();
   const onEnding = useCallback(() => {
     if (keepLastPicture(video.current, last.current)) setHasLast(true);
   }, []);
@@ -82,9 +87,19 @@ export default function LiveModal({ cameraId, onClose }: Props) {
 
   // What is live has no name to keep it by: its newest look has.
   const kept = look ?? looks.at(-1);
+  const bookmark = useBookmarking();
+  const mark =
+    kept && bookmark
+      ? () =>
+          void bookmark({ kind: "frame", uuid: kept.frame_uuid }).then(
+            () => setSaid(t("bookmark.look")),
+            (error: unknown) => setSaid(problemText(error)),
+          )
+      : null;
   const keep = kept && mayInvestigate ? () => setItem({ kind: "frame", uuid: kept.frame_uuid }) : null;
 
   const actions: Record<string, () => void> = {
+    ...(mark ? { b: mark } : {}),
     ...(keep ? { c: keep } : {}),
     f: full.toggle,
     i: () => setFigures((shown) => !shown),
@@ -150,6 +165,11 @@ export default function LiveModal({ cameraId, onClose }: Props) {
           <Tool label={t("live.recent")} onClick={() => setRecent(!isRecent)} isPressed={isRecent}>
             <History aria-hidden="true" />
           </Tool>
+          {mark && (
+            <Tool label={t("bookmark.add")} onClick={mark}>
+              <Bookmark aria-hidden="true" />
+            </Tool>
+          )}
           {keep && (
             <Tool label={t("live.keep")} onClick={keep}>
               <BriefcaseBusiness aria-hidden="true" />
@@ -304,6 +324,9 @@ function Notes({ view, said }: { view: PlayerView | null; said: string }) {
     (code) => code && i18n.exists(`live.note.${code}`),
   );
   const source = codecName(view?.facts.sourceCodec ?? "");
+  const lease = view?.viewing.lease;
+  // As the streamer says it is now; until then, what it was admitted for.
+  const units = view?.facts.units ?? (lease?.note.startsWith("transcoded") ? lease.units : undefined);
   return (
     <div className="px-4">
       <output className="sr-only">{view && standing(view.viewing)}</output>
@@ -312,14 +335,10 @@ function Notes({ view, said }: { view: PlayerView | null; said: string }) {
           <Info aria-hidden="true" className="size-4 shrink-0" />
           {t(`live.note.${code}` as "live.note.transcoded_codec")}
           {source && code?.startsWith("transcoded") && t("live.note.from", { codec: source })}
+          {units !== undefined && code?.startsWith("transcoded") && t("live.note.cost", { count: units })}
         </p>
       ))}
       <output className="block text-sm">{said && <span className="mt-2 block">{said}</span>}</output>
     </div>
   );
-}
-
-/** As people know it; unknown ones by the server's name. */
-function codecName(codec: string): string {
-  return { hevc: "H.265", h264: "H.264", mjpeg: "MJPEG", rawvideo: "RAW" }[codec] ?? codec.toUpperCase();
 }

@@ -30,24 +30,48 @@ function shownPicture(video: HTMLVideoElement | null): Promise<Blob> {
   });
 }
 
-/** There is no film of the last seconds; the server's words for why. */
-export class NoFilm extends Error {}
+/** There is no film of the last seconds: why, as the worker names it (`live.noFilm`), and in English words. */
+export class NoFilm extends Error {
+  constructor(
+    readonly reason: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
 
 const WAIT_SEC = 20;
 
-/** The last seconds of a camera. A worker has them; it is asked, and then they are fetched. */
-export async function fetchRecent(cameraId: string, signal: AbortSignal): Promise<Blob> {
-  const asked = { params: { path: { camera_id: cameraId }, query: { sec: RECENT_SEC } }, signal };
+export interface Film {
+  blob: Blob;
+  /** Why it is not as the camera sent it (`live.note`), and what that was; "" when it is. */
+  note: string;
+  sourceCodec: string;
+}
+
+/**
+ * The last seconds of a camera, in a codec that this browser `plays`. A worker has them; it is asked, and then they
+ * are fetched.
+ */
+export async function fetchRecent(cameraId: string, plays: ("h264" | "h265")[], signal: AbortSignal): Promise<Film> {
+  const query = { sec: RECENT_SEC, plays };
+  const asked = { params: { path: { camera_id: cameraId }, query }, signal };
   let errand = await answered(api.POST("/api/cameras/{camera_id}/recent-clip", asked));
   const path = { errand_uuid: errand.errand_uuid };
   while (errand.state === "waiting" || errand.state === "sent") {
     const params = { path, query: { wait_sec: WAIT_SEC } };
     errand = await answered(api.GET("/api/errands/{errand_uuid}", { params, signal }));
   }
-  if (!errand.has_picture) throw new NoFilm(errand.message);
+  if (!errand.has_picture) {
+    const reason = errand.state === "expired" ? "no_answer" : errand.result?.reason;
+    throw new NoFilm(typeof reason === "string" ? reason : "", errand.message);
+  }
   const film = { params: { path }, signal, parseAs: "blob" as const };
-  return answered(api.GET("/api/errands/{errand_uuid}/picture", film) as Promise<FilmAnswered>);
+  const blob = await answered(api.GET("/api/errands/{errand_uuid}/picture", film) as Promise<FilmAnswered>);
+  return { blob, note: word(errand.result?.note), sourceCodec: word(errand.result?.source_codec) };
 }
+
+const word = (value: unknown): string => (typeof value === "string" ? value : "");
 
 interface FilmAnswered {
   data?: Blob;

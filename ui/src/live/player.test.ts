@@ -36,6 +36,7 @@ class FakeDesk implements Desk {
       beatEveryMs: 30_000,
       graceMs: 45_000,
       note: "",
+      units: 1,
     };
   }
 
@@ -324,12 +325,13 @@ describe("segments", () => {
   const LIST =
     '#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:1\n#EXT-X-MAP:URI="init-1.mp4"\n#EXTINF:2,\n1.m4s';
   let number = 1;
+  let told = "";
 
   const serveSegments = (answers: { list?: number } = {}) =>
     vi.stubGlobal("fetch", async (address: string) => {
       if (address.endsWith(".m3u8")) {
         return new Response(
-          answers.list ? null : LIST.replace("1.m4s", `${number}.m4s`).replace(":1\n", `:${number}\n`),
+          answers.list ? null : LIST.replace("1.m4s", `${number}.m4s`).replace(":1\n", `:${number}\n${told}`),
           {
             status: answers.list ?? 200,
           },
@@ -356,6 +358,10 @@ describe("segments", () => {
     browser.shows(video);
     await pass(1500);
     expect(browser.buffer().end).toBe(end + 2);
+    told = "#CAMSERVER-NOTE:transcoded_codec,hevc\n#CAMSERVER-UNITS:4\n";
+    browser.shows(video);
+    await pass(1500);
+    expect(player.read().facts).toMatchObject({ note: "transcoded_codec", sourceCodec: "hevc", units: 4 });
   });
 
   it("end with the viewing", async () => {

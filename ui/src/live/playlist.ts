@@ -12,10 +12,20 @@ export interface Playlist {
   targetSec: number;
   isOver: boolean; // no more will come
   hasSound: boolean; // there is a list with sound beside it, or this is it
+  note: string; // why pictures are not as the camera sends them, as a code
+  sourceCodec: string; // what it sends then
+  units?: number | undefined; // what a transcoded one takes of the budget that everybody shares
 }
 
 export function readPlaylist(text: string, base: string): Playlist {
-  const playlist: Playlist = { segments: [], targetSec: 2, isOver: false, hasSound: false };
+  const playlist: Playlist = {
+    segments: [],
+    targetSec: 2,
+    isOver: false,
+    hasSound: false,
+    note: "",
+    sourceCodec: "",
+  };
   const address = (path: string) => new URL(path, base).href;
   let number = 0;
   let seconds = 0;
@@ -28,6 +38,8 @@ export function readPlaylist(text: string, base: string): Playlist {
     else if (tag === "#EXTINF") seconds = Number.parseFloat(value) || 0;
     else if (tag === "#EXT-X-ENDLIST") playlist.isOver = true;
     else if (tag === "#CAMSERVER-SOUND") playlist.hasSound = true;
+    else if (tag === "#CAMSERVER-NOTE") [playlist.note = "", playlist.sourceCodec = ""] = value.split(",");
+    else if (tag === "#CAMSERVER-UNITS") playlist.units = Number(value) || undefined;
     else if (line && !line.startsWith("#")) {
       playlist.segments.push({ number, address: address(line), seconds, init });
       number += 1;

@@ -119,6 +119,13 @@ describe("a list of segments", () => {
     });
   });
 
+  it("says what began later: a transcode, its cause and its cost", () => {
+    expect(playlist).toMatchObject({ note: "", sourceCodec: "" });
+    expect(playlist.units).toBeUndefined();
+    const told = readPlaylist(`${LIST}\n#CAMSERVER-NOTE:transcoded_codec,hevc\n#CAMSERVER-UNITS:4`, "https://house/");
+    expect(told).toMatchObject({ note: "transcoded_codec", sourceCodec: "hevc", units: 4 });
+  });
+
   it.each([
     [null, [8, 9]],
     [7, [8, 9]],
@@ -140,7 +147,6 @@ describe("what the streamer says", () => {
     [4404, "ttl", "ttl"],
     [4404, "released", "lease"],
     [4404, "", "lease"],
-    [4408, "slow", "slow"],
     [4409, "", "replaced"],
     [4410, "camera_gone", "camera"],
     [1001, "", "closed"],

@@ -12,6 +12,7 @@ export type SocketMessage =
   | { type: "status"; state: string; reason: string; label_ja?: string; label_en?: string }
   | { type: "init"; mime: string; note?: string; source_codec?: string }
   | { type: "sound"; codec: string }
+  | { type: "cost"; units: number }
   | { type: "stats"; viewers?: number; skipped?: number; behind_ms?: number }
   | { type: "end"; reason: string };
 
@@ -23,7 +24,6 @@ const FAULT_OF_CODE: Record<number, StreamFault> = {
   4401: "session",
   4403: "forbidden",
   4404: "lease",
-  4408: "slow",
   4409: "replaced",
   4410: "camera",
 };
@@ -114,6 +114,9 @@ export class SocketStream implements LiveStream {
         break;
       case "sound":
         this.listener.changed({ hasAudio: playsSound(message.codec) });
+        break;
+      case "cost":
+        this.listener.changed({ units: message.units });
         break;
       case "stats":
         this.listener.changed(serverFigures(message));

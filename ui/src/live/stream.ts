@@ -19,6 +19,8 @@ export interface StreamFacts {
   note?: string;
   /** What the camera sends, where that is transcoded; "" when it is not. */
   sourceCodec?: string;
+  /** What a transcoded one takes of the budget that everybody shares, as it is now. */
+  units?: number;
   /** Whether there is something to hear that this browser plays, heard or not. */
   hasAudio?: boolean;
   /** The browser wants somebody to press play. */
@@ -44,4 +46,9 @@ export interface LiveStream {
   figures(): StreamFigures;
   /** Lets go of everything: connection, media source, object address, listeners, timers. */
   close(): void;
+}
+
+/** As people know it; unknown ones by the server's name. */
+export function codecName(codec: string): string {
+  return { hevc: "H.265", h264: "H.264", mjpeg: "MJPEG", rawvideo: "RAW" }[codec] ?? codec.toUpperCase();
 }

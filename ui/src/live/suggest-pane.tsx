@@ -77,9 +77,11 @@ function Suggested({ suggestion, mayClear }: { suggestion: Suggestion; mayClear:
       <div className="max-xl:sm:row-span-2">
         <Pictures camera={camera} suggestion={suggestion} onRefused={setRefused} />
       </div>
-      <div className="grid min-w-0 content-start gap-2 p-3 pb-2">
+      <div className="grid min-w-0 grid-cols-[minmax(0,1fr)] content-start gap-2 p-3 pb-2">
         <div className="flex flex-wrap items-center gap-x-2">
-          <h3 className="min-w-0 truncate font-medium text-sm">{camera_name}</h3>
+          <h3 title={camera_name} className="min-w-0 max-w-full truncate font-medium text-sm">
+            {camera_name}
+          </h3>
           {manual && <Badge className="text-quiet">{t("suggest.manual")}</Badge>}
           <span className="ml-auto whitespace-nowrap text-quiet text-xs tabular-nums">
             {t("suggest.until", { time: shortMoment(suggestion.until, now, i18n.language) })}
@@ -90,7 +92,7 @@ function Suggested({ suggestion, mayClear }: { suggestion: Suggestion; mayClear:
       </div>
       {/* On a telephone below both, where there is room for all of them. */}
       <div className="grid content-start gap-2 px-3 pb-3 max-sm:col-span-2 max-sm:pt-1">
-        <div className="flex flex-wrap gap-2">
+        <div className="flex flex-wrap gap-1.5">
           <Button asChild size="small">
             <Link to={liveTarget(search, camera_id)}>
               <Play aria-hidden="true" />
@@ -106,9 +108,15 @@ function Suggested({ suggestion, mayClear }: { suggestion: Suggestion; mayClear:
             </Button>
           )}
           {mayClear && (
-            <Button variant="ghost" size="small" disabled={clear.isPending} onClick={() => clear.mutate()}>
+            <Button
+              variant="ghost"
+              size="icon"
+              className="ml-auto size-7"
+              aria-label={t("suggest.clear")}
+              disabled={clear.isPending}
+              onClick={() => clear.mutate()}
+            >
               <PinOff aria-hidden="true" />
-              {t("suggest.clear")}
             </Button>
           )}
         </div>

@@ -27,6 +27,7 @@ const lease = (given: Partial<Lease> = {}): Lease => ({
   beatEveryMs: 30_000,
   graceMs: 45_000,
   note: "",
+  units: 1,
   ...given,
 });
 

@@ -27,6 +27,7 @@ export interface Lease {
   beatEveryMs: number;
   graceMs: number; // so long may heartbeats fail
   note: string; // why it is not what was asked for, as a code; "" when it is
+  units: number; // of the budget that everybody shares
 }
 
 /** Why the server gave no lease. */
@@ -48,7 +49,6 @@ export type StreamFault =
   | "closed" // the connection broke, or could not be made
   | "media" // the browser could not decode what came
   | "silent" // neither pictures nor a reason came
-  | "slow" // the server gave up on a viewer that reads too slowly
   | "ttl" // the time is over
   | "lease" // the server knows the lease no more
   | "replaced" // the same viewing is open elsewhere

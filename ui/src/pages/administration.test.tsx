@@ -167,6 +167,29 @@ describe("settings", () => {
     expect(await within(dialog).findByDisplayValue("https://house/password#token=x")).toBeVisible();
   });
 
+  it("make a link for an administrator of a tenant who lost the way in", async () => {
+    const asked = serve({
+      ...AROUND,
+      "GET /api/tenants": { tenants: [TENANT, { ...TENANT, tenant_uuid: "t2", name: "Attic", disabled: true }] },
+      "POST /api/tenants/t1/admin-link": {
+        login: "boss",
+        made: false,
+        password_link: { url: "https://house/password#token=y", expires_at: NOW },
+      },
+    });
+    await renderAt("/settings/tenants");
+    // Nobody of a tenant that is switched off gets in.
+    expect(await screen.findByRole("button", { name: "Administrator's link: Attic" })).toBeDisabled();
+    await userEvent.click(screen.getByRole("button", { name: "Administrator's link: Harbour" }));
+    const dialog = screen.getByRole("dialog");
+    await userEvent.click(within(dialog).getByLabelText("Login of its administrator"));
+    await userEvent.paste("boss");
+    await userEvent.click(within(dialog).getByRole("button", { name: "Make the link" }));
+    expect(await bodyOf(asked, "POST", "/api/tenants/t1/admin-link")).toEqual({ login: "boss" });
+    expect(await within(dialog).findByDisplayValue("https://house/password#token=y")).toBeVisible();
+    expect(within(dialog).getByText("It is for the administrator boss.")).toBeVisible();
+  });
+
   it("take a vocabulary from a file, and say what is wrong with it", async () => {
     serve({
       ...AROUND,
@@ -177,6 +200,7 @@ describe("settings", () => {
     const field = await screen.findByLabelText("Vocabulary file (JSON)");
     await userEvent.upload(field, new File(["{"], "words.json", { type: "application/json" }));
     expect(await screen.findByText("This can't be read as JSON")).toBeVisible();
+    expect(screen.getByText("words.json")).toBeVisible();
     await userEvent.upload(field, new File(["{}"], "words.json", { type: "application/json" }));
     expect(await screen.findByText(/tags\[3\] has no label/)).toBeVisible();
   });

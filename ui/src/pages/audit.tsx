@@ -1,5 +1,6 @@
 import { CircleAlert, CircleCheck, Download, FilterX, ScrollText, ShieldCheck } from "lucide-react";
 import { useMemo, useState } from "react";
+import { Link } from "react-router";
 import { download, saveFile } from "@/api/download";
 import { AUDIT_EXPORT, type AuditFilter, useAudit, useVerifyAudit } from "@/api/settings";
 import type { AuditEntry } from "@/api/types";
@@ -12,11 +13,13 @@ import { Button } from "@/components/ui/button";
 import { Card } from "@/components/ui/card";
 import { DateField, Field } from "@/components/ui/field";
 import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
+import { objectPage } from "@/display/audit";
 import { bytesText } from "@/display/sizes";
 import { dateAndTime, startOfDay, startOfNextDay } from "@/display/times";
 import { useAddress } from "@/hooks/use-address";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { useTellFailure } from "@/hooks/use-tell";
+import { useWritten } from "@/hooks/use-written";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/audit";
 import { tell } from "@/shell/notices";
@@ -40,6 +43,7 @@ export function AuditPage() {
   const { t } = useWords();
   usePageTitle(t("title"));
   const { address, patch, clear } = useAddress();
+  const [who, action] = [useWritten("who"), useWritten("action")];
   const filter = useMemo(() => askedAudit(address), [address]);
   const query = useAudit(filter);
   const entries = query.data?.pages.flatMap((page) => page.entries);
@@ -49,18 +53,8 @@ export function AuditPage() {
       <PageHead title={t("title")} lead={t("lead")} actions={<Export />} />
       <Verify />
       <search className="mb-4 grid grid-cols-2 items-end gap-3 lg:flex" aria-label={t("list")}>
-        <Field
-          label={t("filterWho")}
-          value={address.get("who") ?? ""}
-          onChange={(event) => patch({ who: event.target.value })}
-          className="h-9"
-        />
-        <Field
-          label={t("filterAction")}
-          value={address.get("action") ?? ""}
-          onChange={(event) => patch({ action: event.target.value })}
-          className="h-9"
-        />
+        <Field label={t("filterWho")} {...who} className="h-9" />
+        <Field label={t("filterAction")} {...action} className="h-9" />
         <DateField
           label={t("from")}
           value={address.get("from") ?? ""}
@@ -113,12 +107,13 @@ function EntryRow({ entry }: { entry: AuditEntry }) {
   const noun = (kind: string) =>
     i18n.exists(`nouns.${kind}`, { ns: "audit" }) ? t(`nouns.${kind as "camera"}`) : kind;
   const details = Object.entries(entry.details ?? {});
+  const page = objectPage(entry.object_kind, entry.object_id);
   return (
     <Row>
       <Cell column={0} className="whitespace-nowrap tabular-nums">
         {dateAndTime(entry.at, i18n.language)}
       </Cell>
-      <Cell column={1}>
+      <Cell column={1} className="lg:min-w-28">
         {entry.who}
         {entry.address && <span className="block font-mono text-quiet text-xs">{entry.address}</span>}
       </Cell>
@@ -127,7 +122,14 @@ function EntryRow({ entry }: { entry: AuditEntry }) {
         {said && <span className="block font-mono text-quiet text-xs">{entry.action}</span>}
       </Cell>
       <Cell column={3} className="[overflow-wrap:anywhere]">
-        {noun(entry.object_kind)} <span className="text-quiet text-xs">{entry.object_id}</span>
+        {page ? (
+          <Link to={page} className="text-accent underline underline-offset-4">
+            {noun(entry.object_kind)}
+          </Link>
+        ) : (
+          noun(entry.object_kind)
+        )}{" "}
+        <span className="text-quiet text-xs">{entry.object_id}</span>
       </Cell>
       <Cell column={4} className="text-quiet text-xs [overflow-wrap:anywhere]">
         {details.length === 0 ? "–" : details.map(([name, value]) => `${name}: ${plain(value)}`).join(" · ")}

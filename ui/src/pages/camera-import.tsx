@@ -1,5 +1,5 @@
 import { Download, FileUp } from "lucide-react";
-import { useId, useState } from "react";
+import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { type ImportedFile, useCheckImport, useImport, useSites } from "@/api/camera";
@@ -11,6 +11,7 @@ import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { Card } from "@/components/ui/card";
 import { CheckField, SelectField, TextField } from "@/components/ui/field";
+import { FileField } from "@/components/ui/file-field";
 import { Cell, Row, Table } from "@/components/ui/table";
 import { EXAMPLE_CSV, formatOf, readText, TEXT_MAX } from "@/display/import-file";
 import { usePageTitle } from "@/hooks/use-page-title";
@@ -92,7 +93,6 @@ interface ChoiceProps {
 
 function Choice({ file, onChange, isBusy, isChecking, onCheck }: ChoiceProps) {
   const { t } = useWords();
-  const id = useId();
   const sites = useSites().data?.sites ?? [];
   const isTooLarge = file.text.length > TEXT_MAX;
   return (
@@ -104,21 +104,13 @@ function Choice({ file, onChange, isBusy, isChecking, onCheck }: ChoiceProps) {
           onCheck();
         }}
       >
-        <div className="grid gap-1.5">
-          <label htmlFor={id} className="font-medium text-sm">
-            {t("importFile")}
-          </label>
-          <input
-            id={id}
-            type="file"
-            accept=".csv,.tsv,.txt,.yml,.yaml,text/csv"
-            onChange={async (event) => {
-              const [chosen] = event.target.files ?? [];
-              if (chosen) onChange({ format: formatOf(chosen.name), text: readText(await chosen.arrayBuffer()) });
-            }}
-            className="text-sm file:mr-3 file:h-9 file:rounded-md file:border file:border-line file:bg-surface file:px-3 file:text-text"
-          />
-        </div>
+        <FileField
+          label={t("importFile")}
+          accept=".csv,.tsv,.txt,.yml,.yaml,text/csv"
+          onFile={async (chosen) =>
+            onChange({ format: formatOf(chosen.name), text: readText(await chosen.arrayBuffer()) })
+          }
+        />
         <TextField
           label={t("importText")}
           value={file.text}

@@ -1,7 +1,7 @@
-import { BellOff, CirclePause, CirclePlay, Eye, SearchX, Trash2 } from "lucide-react";
+import { BellOff, CirclePause, CirclePlay, Eye, Play, SearchX, Trash2 } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { Link, useNavigate, useParams } from "react-router";
+import { Link, useLocation, useNavigate, useParams } from "react-router";
 import { framePicture } from "@/api/addresses";
 import { askLook, useCamera, useCameraHours, useChangeCamera, useRemoveCamera } from "@/api/camera";
 import { useErrand } from "@/api/errands";
@@ -27,15 +27,24 @@ import { Card } from "@/components/ui/card";
 import { Skeleton } from "@/components/ui/skeleton";
 import { LinkTabs } from "@/components/ui/tabs";
 import { WhyLines } from "@/components/why-lines";
-import { isSeen, STANDING_STEP_MS, standingOf } from "@/display/camera-standing";
+import {
+  isForAddress,
+  isSeen,
+  isWatchable,
+  STANDING_STEP_MS,
+  type Standing,
+  standingOf,
+} from "@/display/camera-standing";
 import { knownStream, saidBy, streamText } from "@/display/errands";
 import { numberText } from "@/display/sizes";
-import { dateAndTime, hourAndMinute } from "@/display/times";
+import { pausedTime } from "@/display/timeline";
+import { dateAndTime, durationText, hourAndMinute } from "@/display/times";
 import { useNowBy } from "@/hooks/use-now";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { usePhrases } from "@/hooks/use-phrases";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/cameras";
+import { liveTarget } from "@/live/addresses";
 import { tell } from "@/shell/notices";
 
 const useWords = addWords("cameras", words);
@@ -98,6 +107,8 @@ export function CameraPage() {
 
 function Actions({ camera, mayManage }: { camera: Camera; mayManage: boolean }) {
   const { t, i18n } = useWords();
+  const { t: shared } = useTranslation();
+  const { search } = useLocation();
   const navigate = useNavigate();
   const problemText = useProblemText();
   const look = useErrand();
@@ -124,6 +135,14 @@ function Actions({ camera, mayManage }: { camera: Camera; mayManage: boolean }) 
 
   return (
     <>
+      {isWatchable(camera) && (
+        <Button asChild size="small">
+          <Link to={liveTarget(search, camera.camera_id)}>
+            <Play aria-hidden="true" />
+            {shared("live.watch")}
+          </Link>
+        </Button>
+      )}
       <Button
         variant="outline"
         size="small"
@@ -199,7 +218,7 @@ function Overview({ camera, mayManage }: { camera: Camera; mayManage: boolean })
         <Hours camera={camera} />
       </div>
       <aside className="grid content-start gap-4">
-        <Facts camera={camera} />
+        <Facts camera={camera} standing={standing} mayManage={mayManage} />
         {mayManage && <Why camera={camera} />}
         {mayPlace && <CameraPlacing camera={camera} />}
         <Button asChild variant="outline">
@@ -210,7 +229,13 @@ function Overview({ camera, mayManage }: { camera: Camera; mayManage: boolean })
   );
 }
 
-function Facts({ camera }: { camera: Camera }) {
+interface FactsProps {
+  camera: Camera;
+  standing: Standing;
+  mayManage: boolean;
+}
+
+function Facts({ camera, standing, mayManage }: FactsProps) {
   const { t, i18n } = useWords();
   const { tagLabel } = usePhrases();
   const stream = knownStream(camera.caps);
@@ -232,12 +257,31 @@ function Facts({ camera }: { camera: Camera }) {
   return (
     <Card className="p-4">
       <h2 className="mb-3 font-semibold text-sm">{t("facts")}</h2>
+      {standing.kind === "watched" && (
+        <p className="mb-2 text-sm">
+          {tagLabel(standing.cause)}
+          {` (${t("since", { time: dateAndTime(standing.since, i18n.language) })})`}
+        </p>
+      )}
       {[...(cause ? [cause] : []), ...issues].map((one) => (
         <p key={one.id} className="mb-2 text-severity-2 text-sm">
           {tagLabel(one)}
           {since !== null && ` (${t("since", { time: dateAndTime(since, i18n.language) })})`}
         </p>
       ))}
+      {mayManage && isForAddress(standing) && (
+        <Button asChild variant="outline" size="small" className="mb-3">
+          <Link to={`/cameras/${encodeURIComponent(camera.camera_id)}/settings`}>{t("newAddress")}</Link>
+        </Button>
+      )}
+      {camera.unknown_hints && camera.unknown_hints.length > 0 && (
+        <Link
+          to={`/cameras/${encodeURIComponent(camera.camera_id)}/settings`}
+          className="mb-2 block text-severity-2 text-sm underline underline-offset-4"
+        >
+          {t("unknownHints", { names: camera.unknown_hints.join(", ") })}
+        </Link>
+      )}
       <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-2 text-sm">
         {lines.map(([name, value]) => (
           <div key={name} className="contents">
@@ -277,6 +321,8 @@ function LookHours({ looks }: { looks: CameraLooks }) {
   const { t, i18n } = useWords();
   const { hours } = looks;
   const total = (name: "looks" | "looks_failed" | "events") => hours.reduce((sum, hour) => sum + hour[name], 0);
+  const { tagLabel } = usePhrases();
+  const pauses = pausedTime(looks.pauses);
   if (hours.length === 0) return <p className="text-quiet text-sm">{t("noFigures")}</p>;
   const bars = hours.map((hour) => ({
     at: hour.hour_at,
@@ -299,6 +345,11 @@ function LookHours({ looks }: { looks: CameraLooks }) {
           t("eventsTotal", { count: total("events") }),
         ].join(" · ")}
       </p>
+      {pauses.map(({ cause, ms }) => (
+        <p key={cause.id} className="mb-2 text-quiet text-sm tabular-nums">
+          {t("paused", { cause: tagLabel(cause), time: durationText(ms) })}
+        </p>
+      ))}
       <HourBars hours={bars} label={t("chart")} />
       <div aria-hidden="true" className="mt-1 flex justify-between text-quiet text-xs tabular-nums">
         <span>{hourAndMinute(looks.from_at, i18n.language)}</span>

@@ -1,7 +1,7 @@
-import { fireEvent, screen, waitFor, within } from "@testing-library/react";
+import { act, fireEvent, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Errand } from "@/api/types";
+import type { Camera, Errand } from "@/api/types";
 import { suggestedId } from "@/display/camera-names";
 import { devicesOf, explainedOf, knownStream, offerOf, saidBy, streamText } from "@/display/errands";
 import {
@@ -14,9 +14,10 @@ import {
   splitSide,
   withoutPoint,
 } from "@/display/regions";
+import i18next from "@/i18n";
 import { dismissNotices } from "@/shell/notices";
 import { renderAt } from "@/test/render";
-import { ADMIN, AROUND, camera, health, look, NOW, SESSION, WRONG_PASSWORD } from "@/test/samples";
+import { ADMIN, AROUND, camera, health, look, NOW, SESSION, WATCHED_LIVE, WRONG_PASSWORD } from "@/test/samples";
 import { failing, serve } from "@/test/server";
 
 const errand = (given: Partial<Errand> = {}): Errand => ({
@@ -55,6 +56,7 @@ const answers = (one = camera({ own: OWN })) => ({
     interval_ms: 5000,
     counted_until: NOW,
     gaps: [],
+    pauses: [],
     hours: [
       {
         ...{ hour_at: NOW - 3_600_000, looks: 700, looks_failed: 2, lost: 0, pictures: 3, quiet: 0 },
@@ -153,6 +155,44 @@ describe("the cameras", () => {
 });
 
 describe("a camera", () => {
+  it.each([
+    ["en", "Looks wait", WATCHED_LIVE.cause.label_en],
+    ["ja", "撮影を見合わせています", WATCHED_LIVE.cause.label_ja],
+  ])("whose device is busy with another one says so to whoever may see it (%s)", async (language, badge, words) => {
+    const waiting = camera({ stream_fault: WATCHED_LIVE });
+    serve({ ...answers(), "GET /api/session": SESSION, "GET /api/cameras/entrance": waiting });
+    await renderAt("/cameras/entrance");
+    await screen.findByRole("heading", { name: "Entrance" });
+    await act(() => i18next.changeLanguage(language));
+    expect(await screen.findByText(new RegExp(`^${words}`))).toBeVisible();
+    expect(screen.getByText(badge)).toBeVisible();
+  });
+
+  it("leads to live view, unless it is switched off", async () => {
+    serve(answers());
+    await renderAt("/cameras/entrance");
+    expect(await screen.findByRole("link", { name: "Watch live" })).toHaveAttribute(
+      "href",
+      "/cameras/entrance?live=entrance",
+    );
+  });
+
+  it("that is switched off has no live view", async () => {
+    serve(answers(camera({ enabled: false, own: OWN })));
+    await renderAt("/cameras/entrance");
+    await screen.findByRole("heading", { name: "Entrance" });
+    expect(screen.queryByRole("link", { name: "Watch live" })).toBeNull();
+  });
+
+  it("whose address is at fault leads to changing it", async () => {
+    serve(answers(camera({ own: OWN, health: health({ state: "down", cause: WRONG_PASSWORD }) })));
+    await renderAt("/cameras/entrance");
+    expect(await screen.findByRole("link", { name: "Change the address" })).toHaveAttribute(
+      "href",
+      "/cameras/entrance/settings",
+    );
+  });
+
   it("shows why it runs and its hours, and looks now", async () => {
     serve({
       ...answers(),
@@ -164,6 +204,30 @@ describe("a camera", () => {
     expect(await screen.findByText(/700 looks · 2 failed · 1 event/)).toBeVisible();
     await userEvent.click(screen.getByRole("button", { name: "Look now" }));
     expect(await screen.findByText("It could not look: no worker")).toBeVisible();
+  });
+
+  it.each([
+    ["en", "Another camera was watched (3:30)"],
+    ["ja", "別のカメラが視聴中でした（3:30）"],
+  ])("says for how long looks were put off, and why (%s)", async (language, words) => {
+    const cause = {
+      id: "watched_live",
+      label_en: "Another camera was watched",
+      label_ja: "別のカメラが視聴中でした",
+    };
+    const usual = answers();
+    const pauses = [
+      { start_at: NOW - 900_000, end_at: NOW - 720_000, cause },
+      { start_at: NOW - 60_000, end_at: NOW - 30_000, cause },
+    ];
+    serve({
+      ...usual,
+      "GET /api/cameras/entrance/looks": { ...usual["GET /api/cameras/entrance/looks"], pauses },
+    });
+    await renderAt("/cameras/entrance");
+    await screen.findByText("It runs on shop-1");
+    await act(() => i18next.changeLanguage(language));
+    expect(await screen.findByText(words)).toBeVisible();
   });
 
   it("is removed only by typing its id", async () => {
@@ -216,10 +280,26 @@ describe("a camera", () => {
     });
     await renderAt("/cameras/entrance/gate");
     await userEvent.click(await screen.findByRole("button", { name: "Find out" }));
-    expect(await screen.findByText("Passes from Z 4; learned from 512 looks.")).toBeVisible();
+    expect(await screen.findByText("Passes from a strength (Z) of 4; learned from 512 looks.")).toBeVisible();
     const table = screen.getByRole("table", { name: "Last looks" });
     expect(within(table).getByText("something changed")).toBeVisible();
     expect(within(table).getByText("31.7")).toBeVisible();
+  });
+
+  it("names hints that nobody knows, and is rid of them with a way back", async () => {
+    const hints = { preset: "shop" as const, expected_objects: ["cart"], excluded_objects: ["unicron", "dog"] };
+    const known = camera({ unknown_hints: ["unicron"], own: { hints } as Camera["own"] });
+    const asked = serve({ ...answers(known), "PATCH /api/cameras/entrance": known });
+    const sent = () => asked.filter((one) => one.method === "PATCH");
+    await renderAt("/cameras/entrance");
+    await userEvent.click(await screen.findByRole("link", { name: /does not know: unicron/ }));
+    await userEvent.click(await screen.findByRole("button", { name: "Remove them" }));
+    await userEvent.click(await screen.findByRole("button", { name: "Undo" }));
+    await waitFor(() => expect(sent()).toHaveLength(2));
+    expect(await sent()[0]?.json()).toEqual({
+      hints: { preset: "shop", expected_objects: ["cart"], excluded_objects: ["dog"], thresholds: null },
+    });
+    expect(await sent()[1]?.json()).toEqual({ hints });
   });
 
   it("is changed in its settings, which others do not see", async () => {

@@ -19,6 +19,7 @@ import { useAddress } from "@/hooks/use-address";
 import { useNowBy } from "@/hooks/use-now";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { usePhrases } from "@/hooks/use-phrases";
+import { useWritten } from "@/hooks/use-written";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/cameras";
 import { matches } from "@/shell/matching";
@@ -32,7 +33,8 @@ export function CamerasPage() {
   const mayManage = session?.permissions.includes("manage_cameras") ?? false;
   const query = useCameras();
   const cameras = query.data?.pages.flatMap((page) => page.cameras);
-  const { address, patch, clear } = useAddress();
+  const { address, clear } = useAddress();
+  const written = useWritten("name");
   const now = useNowBy(STANDING_STEP_MS);
   const fits = (camera: Camera) => {
     const standing = standingOf(camera, now);
@@ -65,8 +67,7 @@ export function CamerasPage() {
           type="search"
           aria-label={t("filter")}
           placeholder={t("filter")}
-          value={address.get("name") ?? ""}
-          onChange={(event) => patch({ name: event.target.value })}
+          {...written}
           className="h-9 w-full rounded-md border bg-ground px-3 text-base placeholder:text-quiet sm:w-56 sm:text-sm"
         />
       </div>
@@ -146,11 +147,11 @@ function CameraRow({ camera }: { camera: Camera }) {
   const picture = camera.latest_picture;
   return (
     <Row className="hover:bg-raised/50">
-      <Cell column={0} className="sm:w-40 sm:py-1.5">
+      <Cell column={0} className="sm:w-30 xl:w-40 sm:py-1.5">
         <Still
           src={picture ? framePicture(picture.frame_uuid, "infer") : null}
           alt=""
-          className="w-32 rounded-md max-sm:w-full"
+          className="w-24 rounded-md max-sm:w-full xl:w-32"
         />
       </Cell>
       <Cell column={1} lead>
@@ -167,10 +168,12 @@ function CameraRow({ camera }: { camera: Camera }) {
         <Cause standing={standing} />
         {picture && <Age at={picture.captured_at} className="block text-quiet text-xs tabular-nums" />}
       </Cell>
-      <Cell column={3}>{camera.site}</Cell>
+      <Cell column={3} className="sm:[word-break:keep-all]">
+        {camera.site}
+      </Cell>
       <Cell column={4}>{camera.worker_id ?? <span className="text-quiet">{t("none")}</span>}</Cell>
-      <Cell column={5} className="tabular-nums">
-        {stream ? streamText(stream) : <span className="text-quiet">–</span>}
+      <Cell column={5} className="tabular-nums sm:min-w-32 xl:whitespace-nowrap">
+        {stream ? streamText(stream) : "–"}
       </Cell>
     </Row>
   );
@@ -181,7 +184,7 @@ function Cause({ standing }: { standing: Standing }) {
   const causes =
     standing.kind === "issue"
       ? standing.issues
-      : standing.kind === "failed" && standing.cause
+      : (standing.kind === "failed" || standing.kind === "watched") && standing.cause
         ? [standing.cause]
         : [];
   return causes.map((cause) => (

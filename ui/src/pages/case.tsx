@@ -1,6 +1,5 @@
 import { Archive, Download, Film, FolderOpen, Lock, LockOpen, Pencil, SearchX, X } from "lucide-react";
 import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
-import { useTranslation } from "react-i18next";
 import { Link, useParams } from "react-router";
 import { framePicture } from "@/api/addresses";
 import { caseExport, useAddItem, useAddNote, useCase, useCaseItems, useChangeCase, useRemoveItem } from "@/api/cases";
@@ -10,6 +9,7 @@ import { useSearch } from "@/api/search";
 import type { CaseChange, CaseDetail, CaseItem } from "@/api/types";
 import { Age } from "@/components/age";
 import { ConfirmDialog } from "@/components/confirm-dialog";
+import { DialogForm } from "@/components/dialog-form";
 import { EmptyState } from "@/components/empty-state";
 import { sentValues } from "@/components/entry-page";
 import { SentProblem } from "@/components/form-problem";
@@ -21,7 +21,7 @@ import { Still } from "@/components/still";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { Card } from "@/components/ui/card";
-import { Dialog, DialogButtons } from "@/components/ui/dialog";
+import { Dialog } from "@/components/ui/dialog";
 import { Field, TextField } from "@/components/ui/field";
 import { Skeleton } from "@/components/ui/skeleton";
 import { bytesText } from "@/display/sizes";
@@ -140,13 +140,12 @@ function Actions({ found }: { found: CaseDetail }) {
 
 function Rename({ found, onClose }: { found: CaseDetail; onClose: () => void }) {
   const { t } = useWords();
-  const { t: shared } = useTranslation();
   const change = useChangeCase(found.case_uuid);
   return (
-    <form
-      className="grid gap-4"
-      onSubmit={(event) => {
-        const { title = "" } = sentValues(event);
+    <DialogForm
+      sending={[change]}
+      onClose={onClose}
+      onSend={({ title = "" }) => {
         change.mutate(
           { title },
           {
@@ -159,16 +158,7 @@ function Rename({ found, onClose }: { found: CaseDetail; onClose: () => void }) 
       }}
     >
       <Field label={t("name")} name="title" required maxLength={255} defaultValue={found.title} autoComplete="off" />
-      <SentProblem error={change.error} />
-      <DialogButtons>
-        <Button variant="outline" onClick={onClose}>
-          {shared("action.cancel")}
-        </Button>
-        <Button type="submit" disabled={change.isPending}>
-          {shared("action.save")}
-        </Button>
-      </DialogButtons>
-    </form>
+    </DialogForm>
   );
 }
 
@@ -338,7 +328,7 @@ function Notes({ found }: { found: CaseDetail }) {
       <ul className="grid gap-3">
         {found.note_list.map((note) => (
           <li key={`${note.at} ${note.body}`} className="grid gap-1 border-l-2 pl-3">
-            <p className="whitespace-pre-wrap break-words text-sm">{note.body}</p>
+            <p className="whitespace-pre-wrap [overflow-wrap:anywhere] text-sm">{note.body}</p>
             <p className="text-quiet text-xs" title={dateAndTime(note.at, i18n.language)}>
               {note.by}, <Age at={note.at} />
             </p>

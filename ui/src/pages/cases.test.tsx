@@ -45,6 +45,57 @@ const answers = (given: Partial<CaseDetail> = {}, items = [ITEM]) => ({
 
 afterEach(dismissNotices);
 
+describe("bookmarks", () => {
+  const MINE = { ...CASE, case_uuid: "b1", title: "★ Bookmarks of First", created_by: "first-admin" };
+  const posted = (asked: Request[], path: string) =>
+    asked.filter((one) => one.method === "POST" && new URL(one.url).pathname === path);
+
+  it("are made by B in the list, in a case of one's own that the first one makes, with a way back", async () => {
+    let cases = [{ ...CASE, title: "★ somebody else's" }];
+    const asked = serve({
+      ...answers(),
+      "GET /api/events": { events: [event()], next_before: null },
+      "GET /api/cases": () => ({ cases, next_before: null }),
+      "POST /api/cases": () => {
+        cases = [MINE, ...cases];
+        return MINE;
+      },
+      "POST /api/cases/b1/items": { added: true },
+      "DELETE /api/cases/b1/items/event/e1": null,
+    });
+    await renderAt("/events");
+    await screen.findByRole("article");
+    // Nothing is chosen yet.
+    fireEvent.keyDown(document.body, { key: "b" });
+    fireEvent.keyDown(document.body, { key: "j" });
+    fireEvent.keyDown(document.body, { key: "b" });
+    fireEvent.keyDown(document.body, { key: "b" });
+    await waitFor(() => expect(posted(asked, "/api/cases/b1/items")).toHaveLength(2));
+    expect(await posted(asked, "/api/cases/b1/items")[0]?.json()).toEqual({ kind: "event", uuid: "e1" });
+    const made = posted(asked, "/api/cases");
+    expect(made).toHaveLength(1);
+    expect(await made[0]?.json()).toEqual({ title: MINE.title, note: null });
+    await userEvent.click((await screen.findAllByRole("button", { name: "Undo" }))[0] as HTMLElement);
+    await waitFor(() => expect(asked.some((one) => one.method === "DELETE")).toBe(true));
+  });
+
+  it("say that something is there already, and C asks for the case", async () => {
+    serve({
+      ...answers(),
+      "GET /api/events": { events: [event()], next_before: null },
+      "GET /api/cases": { cases: [MINE], next_before: null },
+      "POST /api/cases/b1/items": { added: false },
+    });
+    await renderAt("/events");
+    await screen.findByRole("article");
+    fireEvent.keyDown(document.body, { key: "j" });
+    fireEvent.keyDown(document.body, { key: "b" });
+    expect(await screen.findByText("It is bookmarked already")).toBeVisible();
+    fireEvent.keyDown(document.body, { key: "c" });
+    expect(await screen.findByRole("dialog", { name: "Add to a case" })).toBeVisible();
+  });
+});
+
 describe("cases", () => {
   it("are listed, and one is made", async () => {
     const asked = serve({ ...answers(), "POST /api/cases": { ...CASE, case_uuid: "c1" } });

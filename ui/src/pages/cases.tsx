@@ -1,19 +1,17 @@
 import { BriefcaseBusiness, Lock, Plus } from "lucide-react";
 import { useState } from "react";
-import { useTranslation } from "react-i18next";
 import { Link, useNavigate } from "react-router";
 import { type CaseState, useCases, useCreateCase } from "@/api/cases";
 import type { Case } from "@/api/types";
 import { Age } from "@/components/age";
+import { DialogForm } from "@/components/dialog-form";
 import { EmptyState } from "@/components/empty-state";
-import { sentValues } from "@/components/entry-page";
-import { SentProblem } from "@/components/form-problem";
 import { Loaded } from "@/components/loaded";
 import { More } from "@/components/more";
 import { PageHead } from "@/components/page-head";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
-import { Dialog, DialogButtons } from "@/components/ui/dialog";
+import { Dialog } from "@/components/ui/dialog";
 import { Field, TextField } from "@/components/ui/field";
 import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
 import { ChoiceTabs } from "@/components/ui/tabs";
@@ -122,14 +120,14 @@ export function CaseBadges({ one }: { one: Pick<Case, "state" | "hold"> }) {
 
 function NewCase({ onClose }: { onClose: () => void }) {
   const { t } = useWords();
-  const { t: shared } = useTranslation();
   const navigate = useNavigate();
   const create = useCreateCase();
   return (
-    <form
-      className="grid gap-4"
-      onSubmit={(event) => {
-        const { title = "", note = "" } = sentValues(event);
+    <DialogForm
+      sending={[create]}
+      onClose={onClose}
+      action={t("create")}
+      onSend={({ title = "", note = "" }) => {
         create.mutate(
           { title, note: note.trim() || null },
           { onSuccess: (made) => void navigate(`/cases/${made.case_uuid}`) },
@@ -138,15 +136,6 @@ function NewCase({ onClose }: { onClose: () => void }) {
     >
       <Field label={t("name")} name="title" required maxLength={255} autoComplete="off" />
       <TextField label={t("noteOptional")} name="note" maxLength={10_000} hint={t("noteHint")} />
-      <SentProblem error={create.error} />
-      <DialogButtons>
-        <Button variant="outline" onClick={onClose}>
-          {shared("action.cancel")}
-        </Button>
-        <Button type="submit" disabled={create.isPending}>
-          {t("create")}
-        </Button>
-      </DialogButtons>
-    </form>
+    </DialogForm>
   );
 }

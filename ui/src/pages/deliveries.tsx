@@ -18,6 +18,7 @@ import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
 import { ChoiceTabs, LinkTabs } from "@/components/ui/tabs";
+import { reasonOf } from "@/display/deliveries";
 import { useAddress } from "@/hooks/use-address";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { useTellFailure } from "@/hooks/use-tell";
@@ -55,10 +56,12 @@ export function DeliveriesPage() {
     if (part === "snoozes") return <Snoozes />;
     if (part !== "rules") return <Log />;
     return (
-      <>
-        <Rules />
+      <div className="grid gap-8">
+        <div>
+          <Rules />
+        </div>
         <NotifyPreview />
-      </>
+      </div>
     );
   }
 }
@@ -87,10 +90,12 @@ function Log() {
             text: value === "all" ? t("all") : t(`status.${value}`),
           }))}
         />
-        <Button variant="outline" size="small" className="lg:ml-auto" onClick={() => setAsking(true)}>
-          <RotateCw aria-hidden="true" />
-          {t("requeueAll")}
-        </Button>
+        {deliveries?.some((one) => one.status === "dead") && (
+          <Button variant="outline" size="small" className="lg:ml-auto" onClick={() => setAsking(true)}>
+            <RotateCw aria-hidden="true" />
+            {t("requeueAll")}
+          </Button>
+        )}
       </div>
       <Loaded
         query={{ ...query, data: deliveries }}
@@ -104,7 +109,11 @@ function Log() {
           found.length === 0 ? (
             <EmptyState Icon={CircleCheck} title={t("emptyTitle")} lead={t("emptyLead")}>
               <Button asChild variant="outline">
-                <Link to="/deliveries/receivers">{t("receivers")}</Link>
+                {state === "all" ? (
+                  <Link to="/deliveries/receivers">{t("receivers")}</Link>
+                ) : (
+                  <Link to="/deliveries?state=all">{t("showAll")}</Link>
+                )}
               </Button>
             </EmptyState>
           ) : (
@@ -137,21 +146,23 @@ function DeliveryRow({ delivery }: { delivery: Delivery }) {
   const cameraName = useCameraName();
   const camera = delivery.camera_id && cameraName(delivery.camera_id);
   // Why it was made, held back or given up; what has no words here is said in the server's.
-  const told = delivery.last_error || delivery.reason;
+  const told = reasonOf(delivery);
   const said =
     told && i18n.exists(`reasons.${told}`, { ns: "deliveries" }) ? t(`reasons.${told as "snoozed"}`) : told;
   const failed = useTellFailure();
   const requeue = useRequeueDelivery();
+  // What has no receiver arrives nowhere: it becomes messages and copies, which are rows of their own.
+  const isHandedOut = delivery.receiver_uuid === null && delivery.status === "done";
   const isOver = delivery.status === "dead" || delivery.status === "skipped";
   return (
     <Row>
       <Cell column={0} className="font-medium">
-        {delivery.receiver_name ?? "–"}
+        {delivery.receiver_name ?? <span className="text-quiet">{t(`kinds.${delivery.kind}`)}</span>}
       </Cell>
       <Cell column={1}>{t(`kinds.${delivery.kind}`)}</Cell>
       <Cell column={2}>
         <Badge className={delivery.status === "dead" ? "border-severity-3/50 text-severity-3" : "text-quiet"}>
-          {t(`status.${delivery.status}`)}
+          {t(isHandedOut ? "handedOut" : `status.${delivery.status}`)}
         </Badge>
       </Cell>
       <Cell column={3} className="text-sm">

@@ -1,7 +1,17 @@
-import { ArrowLeft, CheckCheck, ChevronLeft, ChevronRight, Play, SearchX } from "lucide-react";
+import {
+  ArrowLeft,
+  CheckCheck,
+  ChevronDown,
+  ChevronLeft,
+  ChevronRight,
+  ChevronUp,
+  Play,
+  RotateCcw,
+  SearchX,
+} from "lucide-react";
 import { type ReactNode, Suspense, useCallback, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { Link, useParams, useSearchParams } from "react-router";
+import { Link, useLocation, useNavigate, useParams, useSearchParams } from "react-router";
 import { asProblem } from "@/api/problem";
 import { useEvent, useEventFrames, useSession } from "@/api/queries";
 import type { EventDetail, Frame, Tag } from "@/api/types";
@@ -23,6 +33,7 @@ import { Card } from "@/components/ui/card";
 import { Skeleton } from "@/components/ui/skeleton";
 import { Switch } from "@/components/ui/switch";
 import { keep, readKept } from "@/display/kept";
+import { besideOf } from "@/display/list-place";
 import { clockTime, dateAndTime, durationText } from "@/display/times";
 import { useEventReview } from "@/hooks/use-event-review";
 import { usePageTitle } from "@/hooks/use-page-title";
@@ -31,6 +42,7 @@ import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/eventlist";
 import { liveTarget } from "@/live/addresses";
 import { useShortcuts } from "@/shell/keyboard";
+import { BACK_TO_LIST, FROM_LIST, listAround } from "@/shell/last-list";
 import { later } from "@/shell/later";
 
 const useWords = addWords("eventlist", words);
@@ -47,10 +59,7 @@ export function EventPage() {
   if (query.error && asProblem(query.error).status === 404) return <NoEvent />;
   return (
     <>
-      <Link to="/events" className="mb-3 inline-flex items-center gap-1 rounded text-quiet text-sm hover:text-text">
-        <ArrowLeft aria-hidden="true" className="size-4" />
-        {t("event.toList")}
-      </Link>
+      <Around key={uuid} page={`/events/${uuid}`} />
       {query.error && event && <StaleNotice error={query.error} onRetry={retry} at={query.dataUpdatedAt} />}
       {query.error && !event && <ProblemNotice error={query.error} onRetry={retry} />}
       {query.isPending && !query.error && <EventSkeleton />}
@@ -59,8 +68,64 @@ export function EventPage() {
   );
 }
 
+/** The way back to the list that somebody came from, and on to what is beside this event there; J and K, too. */
+function Around({ page }: { page: string }) {
+  const { t } = useWords();
+  const { t: shared } = useTranslation();
+  const navigate = useNavigate();
+  const { state } = useLocation();
+  const [list] = useState(() => listAround(page, state));
+  const { previous, next } = besideOf(list?.pages ?? [], page);
+  const go = (to: string | null) => to !== null && void navigate(to, { state: FROM_LIST, replace: true });
+  useShortcuts(
+    list
+      ? [
+          { key: "j", name: t("next"), when: () => next !== null, run: () => go(next) },
+          { key: "k", name: t("previous"), when: () => previous !== null, run: () => go(previous) },
+        ]
+      : [],
+  );
+  return (
+    <div className="mb-2 flex h-8 items-center justify-between gap-3">
+      <Link
+        to={list?.address ?? "/events"}
+        state={list ? BACK_TO_LIST : undefined}
+        className="inline-flex items-center gap-1 rounded text-quiet text-sm hover:text-text"
+      >
+        <ArrowLeft aria-hidden="true" className="size-4" />
+        {list ? t("toList") : shared("event.toList")}
+      </Link>
+      {list && (
+        <div className="flex gap-1">
+          <Button
+            variant="ghost"
+            size="small"
+            disabled={previous === null}
+            title={`${t("previous")} (K)`}
+            aria-label={t("previous")}
+            onClick={() => go(previous)}
+          >
+            <ChevronUp aria-hidden="true" />
+          </Button>
+          <Button
+            variant="ghost"
+            size="small"
+            disabled={next === null}
+            title={`${t("next")} (J)`}
+            aria-label={t("next")}
+            onClick={() => go(next)}
+          >
+            <ChevronDown aria-hidden="true" />
+          </Button>
+        </div>
+      )}
+    </div>
+  );
+}
+
 function EventView({ event }: { event: EventDetail }) {
   const { t } = useTranslation();
+  const { t: own } = useWords();
   const { eventTitle } = usePhrases();
   const [address, setAddress] = useSearchParams();
   const { data: session } = useSession();
@@ -68,7 +133,8 @@ function EventView({ event }: { event: EventDetail }) {
   const frames = query.data?.pages.flatMap((page) => page.frames) ?? [];
   const wanted = address.get("frame");
   const chosen = frames.find((frame) => frame.frame_uuid === wanted) ?? event.best_frame ?? frames[0];
-  const choose = (frameUuid: string) => setAddress({ frame: frameUuid }, { replace: true });
+  const { state } = useLocation();
+  const choose = (frameUuid: string) => setAddress({ frame: frameUuid }, { replace: true, state });
   const more = useCallback(() => void query.fetchNextPage(), [query.fetchNextPage]);
   return (
     <>
@@ -76,6 +142,12 @@ function EventView({ event }: { event: EventDetail }) {
         <h1 className="mr-1 font-semibold text-xl">{eventTitle(event)}</h1>
         <SeverityBadge severity={event.severity_max} />
         {event.state === "open" && <OngoingBadge />}
+        {isReviewed(event) && (
+          <Badge className="text-quiet">
+            <CheckCheck aria-hidden="true" />
+            {own("done")}
+          </Badge>
+        )}
         <div className="ml-auto flex flex-wrap items-center gap-2">
           <Button asChild variant="outline" size="small">
             <Link to={liveTarget(address.toString(), event.camera_id)}>
@@ -121,17 +193,22 @@ function EventView({ event }: { event: EventDetail }) {
   );
 }
 
+const isReviewed = (event: EventDetail) => (event.incident?.reviewed_at ?? null) !== null;
+
 /** What an event belongs to is reviewed as a whole; R does the same. */
 function ReviewButton({ event }: { event: EventDetail }) {
   const { t } = useWords();
   const review = useEventReview();
   const mayReview = review !== null && event.incident_uuid !== null;
-  useShortcuts(mayReview ? [{ key: "r", name: t("mark"), run: () => review(event) }] : []);
+  const reviewed = isReviewed(event);
+  const turn = () => review?.(event, !reviewed);
+  const name = t(reviewed ? "unmark" : "mark");
+  useShortcuts(mayReview ? [{ key: "r", name, run: turn }] : []);
   if (!mayReview) return null;
   return (
-    <Button variant="outline" size="small" onClick={() => review(event)}>
-      <CheckCheck aria-hidden="true" />
-      {t("mark")}
+    <Button variant="outline" size="small" onClick={turn}>
+      {reviewed ? <RotateCcw aria-hidden="true" /> : <CheckCheck aria-hidden="true" />}
+      {name}
     </Button>
   );
 }
@@ -173,6 +250,18 @@ function Picture({ event, frame, frames, onChoose }: PictureProps) {
           />
         </div>
       </div>
+      {frame.warnings.length > 0 && (
+        <div className="text-quiet text-sm">
+          <h2 className="font-semibold">{t("event.warnings")}</h2>
+          <ul className="list-disc pl-5">
+            {frame.warnings.map((warning) => (
+              <li key={warning} className="break-words">
+                {warning}
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
     </>
   );
 
@@ -242,7 +331,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   return (
     <>
       <dt className="text-quiet">{name}</dt>
-      <dd className="break-words tabular-nums">{children}</dd>
+      <dd className="[overflow-wrap:anywhere] tabular-nums">{children}</dd>
     </>
   );
 }

@@ -1,9 +1,10 @@
 import { BellOff, Clock, FilterX, SearchX, SlidersHorizontal, X } from "lucide-react";
-import { Suspense, useCallback, useMemo, useState } from "react";
+import { Suspense, useCallback, useMemo } from "react";
 import { useTranslation } from "react-i18next";
-import { Link, useNavigate, useSearchParams } from "react-router";
+import { Link, useSearchParams } from "react-router";
 import { useCameras, useEvents } from "@/api/queries";
 import type { Event } from "@/api/types";
+import { KeepKeys } from "@/components/add-to-case";
 import { EmptyState } from "@/components/empty-state";
 import { EventCard, EventCardSkeleton } from "@/components/event-card";
 import { Fold } from "@/components/fold";
@@ -22,21 +23,21 @@ import {
 import { chosenMoment, shownDay, shownZoom } from "@/display/search-filter";
 import { dateAndTime } from "@/display/times";
 import { useAddress } from "@/hooks/use-address";
-import { useEventReview } from "@/hooks/use-event-review";
+import { useEventKeys } from "@/hooks/use-event-keys";
 import { useNowBy } from "@/hooks/use-now";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { usePhrases } from "@/hooks/use-phrases";
 import { useSeen } from "@/hooks/use-seen";
+import { useSeverityText } from "@/hooks/use-severity-text";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/eventlist";
-import { useShortcuts } from "@/shell/keyboard";
 import { later } from "@/shell/later";
 
 const useWords = addWords("eventlist", words);
 const DayTimeline = later(() => import("@/components/day-timeline"), "DayTimeline");
 
 const SKELETONS = ["a", "b", "c", "d", "e", "f", "g", "h"];
-const GRID = "grid grid-cols-[repeat(auto-fill,minmax(min(100%,17rem),1fr))] gap-4";
+const GRID = "grid grid-cols-[repeat(auto-fill,minmax(min(100%,16rem),1fr))] gap-4";
 
 export function EventsPage() {
   const { t } = useTranslation();
@@ -57,7 +58,7 @@ export function EventsPage() {
       <Fold title={t("events.filter")} Icon={SlidersHorizontal} at="lg" used={filtered}>
         <Filters chosen={chosen} onChoose={choose} onClear={filtered ? clear : null} />
       </Fold>
-      <div className="mt-3 grid gap-5 lg:mt-0 lg:grid-cols-[minmax(0,1fr)_12rem] xl:grid-cols-[minmax(0,1fr)_13rem]">
+      <div className="mt-3 grid gap-5 lg:mt-0 lg:grid-cols-[minmax(0,1fr)_13.5rem]">
         <section aria-label={t("events.list")} className="min-w-0 max-lg:order-last">
           <Moment />
           {query.error && events && <StaleNotice error={query.error} onRetry={retry} at={query.dataUpdatedAt} />}
@@ -115,45 +116,21 @@ function Day({ cameraId }: { cameraId: string | null }) {
   );
 }
 
-/** J and K go through the list, O opens, R marks as reviewed. */
+/** J and K go through the list, O opens, R marks as reviewed, B bookmarks, C puts into a case. */
 function Grid({ events, isOld }: { events: readonly Event[]; isOld: boolean }) {
   const { t } = useTranslation();
-  const { t: own } = useWords();
-  const navigate = useNavigate();
-  const review = useEventReview();
-  const [chosen, setChosen] = useState<string | null>(null);
-  const place = events.findIndex((one) => one.event_uuid === chosen);
-  const current = events[place];
-  const step = (by: number) => {
-    const next = events[Math.min(events.length - 1, Math.max(0, place < 0 ? 0 : place + by))];
-    if (next) setChosen(next.event_uuid);
-  };
-  useShortcuts([
-    { key: "j", name: own("next"), run: () => step(1) },
-    { key: "k", name: own("previous"), run: () => step(-1) },
-    { key: "o", name: own("open"), run: () => current && void navigate(`/events/${current.event_uuid}`) },
-    ...(review
-      ? [
-          {
-            key: "r",
-            name: own("mark"),
-            run: () => {
-              if (!current) return;
-              review(current);
-              step(1);
-            },
-          },
-        ]
-      : []),
-  ]);
+  const current = useEventKeys(events);
   return (
-    <ul className={GRID} aria-label={t("events.list")}>
-      {events.map((event) => (
-        <li key={event.event_uuid} className={isOld ? "opacity-60" : undefined}>
-          <EventCard event={event} chosen={event.event_uuid === chosen} />
-        </li>
-      ))}
-    </ul>
+    <>
+      <KeepKeys item={current ? { kind: "event", uuid: current.event_uuid } : null} />
+      <ul className={GRID} aria-label={t("events.list")}>
+        {events.map((event) => (
+          <li key={event.event_uuid} className={isOld ? "opacity-60" : undefined}>
+            <EventCard event={event} chosen={event === current} />
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 
@@ -203,6 +180,7 @@ interface FiltersProps {
 }
 
 function Filters({ chosen, onChoose, onClear }: FiltersProps) {
+  const severityText = useSeverityText();
   const { t } = useTranslation();
   const { primaryEvents, tags, eventPhrase, tagLabel } = usePhrases();
   const cameras = useCameras().data?.pages.flatMap((page) => page.cameras) ?? [];
@@ -245,7 +223,7 @@ function Filters({ chosen, onChoose, onClear }: FiltersProps) {
         <option value="">{t("events.any")}</option>
         {([1, 2, 3] as const).map((step) => (
           <option key={step} value={step}>
-            {t("severity.atLeast", { name: t(`severity.s${step}`) })}
+            {severityText(step)}
           </option>
         ))}
       </SelectField>

@@ -1,7 +1,7 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, describe, expect, it } from "vitest";
-import { askedIncidents, atLeast } from "@/display/incident-filter";
+import { askedIncidents, atLeast, fitsReview } from "@/display/incident-filter";
 import { startOfDay } from "@/display/times";
 import { dismissNotices } from "@/shell/notices";
 import { renderAt } from "@/test/render";
@@ -27,6 +27,17 @@ describe("the filter of incidents", () => {
     ["day=nonsense", { reviewed: false }],
   ])("%s", (address, asked) => {
     expect(askedIncidents(new URLSearchParams(address))).toEqual(asked);
+  });
+
+  it.each([
+    [null, undefined, true],
+    [5, undefined, true],
+    [null, false, true],
+    [5, false, false],
+    [null, true, false],
+    [5, true, true],
+  ])("reviewed at %s, asked for reviewed %s: %s", (reviewed_at, reviewed, fits) => {
+    expect(fitsReview({ reviewed_at }, reviewed === undefined ? {} : { reviewed })).toBe(fits);
   });
 
   it("counts what is as grave or graver", () => {
@@ -73,6 +84,17 @@ describe("incidents", () => {
     expect(sent).toEqual({ severity_max: 2, last_event_uuid: "e2" });
     await userEvent.click(await screen.findByRole("button", { name: "Undo" }));
     await waitFor(() => expect(screen.getAllByRole("article")).toHaveLength(2));
+  });
+
+  it("are not reviewed by R before one is chosen, and the last of all keeps its place", async () => {
+    const asked = serve({ ...answers(), "POST /api/incidents/i2/review": { ...two[1], reviewed_at: 1 } });
+    await renderAt("/incidents?view=all");
+    await waitFor(() => expect(screen.getAllByRole("article")).toHaveLength(2));
+    await userEvent.keyboard("r");
+    expect(asked.some((one) => one.method === "POST")).toBe(false);
+    await userEvent.keyboard("jjr");
+    await waitFor(() => expect(asked.some((one) => one.method === "POST")).toBe(true));
+    expect(screen.getAllByRole("article")[1]).toHaveAttribute("aria-current", "true");
   });
 
   it("say why a review was refused, and stay", async () => {

@@ -1,12 +1,13 @@
 import { CheckCheck, FilterX, RotateCcw, SearchX } from "lucide-react";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
-import { Link, useNavigate } from "react-router";
+import { Link } from "react-router";
 import { framePicture } from "@/api/addresses";
 import { useIncidentCounts, useIncidents, useReview } from "@/api/incidents";
 import { asProblem } from "@/api/problem";
 import { useSession } from "@/api/queries";
 import type { Incident } from "@/api/types";
+import { KeepKeys } from "@/components/add-to-case";
 import { Age } from "@/components/age";
 import { CameraSelect } from "@/components/camera-select";
 import { EmptyState } from "@/components/empty-state";
@@ -21,20 +22,22 @@ import { Button } from "@/components/ui/button";
 import { cn } from "@/components/ui/class-names";
 import { DateField } from "@/components/ui/field";
 import { ChoiceTabs } from "@/components/ui/tabs";
-import { askedIncidents, atLeast, REVIEW_VIEWS } from "@/display/incident-filter";
+import { askedIncidents, atLeast, fitsReview, REVIEW_VIEWS } from "@/display/incident-filter";
 import { dayOf, durationText, shortMoment } from "@/display/times";
 import { useAddress } from "@/hooks/use-address";
+import { CAME_TO, useCameTo, useListKeys } from "@/hooks/use-list-keys";
 import { useNowBy } from "@/hooks/use-now";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { usePhrases } from "@/hooks/use-phrases";
+import { useSeverityText } from "@/hooks/use-severity-text";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/incidents";
-import { useShortcuts } from "@/shell/keyboard";
+import { FROM_LIST } from "@/shell/last-list";
 import { tell } from "@/shell/notices";
 
 const useWords = addWords("incidents", words);
 const SKELETONS = ["a", "b", "c", "d", "e", "f"];
-const LIST = "grid gap-3 xl:grid-cols-2";
+const LIST = "grid grid-cols-1 gap-3 xl:grid-cols-2";
 
 export function IncidentsPage() {
   const { t } = useWords();
@@ -44,14 +47,18 @@ export function IncidentsPage() {
   const query = useIncidents(filter);
   const pages = query.data?.pages.flatMap((page) => page.incidents);
   // What was just reviewed leaves the list at once, and comes back when that is undone.
-  const incidents = filter.reviewed === false ? pages?.filter((one) => one.reviewed_at === null) : pages;
+  const incidents = pages?.filter((one) => fitsReview(one, filter));
   return (
     <>
       <PageHead title={t("title")} lead={t("lead")} />
       <Filters />
       <Loaded query={{ ...query, data: incidents }} waiting={<Waiting />}>
         {(found) =>
-          found.length === 0 && !query.hasNextPage ? <Nothing onClear={clear} /> : <List incidents={found} />
+          found.length === 0 && !query.hasNextPage ? (
+            <Nothing onClear={clear} />
+          ) : (
+            <List incidents={found} leaves={filter.reviewed !== undefined} />
+          )
         }
       </Loaded>
       {incidents && incidents.length + Number(query.hasNextPage) > 0 && <More query={query} end={t("end")} />}
@@ -60,6 +67,7 @@ export function IncidentsPage() {
 }
 
 function Filters() {
+  const severityText = useSeverityText();
   const { t } = useWords();
   const { t: shared } = useTranslation();
   const { address, patch, clear } = useAddress();
@@ -83,6 +91,12 @@ function Filters() {
   return (
     <search aria-label={shared("events.filter")} className="mb-4 flex flex-wrap items-end gap-x-4 gap-y-2">
       <ChoiceTabs
+        label={t("view")}
+        name="view"
+        choices={REVIEW_VIEWS.map((view) => ({ value: view, text: t(view) }))}
+      />
+      <span aria-hidden="true" className="mb-1.5 hidden h-6 w-px bg-line sm:block" />
+      <ChoiceTabs
         label={t("severity")}
         name="severity"
         choices={[
@@ -98,21 +112,13 @@ function Filters() {
             value: String(step),
             text: (
               <>
-                {step === 3
-                  ? shared("severity.s3")
-                  : shared("severity.atLeast", { name: shared(`severity.s${step}`) })}{" "}
-                {count(step)}
+                {severityText(step)} {count(step)}
               </>
             ),
           })),
         ]}
       />
-      <ChoiceTabs
-        label={t("view")}
-        name="view"
-        choices={REVIEW_VIEWS.map((view) => ({ value: view, text: t(view) }))}
-      />
-      <div className="flex flex-wrap items-end gap-2 max-sm:w-full max-sm:*:flex-1 lg:ml-auto">
+      <div className="flex flex-wrap items-end gap-2 max-sm:w-full max-sm:*:flex-1 xl:ml-auto">
         <CameraSelect
           value={address.get("camera") ?? ""}
           onChange={(camera) => patch({ camera })}
@@ -136,49 +142,44 @@ function Filters() {
   );
 }
 
-function List({ incidents }: { incidents: readonly Incident[] }) {
+const idOf = (incident: Incident) => incident.incident_uuid;
+const pageOf = ({ last_event_uuid: uuid }: Incident) => uuid && `/events/${uuid}`;
+
+interface ListProps {
+  incidents: readonly Incident[];
+  /** Whether one that is reviewed, or no longer is, goes out of the list. */
+  leaves: boolean;
+}
+
+function List({ incidents, leaves }: ListProps) {
   const { t } = useWords();
-  const navigate = useNavigate();
   const { data: session } = useSession();
   const mayReview = session?.permissions.includes("review") ?? false;
   const review = useReviewing();
-  const [chosen, setChosen] = useState<string | null>(null);
-  const place = incidents.findIndex((one) => one.incident_uuid === chosen);
-  const current = incidents[place];
-
-  const step = (by: number) => {
-    const next = incidents[Math.min(incidents.length - 1, Math.max(0, place < 0 ? 0 : place + by))];
-    if (next) setChosen(next.incident_uuid);
-  };
-  const mark = () => {
-    const one = current ?? incidents[0];
-    if (!one || !mayReview) return;
-    // The next one takes its place in the list.
-    setChosen(incidents[place + 1]?.incident_uuid ?? incidents[place - 1]?.incident_uuid ?? null);
-    review(one, one.reviewed_at === null);
-  };
-  useShortcuts([
-    { key: "j", name: t("next"), run: () => step(1) },
-    { key: "k", name: t("previous"), run: () => step(-1) },
-    ...(mayReview ? [{ key: "r", name: t("mark"), run: mark }] : []),
-    {
-      key: "o",
-      name: t("openOne"),
-      run: () => current?.last_event_uuid && void navigate(`/events/${current.last_event_uuid}`),
-    },
-  ]);
+  const turn = (incident: Incident) => review(incident, incident.reviewed_at === null);
+  const current = useListKeys({
+    items: incidents,
+    idOf,
+    pageOf,
+    mark: mayReview ? turn : null,
+    leaves,
+    names: { next: t("next"), previous: t("previous"), open: t("openOne"), mark: t("mark") },
+  });
   return (
-    <ul aria-label={t("list")} className={LIST}>
-      {incidents.map((incident) => (
-        <li key={incident.incident_uuid}>
-          <IncidentCard
-            incident={incident}
-            chosen={incident.incident_uuid === chosen}
-            onReview={mayReview ? () => review(incident, incident.reviewed_at === null) : null}
-          />
-        </li>
-      ))}
-    </ul>
+    <>
+      <KeepKeys item={current?.last_event_uuid ? { kind: "event", uuid: current.last_event_uuid } : null} />
+      <ul aria-label={t("list")} className={LIST}>
+        {incidents.map((incident) => (
+          <li key={incident.incident_uuid}>
+            <IncidentCard
+              incident={incident}
+              chosen={incident === current}
+              onReview={mayReview ? () => turn(incident) : null}
+            />
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 
@@ -207,15 +208,10 @@ function IncidentCard({ incident, chosen, onReview }: CardProps) {
   const { t: shared } = useTranslation();
   const { eventTitle } = usePhrases();
   const now = useNowBy(60_000);
-  const ref = useRef<HTMLElement>(null);
+  const ref = useCameTo<HTMLElement>(chosen);
   const title = eventTitle({ primary_event: incident.primary_event ?? "none", issue: incident.issue });
   const reviewed = incident.reviewed_at !== null;
   const time = shortMoment(incident.start_at, now, i18n.language);
-  useEffect(() => {
-    if (!chosen) return;
-    ref.current?.scrollIntoView?.({ block: "nearest" });
-    ref.current?.querySelector<HTMLElement>("a")?.focus({ preventScroll: true });
-  }, [chosen]);
   return (
     <article
       ref={ref}
@@ -223,6 +219,7 @@ function IncidentCard({ incident, chosen, onReview }: CardProps) {
       aria-current={chosen ? "true" : undefined}
       className={cn(
         "group relative flex h-full overflow-hidden rounded-xl border border-l-4 bg-surface shadow-xs hover:shadow-md",
+        CAME_TO,
         severityEdge(incident.severity_max),
         chosen && "ring-2 ring-accent",
       )}
@@ -231,7 +228,7 @@ function IncidentCard({ incident, chosen, onReview }: CardProps) {
         src={incident.best_frame_uuid ? framePicture(incident.best_frame_uuid, "infer") : null}
         alt={shared("event.picture", { camera: incident.camera_name, phrase: title, time })}
         none={shared("event.noPicture")}
-        className="w-32 shrink-0 self-start sm:w-48"
+        className="w-28 shrink-0 self-start sm:w-48"
       />
       <div className="grid min-w-0 flex-1 content-start gap-1 px-3 py-2">
         <div className="flex flex-wrap items-center gap-1.5">
@@ -244,10 +241,11 @@ function IncidentCard({ incident, chosen, onReview }: CardProps) {
             </Badge>
           )}
         </div>
-        <h2 className="truncate font-semibold text-sm">
+        <h2 className="line-clamp-2 font-semibold text-sm">
           {incident.last_event_uuid ? (
             <Link
               to={`/events/${incident.last_event_uuid}`}
+              state={FROM_LIST}
               className="after:absolute after:inset-0 focus-visible:outline-none"
             >
               {title}
@@ -256,9 +254,11 @@ function IncidentCard({ incident, chosen, onReview }: CardProps) {
             title
           )}
         </h2>
-        <p className="text-quiet text-xs">
-          {incident.camera_name} · <time dateTime={new Date(incident.start_at).toISOString()}>{time}</time> (
-          <Age at={incident.start_at} />)
+        <p className="flex flex-wrap gap-x-2 text-quiet text-xs">
+          <span className="max-w-full truncate">{incident.camera_name}</span>
+          <span className="whitespace-nowrap">
+            <time dateTime={new Date(incident.start_at).toISOString()}>{time}</time> (<Age at={incident.start_at} />)
+          </span>
         </p>
         <p className="text-quiet text-xs">
           {t("events", { count: incident.event_count })} · {durationText(incident.last_seen_at - incident.start_at)}
@@ -290,7 +290,7 @@ function Waiting() {
     <ul aria-busy="true" className={LIST}>
       {SKELETONS.map((name) => (
         <li key={name} className="flex h-24 overflow-hidden rounded-xl border border-l-4 bg-surface sm:h-28">
-          <div className="aspect-video w-32 animate-pulse self-start bg-raised sm:w-48" />
+          <div className="aspect-video w-28 animate-pulse self-start bg-raised sm:w-48" />
           <div className="grid flex-1 content-center gap-2 p-3">
             <div className="h-4 w-1/3 animate-pulse rounded bg-raised" />
             <div className="h-4 w-1/2 animate-pulse rounded bg-raised" />

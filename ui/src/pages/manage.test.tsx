@@ -2,8 +2,9 @@ import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Delivery, NotifyRule, Receiver, User } from "@/api/types";
-import { asked, moved } from "@/components/rules";
-import { RECEIVER_FIELDS, receiverValues } from "@/display/receiver-kinds";
+import { objectPage } from "@/display/audit";
+import { keptConfig, RECEIVER_FIELDS, receiverValues } from "@/display/receiver-kinds";
+import { asked, moved, weekday } from "@/display/rules";
 import { startOfDay } from "@/display/times";
 import { ja } from "@/i18n/pages/deliveries";
 import { rolesUpTo } from "@/settings/people";
@@ -62,7 +63,31 @@ describe("deliveries", () => {
     });
     await renderAt("/deliveries/receivers");
     await userEvent.click(await screen.findByRole("button", { name: "Send a test: office" }));
-    expect(await screen.findByText("It did not arrive at office: 404 no such channel")).toBeVisible();
+    const results = await screen.findByRole("list", { name: "What became of the test" });
+    expect(await within(results).findByText("It did not arrive: 404 no such channel")).toBeVisible();
+  });
+
+  it("lose what is emptied in a receiver's form, and keep what it does not ask for", async () => {
+    const sent = serve({
+      ...answers,
+      "GET /api/receivers": {
+        receivers: [{ ...RECEIVER, kind: "email", config: { host: "mail", port: 25, later: "x" } }],
+      },
+      "PATCH /api/receivers/r1": RECEIVER,
+    });
+    await renderAt("/deliveries/receivers");
+    await userEvent.click(await screen.findByRole("button", { name: "Change: office" }));
+    const dialog = screen.getByRole("dialog");
+    await userEvent.clear(within(dialog).getByLabelText("Port (optional)"));
+    await userEvent.selectOptions(within(dialog).getByLabelText("Encryption"), "TLS from the first byte");
+    await userEvent.type(within(dialog).getByLabelText("Sender"), "a@b.c");
+    await userEvent.type(within(dialog).getByLabelText("To (separated by spaces)"), "d@e.f");
+    await userEvent.click(within(dialog).getByRole("button", { name: "Save" }));
+    await waitFor(() => expect(sent.some((one) => one.method === "PATCH")).toBe(true));
+    const config = (await sent.find((one) => one.method === "PATCH")?.json())?.config;
+    expect(config).toMatchObject({ host: "mail", later: "x", security: "tls", sender: "a@b.c", to: ["d@e.f"] });
+    expect(config).not.toHaveProperty("port");
+    expect(keptConfig("folder", { path: "/a", more: 1 })).toEqual({ more: 1 });
   });
 
   it("have receivers whose secrets are kept unless they are written", async () => {
@@ -102,11 +127,12 @@ describe("deliveries", () => {
     await userEvent.click(screen.getByRole("button", { name: "Remove: Night" }));
     await userEvent.click(within(screen.getByRole("dialog")).getByRole("button", { name: "Remove" }));
     await userEvent.click(await screen.findByRole("button", { name: "Undo" }));
-    await waitFor(() =>
-      expect(sent.some((one) => one.url.endsWith("/notify/rules") && one.method === "POST")).toBe(true),
-    );
+    // Back in its place, and not at the end.
+    await waitFor(() => expect(sent.filter((one) => one.url.endsWith("/order"))).toHaveLength(2));
+    expect(await sent.findLast((one) => one.url.endsWith("/order"))?.json()).toEqual({ rule_uuids: ["u1", "u2"] });
     expect(moved(["a", "b", "c"], 2, -1)).toEqual(["a", "c", "b"]);
     expect(asked(RULE)).not.toHaveProperty("gone");
+    expect([weekday(0, "en"), weekday(6, "ja")]).toEqual(["Mon", "日"]);
   });
 
   it("get a new rule for all cameras and all receivers", async () => {
@@ -119,7 +145,75 @@ describe("deliveries", () => {
     await waitFor(() => expect(sent.some((one) => one.method === "POST")).toBe(true));
     expect(await sent.find((one) => one.method === "POST")?.json()).toEqual({
       ...{ name: "All", enabled: true, min_severity: 1, camera_ids: null, receivers: null, quiet: null },
+      ...{ primary_events: null, sites: null },
     });
+  });
+});
+
+describe("notifications among the settings", () => {
+  const other = { ...RECEIVER, receiver_uuid: "r2", name: "guard", kind: "email" as const };
+  const answers = {
+    ...AROUND,
+    "GET /api/receivers": { receivers: [RECEIVER, other, { ...RECEIVER, receiver_uuid: "r3", enabled: false }] },
+    "GET /api/notify/rules": { rules: [RULE, { ...RULE, rule_uuid: "u2", name: "Rest", receivers: null }] },
+    "GET /api/sites": { sites: [...SITES.sites, { ...SITES.sites[0], name: "dock", site_uuid: "s2" }] },
+    "GET /api/events": { events: [], next_before: null },
+  };
+
+  it("hold receivers and rules, and say of each receiver what became of a rule's test", async () => {
+    const sent = serve({
+      ...answers,
+      "POST /api/receivers/r1/test": { delivery_uuid: "d1" },
+      "POST /api/receivers/r2/test": failing(409, "conflict", "it has no address"),
+      "GET /api/deliveries/d1": { ...DELIVERY, status: "done" },
+    });
+    await renderAt("/settings/notifications");
+    expect(await screen.findByRole("button", { name: "Send a test: guard" })).toBeVisible();
+    await userEvent.click(await screen.findByRole("button", { name: "Send a test: Rest" }));
+    const dialog = screen.getByRole("dialog", { name: "Test: Rest" });
+    expect(await within(dialog).findByText("It arrived")).toBeVisible();
+    expect(await within(dialog).findByText("It did not arrive: it has no address")).toBeVisible();
+    expect(sent.some((one) => one.url.includes("r3"))).toBe(false); // it is off
+    await userEvent.click(within(dialog).getAllByRole("button", { name: "Close" })[1] as HTMLElement);
+    expect(screen.queryByRole("dialog")).toBeNull();
+  });
+
+  it("narrow a rule by kinds, sites and quiet hours of some days", async () => {
+    const sent = serve({ ...answers, "PATCH /api/notify/rules/u1": RULE });
+    await renderAt("/settings/notifications");
+    expect(await screen.findAllByText("Mon · Alarm gets through")).toHaveLength(2);
+    await userEvent.click(await screen.findByRole("button", { name: "Change: Night" }));
+    const dialog = screen.getByRole("dialog");
+    for (const [group, option] of [
+      ["Kinds", "Person detected"],
+      ["Sites", "dock"],
+    ] as const) {
+      const choice = within(dialog).getByRole("group", { name: group });
+      await userEvent.click(within(choice).getByLabelText("all"));
+      await userEvent.click(within(choice).getByLabelText(option));
+    }
+    // The only day can't be taken away, since hours that never begin are none.
+    expect(within(dialog).getByLabelText("Mon")).toBeDisabled();
+    await userEvent.click(within(dialog).getByLabelText("Sun"));
+    await userEvent.selectOptions(within(dialog).getByLabelText("Sent even in quiet hours"), "Nothing");
+    await userEvent.click(within(dialog).getByRole("button", { name: "Save" }));
+    await waitFor(() => expect(sent.some((one) => one.method === "PATCH")).toBe(true));
+    expect(await sent.find((one) => one.method === "PATCH")?.json()).toMatchObject({
+      ...{ primary_events: ["human"], sites: ["dock"], camera_ids: null, receivers: ["r1"] },
+      quiet: { from: "22:00", to: "06:00", days: [0, 6], through_severity: null },
+    });
+  });
+
+  it("warn that a first rule keeps the rest from everybody, and say that a test has nobody to go to", async () => {
+    serve({ ...answers, "GET /api/notify/rules": { rules: [] }, "GET /api/receivers": { receivers: [] } });
+    const { unmount } = await renderAt("/settings/notifications");
+    await userEvent.click(await screen.findByRole("button", { name: "Add a rule" }));
+    expect(screen.getByText(/what does not fit it is told to nobody/)).toBeVisible();
+    unmount();
+    serve({ ...answers, "GET /api/receivers": { receivers: [] } });
+    await renderAt("/settings/notifications");
+    await userEvent.click(await screen.findByRole("button", { name: "Send a test: Night" }));
+    expect(screen.getByText("No receiver is switched on.")).toBeVisible();
   });
 });
 
@@ -137,6 +231,15 @@ describe("the audit log", () => {
     });
   });
 
+  it.each([
+    ["event", "e1", "/events/e1"],
+    ["camera", "a/b", "/cameras/a%2Fb"],
+    ["case", "", null],
+    ["password", "p1", null],
+  ])("knows where %s %s is: %s", (kind, id, page) => {
+    expect(objectPage(kind, id)).toBe(page);
+  });
+
   it("says what was done in words where it has them", async () => {
     const other = { ...entry, entry_id: 2, action: "something_else", details: { rows: 3, why: "later" } };
     const out = { ...entry, entry_id: 3, action: "sign_out", details: null };
@@ -146,6 +249,7 @@ describe("the audit log", () => {
     expect(screen.getByText("Signed out")).toBeVisible();
     expect(screen.getByText("something_else")).toBeVisible();
     expect(screen.getByText("rows: 3 · why: later")).toBeVisible();
+    expect(screen.getAllByRole("link", { name: "Camera" })[0]).toHaveAttribute("href", "/cameras/gate");
   });
 
   it("is verified part by part", async () => {

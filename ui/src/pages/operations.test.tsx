@@ -1,8 +1,9 @@
-import { screen, waitFor, within } from "@testing-library/react";
+import { act, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Job, Lease, SystemStatus, Worker } from "@/api/types";
 import { dismissNotices } from "@/shell/notices";
+import { FakeSocket } from "@/test/media";
 import { renderAt } from "@/test/render";
 import { AROUND, NOW } from "@/test/samples";
 import { failing, serve } from "@/test/server";
@@ -56,6 +57,14 @@ describe("workers", () => {
     "GET /api/sites": SITES,
   };
 
+  it("that are not there are enrolled from where that is said", async () => {
+    serve({ ...answers, "GET /api/workers": { workers: [] } });
+    await renderAt("/workers");
+    await screen.findByText("There are no workers");
+    await userEvent.click(screen.getAllByRole("button", { name: "Enrol a worker" }).at(-1) as HTMLElement);
+    expect(await screen.findByRole("dialog", { name: "Enrol a worker" })).toBeVisible();
+  });
+
   it("show what they hold, for how long, and what is wrong", async () => {
     serve(answers);
     await renderAt("/workers");
@@ -64,7 +73,34 @@ describe("workers", () => {
     expect(await within(leases).findByText("25 s")).toBeVisible();
     expect(within(leases).getByText("worker is away")).toBeVisible();
     expect(within(leases).getByText("2 failures")).toBeVisible();
-    expect(screen.getByRole("meter", { name: "Cameras that may run at once" })).toHaveAttribute("aria-valuenow", "3");
+    expect(screen.getByRole("meter", { name: "Cameras running at once" })).toHaveAttribute("aria-valuenow", "3");
+  });
+
+  it("are asked for again when the feed tells of them, and jobs when pictures come", async () => {
+    const asked = serve({
+      ...answers,
+      "GET /api/jobs": { jobs: [], next_before: null },
+      "GET /api/jobs/counts": { statuses: {}, reasons: {} },
+    });
+    const times = (path: string) => asked.filter((one) => new URL(one.url).pathname === path).length;
+    const feed = () => FakeSocket.opened.find((one) => one.address.includes("/api/feed") && !one.closed);
+    FakeSocket.opened = [];
+    const shown = await renderAt("/workers", FakeSocket);
+    await screen.findByText("3 of 20");
+    act(() => feed()?.says({ type: "ping", last_seq: 1 }));
+    await waitFor(() => expect(times("/api/workers")).toBe(2));
+    act(() => feed()?.says({ type: "system", last_seq: 1 }));
+    await waitFor(() => expect([times("/api/workers"), times("/api/leases")]).toEqual([3, 3]));
+    shown.unmount();
+
+    FakeSocket.opened = [];
+    await renderAt("/queue", FakeSocket);
+    await waitFor(() => expect(times("/api/jobs")).toBe(1));
+    act(() => feed()?.says({ type: "ping", last_seq: 1 }));
+    await waitFor(() => expect(times("/api/jobs")).toBe(2));
+    const change = { seq: 2, kind: "frame", at: 1, site: null, camera_id: "entrance", object: "f1" };
+    act(() => feed()?.says({ type: "changes", changes: [change], last_seq: 2, live: true }));
+    await waitFor(() => expect(times("/api/jobs")).toBe(3), { timeout: 3000 });
   });
 
   it("tell why a camera is held as it is", async () => {

@@ -4,14 +4,17 @@ import { describe, expect, it, vi } from "vitest";
 import { renderAt } from "@/test/render";
 import {
   ADMIN,
+  AROUND,
   COVERED,
   camera,
   event,
   frame,
   health,
+  incident,
   look,
   SESSION,
   VOCABULARY,
+  WATCHED_LIVE,
   WRONG_PASSWORD,
 } from "@/test/samples";
 import { failing, serve } from "@/test/server";
@@ -195,6 +198,7 @@ describe("the wall", () => {
         health: health({ issues: [{ ...COVERED, since: now, event_uuid: "e9" }] }),
       }),
     ];
+    cameras.push(camera({ camera_id: "stairs", name: "Stairs", stream_fault: WATCHED_LIVE }));
     serve({ ...SIGNED_IN, ...NO_EVENTS, "GET /api/cameras": { cameras, next_after: null } });
     await renderAt("/");
     const entrance = await screen.findByRole("article", { name: "Entrance" });
@@ -208,6 +212,9 @@ describe("the wall", () => {
     const gate = screen.getByRole("article", { name: "Gate" });
     expect(gate).toHaveTextContent("It refuses user name or password");
     expect(gate).toHaveTextContent("no picture so far");
+    expect(screen.getByRole("article", { name: "Stairs" })).toHaveTextContent(
+      "Another camera of its device is being watched live; its looks wait",
+    );
     const yard = screen.getByRole("article", { name: "Yard" });
     expect(yard).toHaveTextContent("Camera covered, or completely dark");
     expect(within(yard).getByRole("link", { name: "Events of this camera" })).toHaveAttribute("href", "/events/e9");
@@ -345,6 +352,19 @@ describe("an event", () => {
     expect(localStorage.getItem("camserver.boxes")).toBe("off");
   });
 
+  it("shows what the analyzer warned of below the picture it was about", async () => {
+    const warned = frame({ warnings: ["hints: nothing is called 'humann'"] });
+    serve({
+      ...ANSWERS,
+      "GET /api/events/e1": { ...detail, best_frame: warned },
+      "GET /api/events/e1/frames": { frames: [warned, frames[1]], next_after: null },
+    });
+    await renderAt("/events/e1");
+    expect(await screen.findByText("hints: nothing is called 'humann'")).toBeVisible();
+    await userEvent.click(await screen.findByRole("button", { name: "Next picture" }));
+    expect(screen.queryByText("Notes of the analyzer")).toBeNull();
+  });
+
   it("goes from picture to picture by mouse and by keys", async () => {
     serve(ANSWERS);
     await renderAt("/events/e1");
@@ -358,6 +378,60 @@ describe("an event", () => {
     expect(first).toHaveFocus();
     expect(first).toHaveAttribute("aria-current", "true");
     expect(screen.getByText("90% sure")).toBeVisible();
+  });
+
+  it("says whether it was reviewed, and that is turned by R", async () => {
+    const reviewed = new Set<string>();
+    const of = () => incident({ incident_uuid: "i1", reviewed_at: reviewed.has("i1") ? 1 : null });
+    serve({
+      ...ANSWERS,
+      ...AROUND,
+      "GET /api/events/e1": () => ({ ...detail, incident_uuid: "i1", incident: of() }),
+      "GET /api/incidents/i1": of,
+      "GET /api/deliveries": { deliveries: [], next_before: null },
+      "POST /api/incidents/i1/review": () => {
+        reviewed.add("i1");
+        return of();
+      },
+      "DELETE /api/incidents/i1/review": () => {
+        reviewed.delete("i1");
+        return of();
+      },
+    });
+    await renderAt("/events/e1");
+    expect(await screen.findByRole("button", { name: "Mark as reviewed" })).toBeVisible();
+    await userEvent.keyboard("r");
+    expect(await screen.findByText("Reviewed")).toBeVisible();
+    await userEvent.click(screen.getByRole("button", { name: "Take the review back" }));
+    expect(await screen.findByRole("button", { name: "Mark as reviewed" })).toBeVisible();
+    expect(screen.queryByText("Reviewed")).toBeNull();
+  });
+
+  it("goes on to the next one of the list it was opened from, and back to where one was in it", async () => {
+    const second = { ...detail, event_uuid: "e2", camera_name: "Yard", best_frame: null };
+    serve({
+      ...ANSWERS,
+      "GET /api/events": { events: [event(), event({ event_uuid: "e2", camera_name: "Yard" })], next_before: null },
+      "GET /api/events/e2": second,
+      "GET /api/events/e2/frames": { frames: [], next_after: null },
+    });
+    await renderAt("/events?severity=1");
+    await userEvent.click((await screen.findAllByRole("link", { name: "Person detected" }))[0] as HTMLElement);
+    expect(await screen.findByRole("button", { name: "Previous event" })).toBeDisabled();
+    await userEvent.keyboard("j");
+    expect(await screen.findByRole("link", { name: "Yard" })).toBeVisible();
+    expect(screen.getByRole("button", { name: "Next event" })).toBeDisabled();
+    const back = screen.getByRole("link", { name: "Back to the list" });
+    expect(back).toHaveAttribute("href", "/events?severity=1");
+    await userEvent.click(back);
+    await waitFor(() => expect(screen.getAllByRole("article")[1]).toHaveAttribute("aria-current", "true"));
+  });
+
+  it("that was not opened from a list leads to all events", async () => {
+    serve(ANSWERS);
+    await renderAt("/events/e1");
+    expect(await screen.findByRole("link", { name: "To the events" })).toHaveAttribute("href", "/events");
+    expect(screen.queryByRole("button", { name: "Next event" })).toBeNull();
   });
 
   it("that is gone says so", async () => {

@@ -163,7 +163,9 @@ function Figures({ run }: { run: ScoringRunDetail }) {
         <Fact name={t("categories")}>{run.categories.join(", ")}</Fact>
         <Fact name={t("hitShare")}>{percent(metrics.hit_share)}</Fact>
         <Fact name={t("refused")}>{percent(metrics.refused_share)}</Fact>
-        <Fact name={t("limit")}>{metrics.limit === null ? "–" : numberText(metrics.limit, i18n.language)}</Fact>
+        <Fact name={t("limit")}>
+          {metrics.limit === null ? "–" : numberText(Math.floor(metrics.limit), i18n.language)}
+        </Fact>
         <Fact name={t("delay")}>
           {metrics.write_delay_ms === null ? "–" : `${numberText(metrics.write_delay_ms, i18n.language)} ms`}
         </Fact>

@@ -75,7 +75,7 @@ export function Fact({ name, children }: { name: string; children: ReactNode }) 
   return (
     <div className="flex justify-between gap-4 text-sm">
       <dt className="text-quiet">{name}</dt>
-      <dd className="min-w-0 break-words text-right tabular-nums">{children}</dd>
+      <dd className="min-w-0 [overflow-wrap:anywhere] text-right tabular-nums">{children}</dd>
     </div>
   );
 }

@@ -1,19 +1,19 @@
 import { Plus, SearchX, Sheet as SheetIcon } from "lucide-react";
 import { useState } from "react";
-import { useTranslation } from "react-i18next";
 import { Link, useNavigate } from "react-router";
 import { useAddSheet, useScoringOffer, useScoringRuns, useScoringSheets, useUploadSheet } from "@/api/scoring";
 import type { ScoringOffer, ScoringRun, ScoringSheet } from "@/api/types";
 import { Age } from "@/components/age";
+import { DialogForm } from "@/components/dialog-form";
 import { EmptyState } from "@/components/empty-state";
-import { SentProblem } from "@/components/form-problem";
 import { Loaded } from "@/components/loaded";
 import { More } from "@/components/more";
 import { PageHead } from "@/components/page-head";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
-import { Dialog, DialogButtons } from "@/components/ui/dialog";
+import { Dialog } from "@/components/ui/dialog";
 import { Field, SelectField, TextField } from "@/components/ui/field";
+import { FileField } from "@/components/ui/file-field";
 import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
 import { moneyText, rowsDone } from "@/display/scoring";
 import { bytesText, percentText } from "@/display/sizes";
@@ -196,7 +196,6 @@ type Kind = "file" | "google" | "folder";
 
 function NewSheet({ offer, onClose }: { offer: ScoringOffer; onClose: () => void }) {
   const { t, i18n } = useScoringWords();
-  const { t: shared } = useTranslation();
   const navigate = useNavigate();
   const [upload, add] = [useUploadSheet(), useAddSheet()];
   const [kind, setKind] = useState<Kind>("file");
@@ -207,13 +206,13 @@ function NewSheet({ offer, onClose }: { offer: ScoringOffer; onClose: () => void
   if (offer.files.length > 0) kinds.push("folder");
   const open = (sheet: ScoringSheet) => void navigate(`/scoring/sheets/${sheet.sheet_uuid}`);
 
-  function send(values: FormData): void {
+  function send(sent: Record<string, string>): void {
     const asked = {
-      form: values.get("form") === "anchors" ? ("anchors" as const) : ("numeric" as const),
-      instructions: String(values.get("instructions") ?? ""),
+      form: sent.form === "anchors" ? ("anchors" as const) : ("numeric" as const),
+      instructions: sent.instructions ?? "",
     };
     if (kind !== "file") {
-      add.mutate({ ...asked, kind, name: String(values.get("name") ?? ""), size_bytes: 0 }, { onSuccess: open });
+      add.mutate({ ...asked, kind, name: sent.name ?? "", size_bytes: 0 }, { onSuccess: open });
     } else if (file) {
       setShare(0);
       upload.mutate(
@@ -224,12 +223,12 @@ function NewSheet({ offer, onClose }: { offer: ScoringOffer; onClose: () => void
   }
 
   return (
-    <form
-      className="grid gap-4"
-      onSubmit={(event) => {
-        event.preventDefault();
-        send(new FormData(event.currentTarget));
-      }}
+    <DialogForm
+      sending={[upload, add]}
+      onClose={onClose}
+      action={t("send")}
+      disabled={kind === "file" && !file}
+      onSend={send}
     >
       {kinds.length > 1 && (
         <SelectField label={t("kind")} value={kind} onChange={(event) => setKind(event.target.value as Kind)}>
@@ -241,12 +240,10 @@ function NewSheet({ offer, onClose }: { offer: ScoringOffer; onClose: () => void
         </SelectField>
       )}
       {kind === "file" && (
-        <Field
+        <FileField
           label={t("file")}
-          type="file"
-          onChange={(event) => setFile(event.target.files?.[0] ?? null)}
+          onFile={setFile}
           accept={offer.endings.join(",")}
-          className="py-1.5"
           hint={t("fileHint", {
             endings: offer.endings.join(" "),
             size: bytesText(offer.upload_max_bytes, i18n.language),
@@ -271,15 +268,6 @@ function NewSheet({ offer, onClose }: { offer: ScoringOffer; onClose: () => void
           {t("sending", { share: percentText(share, i18n.language) })}
         </output>
       )}
-      <SentProblem error={upload.error ?? add.error} />
-      <DialogButtons>
-        <Button variant="outline" onClick={onClose}>
-          {shared("action.cancel")}
-        </Button>
-        <Button type="submit" disabled={upload.isPending || add.isPending || (kind === "file" && !file)}>
-          {t("send")}
-        </Button>
-      </DialogButtons>
-    </form>
+    </DialogForm>
   );
 }

@@ -109,6 +109,15 @@ describe("the day", () => {
       [0, 1, 0, "ok"],
     ]);
   });
+
+  it("tells what was not looked at because of a live view from what was not looked at", () => {
+    const cameras = [
+      { looked: "ww.?", severity: "0000", events: [] },
+      { looked: "?ow?", severity: "0000", events: [] },
+    ];
+    const steps = stepsOf({ from_at: 0, to_at: 4 * HOUR, bucket_ms: HOUR, cameras }, 4 * HOUR);
+    expect(steps.map(({ looked }) => looked)).toEqual(["unknown", "none", "ok", "watched"]);
+  });
 });
 
 describe("the search", () => {
@@ -126,6 +135,21 @@ describe("the search", () => {
     expect(Number(last().get("to"))).toBe((startOfDay("2026-02-03") ?? 0) + HOUR);
     await userEvent.click(screen.getByRole("button", { name: "Back to the newest" }));
     expect(screen.queryByText(/Showing what began before/)).toBeNull();
+  });
+
+  it("is gone through by the keys of the events' list", async () => {
+    serve(answers([found(), found({ event_uuid: "e2", camera_name: "Yard" })]));
+    await renderAt("/search");
+    expect(await screen.findAllByRole("article")).toHaveLength(2);
+    await userEvent.keyboard("j");
+    await userEvent.keyboard("j");
+    expect(screen.getAllByRole("article")[1]).toHaveAttribute("aria-current", "true");
+    await userEvent.keyboard("?");
+    const help = await screen.findByRole("dialog", { name: "Keyboard shortcuts" });
+    expect(within(help).getByText("On this page")).toBeVisible();
+    for (const name of ["Next event", "Open the event", "Mark as reviewed", "Bookmark", "Add to a case"]) {
+      expect(within(help).getByText(name)).toBeVisible();
+    }
   });
 
   it("looks closer, and goes by arrows", async () => {

@@ -1,10 +1,11 @@
-import { FilterX, Search as SearchIcon, SearchX, SlidersHorizontal, X } from "lucide-react";
+import { Clock, FilterX, Search as SearchIcon, SearchX, SlidersHorizontal, X } from "lucide-react";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useLocation } from "react-router";
 import { useSession } from "@/api/queries";
 import { type SearchFilter, useFacets, useSearch } from "@/api/search";
 import type { FacetValue, FoundEvent, SearchFacets } from "@/api/types";
+import { KeepKeys } from "@/components/add-to-case";
 import { DayTimeline } from "@/components/day-timeline";
 import { EmptyState } from "@/components/empty-state";
 import { sentValues } from "@/components/entry-page";
@@ -33,6 +34,7 @@ import {
 import { severityOf } from "@/display/severity";
 import { dateAndTime } from "@/display/times";
 import { useAddress } from "@/hooks/use-address";
+import { useEventKeys } from "@/hooks/use-event-keys";
 import { useNowBy } from "@/hooks/use-now";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { addWords } from "@/i18n/page-words";
@@ -100,13 +102,7 @@ export function SearchPage() {
                   )}
                 </EmptyState>
               ) : (
-                <ul className={cn(GRID, query.isPlaceholderData && "opacity-60")}>
-                  {events.map((event) => (
-                    <li key={event.event_uuid}>
-                      <Found event={event} />
-                    </li>
-                  ))}
-                </ul>
+                <Grid events={events} isOld={query.isPlaceholderData} />
               )
             }
           </Loaded>
@@ -114,7 +110,7 @@ export function SearchPage() {
           {found && found.length + Number(query.hasNextPage) > 0 && <More query={query} end={t("end")} />}
         </section>
         <div className="max-xl:-order-1 max-xl:lg:col-span-2">
-          <Fold title={t("timeline")} Icon={SearchIcon} at="xl">
+          <Fold title={t("timeline")} Icon={Clock} at="xl">
             <Day filter={filter} />
           </Fold>
         </div>
@@ -143,7 +139,7 @@ function TextSearch() {
         type="search"
         name="text"
         aria-label={t("text")}
-        placeholder={`${t("text")}（${t("textHint")}）`}
+        placeholder={t("text")}
         defaultValue={address.get("text") ?? ""}
         maxLength={200}
         className="h-10 min-w-0 flex-1 rounded-md border bg-ground px-3 text-base placeholder:text-quiet sm:text-sm"
@@ -156,12 +152,29 @@ function TextSearch() {
   );
 }
 
-function Found({ event }: { event: FoundEvent }) {
+/** By the keys of the events' list, too. */
+function Grid({ events, isOld }: { events: readonly FoundEvent[]; isOld: boolean }) {
+  const current = useEventKeys(events);
+  return (
+    <>
+      <KeepKeys item={current ? { kind: "event", uuid: current.event_uuid } : null} />
+      <ul className={cn(GRID, isOld && "opacity-60")}>
+        {events.map((event) => (
+          <li key={event.event_uuid}>
+            <Found event={event} chosen={event === current} />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Found({ event, chosen }: { event: FoundEvent; chosen: boolean }) {
   const { t } = useWords();
   return (
     <div className="flex h-full flex-col">
       <div className="flex-1">
-        <EventCard event={event} />
+        <EventCard event={event} chosen={chosen} />
       </div>
       {event.passages.map((passage) => (
         <p key={`${passage.kind} ${passage.excerpt}`} className="mt-1 rounded-md bg-raised px-2 py-1 text-xs">

@@ -1,5 +1,5 @@
 import { type ComponentType, Suspense } from "react";
-import { Link, Navigate, useParams } from "react-router";
+import { Navigate, useParams } from "react-router";
 import { useSession } from "@/api/queries";
 import { LanguageSwitch } from "@/components/language-switch";
 import { PageHead } from "@/components/page-head";
@@ -21,7 +21,11 @@ const PARTS: readonly { name: PartName; needs: string | null; Part: ComponentTyp
   { name: "account", needs: null, Part: later(() => import("@/settings/account"), "Account") },
   { name: "people", needs: "manage_people", Part: later(() => import("@/settings/people"), "People") },
   { name: "sites", needs: "manage_cameras", Part: later(() => import("@/settings/sites"), "Sites") },
-  { name: "notifications", needs: "manage_deliveries", Part: Notifications },
+  {
+    name: "notifications",
+    needs: "manage_deliveries",
+    Part: later(() => import("@/settings/notifications"), "Notifications"),
+  },
   { name: "retention", needs: "manage_cameras", Part: later(() => import("@/settings/retention"), "Retention") },
   {
     name: "vocabulary",
@@ -107,18 +111,6 @@ function Appearance() {
           ))}
         </div>
       </div>
-    </Card>
-  );
-}
-
-function Notifications() {
-  const { t } = useWords();
-  return (
-    <Card className="grid max-w-md justify-items-start gap-4 p-4">
-      <p className="text-sm">{t("notificationsLead")}</p>
-      <Button asChild variant="outline">
-        <Link to="/deliveries/rules">{t("toDeliveries")}</Link>
-      </Button>
     </Card>
   );
 }

@@ -61,7 +61,7 @@ export function WallPage() {
   const cameraIds = useMemo(() => new Set(shownIds), [shownIds]);
   const isEmpty = cameras?.length === 0;
   return (
-    <div className="grid gap-x-6 gap-y-5 xl:grid-cols-[minmax(0,1fr)_22rem]">
+    <div className="grid grid-cols-1 gap-x-6 gap-y-5 xl:grid-cols-[minmax(0,1fr)_22rem]">
       <section aria-labelledby="wall-title" className="min-w-0">
         <div className="mb-2 flex min-h-8 flex-wrap items-center gap-x-3 gap-y-2">
           <h1 id="wall-title" className="font-semibold text-xl">
@@ -78,7 +78,7 @@ export function WallPage() {
         {cameras && !isEmpty && choices.shown.length === 0 && <EmptyGroup onAll={() => choices.onGroup(ALL)} />}
       </section>
       {/* Beside the tiles where there is room, and stays there; elsewhere what is to be watched comes before them. */}
-      <div className="max-xl:contents xl:sticky xl:top-[4.75rem] xl:-m-1 xl:grid xl:max-h-[calc(100dvh-5.5rem)] xl:content-start xl:gap-5 xl:self-start xl:overflow-y-auto xl:p-1">
+      <div className="max-xl:contents xl:sticky xl:top-[4.75rem] xl:-m-1 xl:grid xl:grid-cols-1 xl:max-h-[calc(100dvh-5.5rem)] xl:content-start xl:gap-5 xl:self-start xl:overflow-y-auto xl:p-1">
         {!isEmpty && (
           <div className="max-xl:order-first">
             <SuggestPane />
@@ -144,14 +144,14 @@ function Controls({ cameras, choices }: { cameras: readonly Camera[]; choices: W
   const { own, group } = choices;
   const groups = [
     { value: ALL, text: t("all") },
-    ...(sites.length > 1 ? sites.map((site) => ({ value: siteGroup(site), text: site })) : []),
-    ...own.map(({ name }) => ({ value: ownGroup(name), text: name })),
+    ...(sites.length > 1 ? sites.map((site) => ({ value: siteGroup(site), text: groupName(site) })) : []),
+    ...own.map(({ name }) => ({ value: ownGroup(name), text: groupName(name) })),
     // Reached by the badges above; shown here while it is chosen.
     ...(group === "ongoing" || group === "troubled" ? [{ value: group, text: t(group) }] : []),
   ];
   const chosen = groups.some((one) => one.value === group) ? group : ALL;
   return (
-    <div className="mb-3 flex min-h-10 flex-wrap items-center gap-x-3 gap-y-1">
+    <div className="mb-3 flex min-h-10 items-center gap-x-3 gap-y-1 sm:flex-wrap">
       <ChoiceRow label={t("groups")} choices={groups} chosen={chosen} onChoose={choices.onGroup} />
       <Button
         variant="ghost"
@@ -189,6 +189,13 @@ function Controls({ cameras, choices }: { cameras: readonly Camera[]; choices: W
     </div>
   );
 }
+
+/** A long one leaves room for the others. */
+const groupName = (name: string) => (
+  <span title={name} className="max-w-44 truncate">
+    {name}
+  </span>
+);
 
 const GRIDS: Record<Layout, string> = {
   auto: "grid-cols-[repeat(auto-fill,minmax(min(100%,18rem),1fr))] gap-4",
@@ -321,7 +328,7 @@ function LatestEvents() {
           {t("events.emptyLead")}
         </p>
       )}
-      <ul className="grid gap-3 sm:grid-cols-2 xl:grid-cols-1" aria-busy={isPending}>
+      <ul className="grid grid-cols-1 gap-3 sm:grid-cols-2 xl:grid-cols-1" aria-busy={isPending}>
         {isPending &&
           SKELETONS.map((name) => (
             <li key={name}>

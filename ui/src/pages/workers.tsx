@@ -9,9 +9,8 @@ import type { Enrolment, Lease, Worker } from "@/api/types";
 import { Age } from "@/components/age";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { CopiedText } from "@/components/copied-text";
+import { DialogForm } from "@/components/dialog-form";
 import { EmptyState } from "@/components/empty-state";
-import { sentValues } from "@/components/entry-page";
-import { SentProblem } from "@/components/form-problem";
 import { Loaded } from "@/components/loaded";
 import { More } from "@/components/more";
 import { PageHead } from "@/components/page-head";
@@ -50,17 +49,16 @@ export function WorkersPage() {
           <Meter
             label={t("quota")}
             value={quota.running}
-            max={quota.cameras_running_max ?? Math.max(1, quota.running)}
+            max={quota.cameras_running_max}
             text={
               quota.cameras_running_max === null
                 ? t("noQuota", { running: quota.running })
                 : t("quotaText", { running: quota.running, max: quota.cameras_running_max })
             }
-            warnAt={quota.cameras_running_max === null ? 2 : 0.9}
           />
         </div>
       )}
-      <Workers />
+      <Workers onEnrol={() => setEnrolling(true)} />
       <h2 className="mt-6 mb-3 font-semibold">{t("leases")}</h2>
       <Leases />
       <Dialog open={enrolling} onClose={() => setEnrolling(false)} title={t("enrol")}>
@@ -70,7 +68,7 @@ export function WorkersPage() {
   );
 }
 
-function Workers() {
+function Workers({ onEnrol }: { onEnrol: () => void }) {
   const { t } = useWords();
   const query = useWorkers();
   const headings = [t("worker"), t("state"), t("load"), t("site"), t("version"), t("seen"), ""];
@@ -85,7 +83,9 @@ function Workers() {
     >
       {({ workers }) =>
         workers.length === 0 ? (
-          <EmptyState Icon={Server} title={t("emptyTitle")} lead={t("emptyLead")} />
+          <EmptyState Icon={Server} title={t("emptyTitle")} lead={t("emptyLead")}>
+            <Button onClick={onEnrol}>{t("enrol")}</Button>
+          </EmptyState>
         ) : (
           <Table label={t("workers")} headings={headings}>
             {workers.map((worker) => (
@@ -134,6 +134,7 @@ function WorkerRow({ worker }: { worker: Worker }) {
       <Cell column={2} className="min-w-40">
         <Meter
           label={t("load")}
+          bare
           value={worker.used}
           max={worker.slots}
           text={t("loadText", { used: worker.used, slots: worker.slots })}
@@ -145,7 +146,7 @@ function WorkerRow({ worker }: { worker: Worker }) {
       </Cell>
       <Cell column={5}>{worker.last_seen_at === null ? "–" : <Age at={worker.last_seen_at} />}</Cell>
       <Cell column={6}>
-        <div className="flex flex-wrap gap-1 sm:justify-end">
+        <div className="flex gap-1 max-sm:flex-wrap sm:justify-end">
           <Button
             variant="outline"
             size="small"
@@ -202,10 +203,11 @@ function Enrol({ onClose }: { onClose: () => void }) {
     );
   }
   return (
-    <form
-      className="grid gap-4"
-      onSubmit={(event) => {
-        const { site = "", worker_id = "" } = sentValues(event);
+    <DialogForm
+      sending={[enrol]}
+      onClose={onClose}
+      action={t("make")}
+      onSend={({ site = "", worker_id = "" }) => {
         enrol.mutate({ ...(site ? { site } : {}), ...(worker_id ? { worker_id } : {}) }, { onSuccess: setMade });
       }}
     >
@@ -223,16 +225,7 @@ function Enrol({ onClose }: { onClose: () => void }) {
         pattern="[A-Za-z0-9][A-Za-z0-9._\-]{0,63}"
         autoCapitalize="none"
       />
-      <SentProblem error={enrol.error} />
-      <DialogButtons>
-        <Button variant="outline" onClick={onClose}>
-          {shared("action.cancel")}
-        </Button>
-        <Button type="submit" disabled={enrol.isPending}>
-          {t("make")}
-        </Button>
-      </DialogButtons>
-    </form>
+    </DialogForm>
   );
 }
 
@@ -284,7 +277,7 @@ function LeaseRow({ lease }: { lease: Lease }) {
   const [explaining, setExplaining] = useState(false);
   return (
     <Row>
-      <Cell column={0}>
+      <Cell column={0} className="lg:min-w-40">
         <Link
           to={`/cameras/${encodeURIComponent(lease.camera_id)}`}
           className="font-medium underline-offset-4 hover:underline"
@@ -292,7 +285,8 @@ function LeaseRow({ lease }: { lease: Lease }) {
           {name}
         </Link>
         <span className="block font-normal text-quiet text-xs">
-          <span className="font-mono">{lease.camera_id}</span> · {lease.site}
+          <span className="font-mono">{lease.camera_id}</span> ·{" "}
+          <span className="inline-block max-w-full">{lease.site}</span>
         </span>
       </Cell>
       <Cell column={1}>{lease.worker_id ?? <span className="text-quiet">{t("nobody")}</span>}</Cell>
@@ -307,7 +301,7 @@ function LeaseRow({ lease }: { lease: Lease }) {
         )}
         {lease.is_stopping && <Badge className="ml-1 text-quiet">{t("stopping")}</Badge>}
       </Cell>
-      <Cell column={3} className="tabular-nums">
+      <Cell column={3} className="whitespace-nowrap tabular-nums">
         {lease.left_ms === null
           ? "–"
           : lease.left_ms === 0
@@ -324,7 +318,7 @@ function LeaseRow({ lease }: { lease: Lease }) {
         )}
       </Cell>
       <Cell column={5}>
-        <div className="flex flex-wrap gap-1 sm:justify-end">
+        <div className="flex gap-1 max-sm:flex-wrap sm:justify-end">
           <Button
             variant="ghost"
             size="small"

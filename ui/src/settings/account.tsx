@@ -14,6 +14,7 @@ import type { Token, TokenAsked } from "@/api/types";
 import { Age } from "@/components/age";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { CopiedText } from "@/components/copied-text";
+import { DialogForm } from "@/components/dialog-form";
 import { sentValues } from "@/components/entry-page";
 import { SentProblem } from "@/components/form-problem";
 import { Loaded } from "@/components/loaded";
@@ -24,6 +25,7 @@ import { Dialog, DialogButtons } from "@/components/ui/dialog";
 import { CheckField, Field } from "@/components/ui/field";
 import { Skeleton } from "@/components/ui/skeleton";
 import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
+import { browserName } from "@/display/browser-name";
 import { dateAndTime } from "@/display/times";
 import { useTellFailure } from "@/hooks/use-tell";
 import { addWords } from "@/i18n/page-words";
@@ -113,11 +115,12 @@ function SignIns() {
               {sign_ins.map((one) => (
                 <li key={one.id} className="grid">
                   <span className="flex flex-wrap items-center gap-2">
-                    <span className="font-mono">{one.address}</span>
+                    {browserName(one.user_agent) || t("unknownBrowser")}
                     {one.is_this && <Badge className="text-live">{t("thisOne")}</Badge>}
-                    <Age at={one.last_seen_at} className="text-quiet text-xs" />
                   </span>
-                  <span className="truncate text-quiet text-xs">{one.user_agent}</span>
+                  <span title={one.user_agent} className="truncate text-quiet text-xs">
+                    <span className="font-mono">{one.address}</span> · <Age at={one.last_seen_at} />
+                  </span>
                 </li>
               ))}
             </ul>
@@ -241,10 +244,11 @@ function NewToken({ onClose }: { onClose: () => void }) {
     );
   }
   return (
-    <form
-      className="grid gap-4"
-      onSubmit={(event) => {
-        const sent = sentValues(event);
+    <DialogForm
+      sending={[add]}
+      onClose={onClose}
+      action={t("addToken")}
+      onSend={(sent) => {
         const scopes = SCOPES.filter((scope) => sent[scope] === "on");
         const body: TokenAsked = { name: sent.name ?? "", days: Number(sent.days), scopes: [...scopes] };
         add.mutate(body);
@@ -258,15 +262,6 @@ function NewToken({ onClose }: { onClose: () => void }) {
           <CheckField key={scope} label={t(`scope.${scope}`)} name={scope} defaultChecked={scope === "read"} />
         ))}
       </fieldset>
-      <SentProblem error={add.error} />
-      <DialogButtons>
-        <Button variant="outline" onClick={onClose}>
-          {shared("action.cancel")}
-        </Button>
-        <Button type="submit" disabled={add.isPending}>
-          {t("addToken")}
-        </Button>
-      </DialogButtons>
-    </form>
+    </DialogForm>
   );
 }

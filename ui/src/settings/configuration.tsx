@@ -3,6 +3,7 @@ import { useConfiguration } from "@/api/settings";
 import { Loaded } from "@/components/loaded";
 import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
 import { useAddress } from "@/hooks/use-address";
+import { useWritten } from "@/hooks/use-written";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/settings";
 import { matches } from "@/shell/matching";
@@ -13,8 +14,14 @@ const useWords = addWords("settings", words);
 export function Configuration() {
   const { t } = useWords();
   const query = useConfiguration();
-  const { address, patch } = useAddress();
+  const { address } = useAddress();
+  const written = useWritten("name");
   const wanted = address.get("name") ?? "";
+  /** Where a value came from, with its kind in the reader's words. */
+  const sourceText = (source: string) => {
+    const [, kind, name] = /^(default|file|environment|secret file)\b ?(.*)$/.exec(source) ?? [];
+    return kind ? t(`sources.${kind === "secret file" ? "secret" : (kind as "default")}`, { name }) : source;
+  };
   const headings = [t("setting"), t("value"), t("source")];
   return (
     <>
@@ -23,8 +30,7 @@ export function Configuration() {
         type="search"
         aria-label={t("filter")}
         placeholder={t("filter")}
-        value={wanted}
-        onChange={(event) => patch({ name: event.target.value })}
+        {...written}
         className="mb-4 h-9 w-full rounded-md border bg-ground px-3 text-base placeholder:text-quiet sm:w-72 sm:text-sm"
       />
       <Loaded
@@ -58,11 +64,11 @@ export function Configuration() {
                       </span>
                       <span className="block text-quiet text-xs">{one.doc}</span>
                     </Cell>
-                    <Cell column={1} className="font-mono text-sm [overflow-wrap:anywhere]">
+                    <Cell column={1} className="font-mono text-sm sm:[overflow-wrap:anywhere]">
                       {one.value === null ? <span className="text-quiet">{t("unset")}</span> : String(one.value)}
                     </Cell>
-                    <Cell column={2} className="text-quiet text-xs">
-                      {one.source}
+                    <Cell column={2} className="text-quiet text-xs sm:[overflow-wrap:anywhere]">
+                      {sourceText(one.source)}
                     </Cell>
                   </Row>
                 ))}

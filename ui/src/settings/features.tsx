@@ -52,9 +52,8 @@ function QuotaPart() {
             <Meter
               label={t("usage")}
               value={running}
-              max={most ?? Math.max(1, running)}
+              max={most}
               text={most === null ? t("noQuota", { running }) : t("quotaText", { running, max: most })}
-              warnAt={most === null ? 2 : 0.9}
             />
             <Field
               label={t("quotaMax")}

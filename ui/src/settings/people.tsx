@@ -8,13 +8,12 @@ import type { Role, User } from "@/api/types";
 import { Age } from "@/components/age";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { CopiedText } from "@/components/copied-text";
-import { sentValues } from "@/components/entry-page";
-import { SentProblem } from "@/components/form-problem";
+import { DialogForm } from "@/components/dialog-form";
 import { Loaded } from "@/components/loaded";
 import { More } from "@/components/more";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
-import { Dialog, DialogButtons } from "@/components/ui/dialog";
+import { Dialog } from "@/components/ui/dialog";
 import { CheckField, Field, SelectField } from "@/components/ui/field";
 import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
 import { dateAndTime } from "@/display/times";
@@ -188,7 +187,6 @@ function UserRow({ user, onEdit, onLink }: RowProps) {
 
 function UserForm({ user, onClose }: { user: User | null; onClose: (link?: Link) => void }) {
   const { t, i18n } = useWords();
-  const { t: shared } = useTranslation();
   const { data: session } = useSession();
   const sites = useSites().data?.sites ?? [];
   const [add, change] = [useAddUser(), useChangeUser()];
@@ -219,7 +217,7 @@ function UserForm({ user, onClose }: { user: User | null; onClose: (link?: Link)
   }
 
   return (
-    <form className="grid gap-4" onSubmit={(event) => send(sentValues(event))}>
+    <DialogForm sending={[add, change]} onClose={() => onClose()} onSend={send}>
       {!user && (
         <Field label={t("login")} name="login" required maxLength={128} autoCapitalize="none" autoComplete="off" />
       )}
@@ -262,15 +260,6 @@ function UserForm({ user, onClose }: { user: User | null; onClose: (link?: Link)
         <option value="ja">日本語</option>
         <option value="en">English</option>
       </SelectField>
-      <SentProblem error={add.error ?? change.error} />
-      <DialogButtons>
-        <Button variant="outline" onClick={() => onClose()}>
-          {shared("action.cancel")}
-        </Button>
-        <Button type="submit" disabled={add.isPending || change.isPending}>
-          {shared("action.save")}
-        </Button>
-      </DialogButtons>
-    </form>
+    </DialogForm>
   );
 }

@@ -6,11 +6,10 @@ import { useSession } from "@/api/queries";
 import { useAddSite, useChangeSite, useRemoveSite } from "@/api/settings";
 import type { Site } from "@/api/types";
 import { ConfirmDialog } from "@/components/confirm-dialog";
-import { sentValues } from "@/components/entry-page";
-import { SentProblem } from "@/components/form-problem";
+import { DialogForm } from "@/components/dialog-form";
 import { Loaded } from "@/components/loaded";
 import { Button } from "@/components/ui/button";
-import { Dialog, DialogButtons } from "@/components/ui/dialog";
+import { Dialog } from "@/components/ui/dialog";
 import { Field } from "@/components/ui/field";
 import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
 import { addWords } from "@/i18n/page-words";
@@ -124,7 +123,6 @@ function SiteRow({ site, mayRemove, onEdit }: { site: Site; mayRemove: boolean; 
 
 function SiteForm({ site, onClose }: { site: Site | null; onClose: () => void }) {
   const { t } = useWords();
-  const { t: shared } = useTranslation();
   const [add, change] = [useAddSite(), useChangeSite()];
   const done = {
     onSuccess: () => {
@@ -134,10 +132,10 @@ function SiteForm({ site, onClose }: { site: Site | null; onClose: () => void })
   };
   const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return (
-    <form
-      className="grid gap-4"
-      onSubmit={(event) => {
-        const { name = "", timezone = "" } = sentValues(event);
+    <DialogForm
+      sending={[add, change]}
+      onClose={onClose}
+      onSend={({ name = "", timezone = "" }) => {
         if (site) change.mutate({ site: site.name, name, timezone }, done);
         else add.mutate({ name, timezone }, done);
       }}
@@ -151,15 +149,6 @@ function SiteForm({ site, onClose }: { site: Site | null; onClose: () => void })
         defaultValue={site?.timezone ?? here}
         hint={t("timezoneHint")}
       />
-      <SentProblem error={add.error ?? change.error} />
-      <DialogButtons>
-        <Button variant="outline" onClick={onClose}>
-          {shared("action.cancel")}
-        </Button>
-        <Button type="submit" disabled={add.isPending || change.isPending}>
-          {shared("action.save")}
-        </Button>
-      </DialogButtons>
-    </form>
+    </DialogForm>
   );
 }

@@ -1,12 +1,11 @@
 import { Plus } from "lucide-react";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useAddTenant, useChangeTenant, useEraseTenant, useTenants } from "@/api/settings";
-import type { Tenant, TenantAsked } from "@/api/types";
+import { useAddTenant, useChangeTenant, useEraseTenant, useMakeAdminLink, useTenants } from "@/api/settings";
+import type { PasswordLink, Tenant, TenantAsked } from "@/api/types";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { CopiedText } from "@/components/copied-text";
-import { sentValues } from "@/components/entry-page";
-import { SentProblem } from "@/components/form-problem";
+import { DialogForm } from "@/components/dialog-form";
 import { Loaded } from "@/components/loaded";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
@@ -75,6 +74,7 @@ function TenantRow({ tenant, onEdit }: { tenant: Tenant; onEdit: () => void }) {
   const failed = useTellFailure();
   const [change, erase] = [useChangeTenant(), useEraseTenant()];
   const [erasing, setErasing] = useState(false);
+  const [linking, setLinking] = useState(false);
   const { name, tenant_uuid: uuid, disabled } = tenant;
   const isGoing = tenant.erasing_at !== null;
   const turn = () =>
@@ -92,9 +92,11 @@ function TenantRow({ tenant, onEdit }: { tenant: Tenant; onEdit: () => void }) {
   return (
     <Row>
       <Cell column={0} className="font-medium">
-        {name}
-        {tenant.is_home && <Badge className="ml-2 text-quiet">{t("home")}</Badge>}
-        {disabled && <Badge className="ml-2 border-severity-2/40 text-severity-2">{t("disabled")}</Badge>}
+        <span className="flex flex-wrap items-center gap-x-2 gap-y-1">
+          {name}
+          {tenant.is_home && <Badge className="text-quiet">{t("home")}</Badge>}
+          {disabled && <Badge className="border-severity-2/40 text-severity-2">{t("disabled")}</Badge>}
+        </span>
         {isGoing && (
           <span className="block text-severity-2 text-xs">
             {t("erasing", { rows: tenant.erased_rows, objects: tenant.erased_objects })}
@@ -105,7 +107,7 @@ function TenantRow({ tenant, onEdit }: { tenant: Tenant; onEdit: () => void }) {
         <Usage tenant={tenant} />
       </Cell>
       <Cell column={2}>
-        <div className="flex flex-wrap gap-1 sm:justify-end">
+        <div className="flex gap-1 max-sm:flex-wrap sm:justify-end">
           <Button
             variant="outline"
             size="small"
@@ -114,6 +116,15 @@ function TenantRow({ tenant, onEdit }: { tenant: Tenant; onEdit: () => void }) {
             onClick={onEdit}
           >
             {shared("action.change")}
+          </Button>
+          <Button
+            variant="ghost"
+            size="small"
+            disabled={isGoing || disabled}
+            aria-label={`${t("adminLink")}: ${name}`}
+            onClick={() => setLinking(true)}
+          >
+            {t("adminLink")}
           </Button>
           {!tenant.is_home && (
             <>
@@ -138,6 +149,9 @@ function TenantRow({ tenant, onEdit }: { tenant: Tenant; onEdit: () => void }) {
             </>
           )}
         </div>
+        <Dialog open={linking} onClose={() => setLinking(false)} title={t("adminLinkTitle", { name })}>
+          {linking && <AdminLink tenant={tenant} onClose={() => setLinking(false)} />}
+        </Dialog>
         <ConfirmDialog
           open={erasing}
           onClose={() => setErasing(false)}
@@ -155,6 +169,47 @@ function TenantRow({ tenant, onEdit }: { tenant: Tenant; onEdit: () => void }) {
   );
 }
 
+/** For when everybody who looks after a tenant has lost the way in. */
+function AdminLink({ tenant, onClose }: { tenant: Tenant; onClose: () => void }) {
+  const { t } = useWords();
+  const make = useMakeAdminLink();
+  if (make.data) {
+    const { login, made, password_link } = make.data;
+    return (
+      <MadeLink link={password_link} onClose={onClose}>
+        {t(made ? "adminMade" : "adminFound", { login })}
+      </MadeLink>
+    );
+  }
+  return (
+    <DialogForm
+      sending={[make]}
+      onClose={onClose}
+      action={t("makeAdminLink")}
+      onSend={({ login = "" }) => make.mutate({ uuid: tenant.tenant_uuid, login: login.trim() })}
+    >
+      <p className="text-quiet text-sm">{t("adminLinkLead")}</p>
+      <Field label={t("admin")} name="login" required maxLength={128} autoCapitalize="none" autoComplete="off" />
+    </DialogForm>
+  );
+}
+
+/** A link that is shown once. */
+function MadeLink({ link, onClose, children }: { link: PasswordLink; onClose: () => void; children?: ReactNode }) {
+  const { t, i18n } = useWords();
+  const { t: shared } = useTranslation();
+  return (
+    <div className="grid gap-3">
+      {children && <p className="text-sm">{children}</p>}
+      <p className="text-sm">{t("linkOnce", { time: dateAndTime(link.expires_at, i18n.language) })}</p>
+      <CopiedText text={link.url} label={t("passwordLink")} />
+      <DialogButtons>
+        <Button onClick={onClose}>{shared("action.close")}</Button>
+      </DialogButtons>
+    </div>
+  );
+}
+
 function Usage({ tenant }: { tenant: Tenant }) {
   const { t, i18n } = useWords();
   const text = (quota: string, value: number) =>
@@ -166,7 +221,7 @@ function Usage({ tenant }: { tenant: Tenant }) {
         return (
           <li key={quota} className={is_short ? "text-severity-2" : undefined}>
             <span className="text-quiet">{known ? t(`quotaNames.${known}`) : quota}: </span>
-            <span className="tabular-nums">
+            <span className="whitespace-nowrap tabular-nums">
               {text(quota, used)} / {most === null ? t("unlimited") : text(quota, most)}
             </span>
             {is_short && ` (${t("short")})`}
@@ -194,7 +249,9 @@ function QuotaFields({ tenant }: { tenant: Tenant | null }) {
         {QUOTAS.map((name) => (
           <Field
             key={name}
-            label={t(`quotaNames.${name}`)}
+            label={
+              name === "kept_bytes_max" ? t("inBytes", { name: t(`quotaNames.${name}`) }) : t(`quotaNames.${name}`)
+            }
             name={name}
             type="number"
             min={0}
@@ -208,13 +265,12 @@ function QuotaFields({ tenant }: { tenant: Tenant | null }) {
 
 function ChangeTenant({ tenant, onClose }: { tenant: Tenant; onClose: () => void }) {
   const { t } = useWords();
-  const { t: shared } = useTranslation();
   const change = useChangeTenant();
   return (
-    <form
-      className="grid gap-4"
-      onSubmit={(event) => {
-        const sent = sentValues(event);
+    <DialogForm
+      sending={[change]}
+      onClose={onClose}
+      onSend={(sent) => {
         const name = sent.name?.trim() ?? "";
         const changed = { ...(name === tenant.name ? {} : { name }), quotas: sentQuotas(sent) };
         change.mutate(
@@ -230,40 +286,22 @@ function ChangeTenant({ tenant, onClose }: { tenant: Tenant; onClose: () => void
     >
       <Field label={t("tenantName")} name="name" required maxLength={128} defaultValue={tenant.name} />
       <QuotaFields tenant={tenant} />
-      <SentProblem error={change.error} />
-      <DialogButtons>
-        <Button variant="outline" onClick={onClose}>
-          {shared("action.cancel")}
-        </Button>
-        <Button type="submit" disabled={change.isPending}>
-          {shared("action.save")}
-        </Button>
-      </DialogButtons>
-    </form>
+    </DialogForm>
   );
 }
 
 function NewTenant({ onClose }: { onClose: () => void }) {
-  const { t, i18n } = useWords();
+  const { t } = useWords();
   const { t: shared } = useTranslation();
   const add = useAddTenant();
   const made = add.data?.password_link;
-  if (made) {
-    return (
-      <div className="grid gap-3">
-        <p className="text-sm">{t("linkOnce", { time: dateAndTime(made.expires_at, i18n.language) })}</p>
-        <CopiedText text={made.url} label={t("passwordLink")} />
-        <DialogButtons>
-          <Button onClick={onClose}>{shared("action.close")}</Button>
-        </DialogButtons>
-      </div>
-    );
-  }
+  if (made) return <MadeLink link={made} onClose={onClose} />;
   return (
-    <form
-      className="grid gap-4"
-      onSubmit={(event) => {
-        const sent = sentValues(event);
+    <DialogForm
+      sending={[add]}
+      onClose={onClose}
+      action={shared("action.add")}
+      onSend={(sent) => {
         const asked = {
           name: sent.name?.trim() ?? "",
           admin: sent.admin?.trim() ?? "",
@@ -292,15 +330,6 @@ function NewTenant({ onClose }: { onClose: () => void }) {
         />
       </div>
       <QuotaFields tenant={null} />
-      <SentProblem error={add.error} />
-      <DialogButtons>
-        <Button variant="outline" onClick={onClose}>
-          {shared("action.cancel")}
-        </Button>
-        <Button type="submit" disabled={add.isPending}>
-          {shared("action.add")}
-        </Button>
-      </DialogButtons>
-    </form>
+    </DialogForm>
   );
 }

@@ -1,4 +1,4 @@
-import { useId, useState } from "react";
+import { useState } from "react";
 import { useVocabulary } from "@/api/queries";
 import { useAddVocabulary, useChooseVocabulary, useVocabularies } from "@/api/settings";
 import { Age } from "@/components/age";
@@ -7,6 +7,7 @@ import { SentProblem } from "@/components/form-problem";
 import { Loaded } from "@/components/loaded";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
+import { FileField } from "@/components/ui/file-field";
 import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
 import { useTellFailure } from "@/hooks/use-tell";
 import { addWords } from "@/i18n/page-words";
@@ -100,7 +101,6 @@ export function VocabularyPart() {
 /** Takes a vocabulary from a file; the server checks it, and says what is wrong. */
 function AddVocabulary() {
   const { t } = useWords();
-  const id = useId();
   const add = useAddVocabulary();
   const [isUnread, setUnread] = useState(false);
 
@@ -115,26 +115,13 @@ function AddVocabulary() {
 
   return (
     <div className="grid max-w-xl gap-1.5">
-      <label htmlFor={id} className="font-medium text-sm">
-        {t("vocabularyFile")}
-      </label>
-      <input
-        id={id}
-        type="file"
+      <FileField
+        label={t("vocabularyFile")}
+        hint={t("vocabularyHint")}
         accept="application/json,.json"
         disabled={add.isPending}
-        aria-describedby={`${id}-hint`}
-        onChange={(event) => {
-          const [file] = event.target.files ?? [];
-          // The same file may be chosen again after it was mended.
-          event.target.value = "";
-          if (file) void send(file);
-        }}
-        className="text-sm file:mr-3 file:h-9 file:rounded-md file:border file:border-line file:bg-surface file:px-3 file:text-text"
+        onFile={(file) => void send(file)}
       />
-      <p id={`${id}-hint`} className="text-quiet text-xs">
-        {t("vocabularyHint")}
-      </p>
       {isUnread && <FormProblem text={t("vocabularyNotJson")} />}
       <SentProblem error={add.error} />
     </div>

@@ -10,6 +10,8 @@ export interface Shortcut {
   run: () => void;
   /** Whether it does anything at this moment; where it does not, the key stays the browser's. */
   when?: () => boolean;
+  /** It works on every page; the help says those of the page first. */
+  everywhere?: boolean;
   /** How the help shows the key where one line stands for several; empty: the line of another one does. */
   shown?: string;
 }
@@ -25,10 +27,12 @@ function changed(): void {
 
 const WRITING = "input, textarea, select, [contenteditable]";
 
+/** Whether a key goes to a program that turns keys into Japanese; older browsers say only the key code 229. */
+export const isComposing = (event: KeyboardEvent) => event.isComposing || event.keyCode === 229;
+
 /** Whether a key belongs to what somebody writes, or to a program that turns keys into Japanese. */
 export function isWriting(event: KeyboardEvent): boolean {
-  // While a word is composed, older browsers say only the key code 229.
-  if (event.isComposing || event.keyCode === 229) return true;
+  if (isComposing(event)) return true;
   const target = event.target instanceof Element ? event.target : null;
   return target?.closest(WRITING) != null;
 }

@@ -8,6 +8,7 @@ import { cn } from "@/components/ui/class-names";
 import { Dialog } from "@/components/ui/dialog";
 import { applyTheme, currentTheme } from "@/display/theme";
 import { chooseLanguage, LANGUAGES } from "@/i18n";
+import { isComposing } from "./keyboard";
 import { matches } from "./matching";
 import { mayOpen, NAV } from "./page-table";
 
@@ -21,7 +22,8 @@ interface Choice {
   run: () => void;
 }
 
-const SHOWN_MAX = 12;
+/** More than anybody reads; hundreds of cameras are found by a letter or two. */
+const SHOWN_MAX = 40;
 
 /** Goes to a page or a camera, or does something, by a few letters of its name. */
 export function Palette({ session, onClose }: { session: Session; onClose: () => void }) {
@@ -41,7 +43,7 @@ export function Palette({ session, onClose }: { session: Session; onClose: () =>
 
   function step(event: KeyboardEvent): void {
     // Enter ends a word that is being composed; it does not choose.
-    if (event.nativeEvent.isComposing || event.keyCode === 229) return;
+    if (isComposing(event.nativeEvent)) return;
     if (event.key === "ArrowDown") setPlace((current + 1) % Math.max(1, found.length));
     else if (event.key === "ArrowUp") setPlace((current - 1 + found.length) % Math.max(1, found.length));
     else if (event.key === "Enter") choose(found[current]);
@@ -86,6 +88,7 @@ export function Palette({ session, onClose }: { session: Session; onClose: () =>
             tabIndex={-1}
             aria-selected={number === current}
             onClick={() => choose(choice)}
+            ref={number === current ? scrollTo : undefined}
             onMouseMove={() => setPlace(number)}
             className={cn(
               "flex cursor-pointer items-center gap-3 rounded-md px-3 py-2 text-sm [&_svg]:size-4",
@@ -102,6 +105,9 @@ export function Palette({ session, onClose }: { session: Session; onClose: () =>
     </Dialog>
   );
 }
+
+/** Keys may go beyond what is in sight. */
+const scrollTo = (element: HTMLElement | null) => element?.scrollIntoView?.({ block: "nearest" });
 
 function useChoices(session: Session): Choice[] {
   const { t, i18n } = useTranslation();

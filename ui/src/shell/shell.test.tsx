@@ -39,6 +39,35 @@ describe("the navigation", () => {
   });
 });
 
+describe("the budget of live view", () => {
+  const status = (used: number, healthy = true) => ({
+    modal_budget: 35,
+    modal_budget_remaining: 35 - used,
+    healthy,
+  });
+
+  it("is in the header, with what of it is in use, and leads to the system's page", async () => {
+    serve({ ...ANSWERS, "GET /api/system/status": status(12) });
+    await renderAt("/events");
+    const mark = await screen.findByRole("link", { name: "Live view: 12 of 35 units in use" });
+    expect(mark).toHaveTextContent("12/35");
+    expect(mark).toHaveAttribute("href", "/system");
+  });
+
+  it("says when nobody else gets any", async () => {
+    serve({ ...ANSWERS, "GET /api/system/status": status(3, false) });
+    await renderAt("/events");
+    expect(await screen.findByRole("link", { name: /too busy for more/ })).toHaveClass("text-severity-2");
+  });
+
+  it("is not there where nothing streams", async () => {
+    const asked = serve({ ...ANSWERS, "GET /api/system/status": { ...status(0), modal_budget: 0 } });
+    await renderAt("/events");
+    await waitFor(() => expect(asked.some((one) => one.url.endsWith("/api/system/status"))).toBe(true));
+    expect(screen.queryByRole("link", { name: /Live view/ })).toBeNull();
+  });
+});
+
 describe("the palette", () => {
   it("opens by Ctrl+K, finds a page and goes there", async () => {
     serve({ ...ANSWERS, "GET /api/incidents": { incidents: [], next_before: null } });
@@ -83,6 +112,8 @@ describe("keys", () => {
     await userEvent.keyboard("?");
     const help = await screen.findByRole("dialog", { name: "Keyboard shortcuts" });
     expect(within(help).getByText("Find pages, cameras and actions")).toBeVisible();
+    // Nothing is listed on this page, so that all of them work everywhere.
+    expect(within(help).queryByText("On this page")).toBeNull();
     fireEvent(help, new Event("cancel", { cancelable: true }));
     await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
     screen.getByLabelText("From").focus();

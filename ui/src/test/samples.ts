@@ -26,6 +26,7 @@ export function camera(given: Partial<Camera> = {}): Camera {
     last_probe_at: null,
     worker_id: "shop-1",
     stream_fault: null,
+    unknown_hints: null,
     ...given,
   };
 }
@@ -38,6 +39,18 @@ export const WRONG_PASSWORD = {
   id: "unauthorized",
   label_ja: "ユーザー名またはパスワードが違います",
   label_en: "It refuses user name or password",
+};
+
+export const WATCHED_LIVE = {
+  stream: "main",
+  cause: {
+    id: "watched_live",
+    label_ja: "同じ機器の別のカメラがライブ視聴中のため、撮影を見合わせています",
+    label_en: "Another camera of its device is being watched live; its looks wait",
+  },
+  message: "",
+  at: NOW - 60_000,
+  over_at: null,
 };
 
 export const COVERED = {
@@ -138,6 +151,7 @@ export function frame(given: Partial<Frame> = {}): Frame {
     count_hint: 1,
     retention_class: "normal",
     boxes: [{ x1: 0.25, y1: 0.25, x2: 0.5, y2: 0.75, label: "person", conf: 0.9 }],
+    warnings: [],
     tags: [],
     ...given,
   };

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from camserver.clients.conformance import samples
+from camserver.clients.conformance.consistency import expect_agreement, expect_named_fields
 from camserver.clients.conformance.findings import Check, Failed, Skipped
 from camserver.clients.conformance.talking import (
     CAMERA_ID,
@@ -17,13 +18,15 @@ from camserver.clients.conformance.talking import (
     expect_status,
 )
 from camserver.domain.analysis import Analysis
-from camserver.domain.detections import TAG_BLUR, TAG_DARK, TAG_GLARE
+from camserver.domain.detections import ALL_EVENTS, TAG_BLUR, TAG_DARK, TAG_GLARE
 from camserver.domain.phrases import Phrase
 from camserver.domain.vocabulary import Vocabulary, parse_vocabulary
-from camserver.wire.analyzer import BrokenAnswer, parse_answer
+from camserver.wire.analyzer import IMAGE_BYTES_MAX, BrokenAnswer, parse_answer
 
 # Shades of pictures that are too dark, too bright, and merely without any detail.
 BLACK, WHITE, GREY = 5, 255, 128
+# Narrower, nothing can be seen; wider than 8K, no camera's picture is.
+WIDTH_MIN, WIDTH_MAX = 64, 7680
 REQUEST_ID: Final = "conformance-1"
 HINTS: Final = (
     '{"time_band": "day", "network_zone": "local", "location_type": "entrance", "expected_objects": ["car"], '
@@ -32,13 +35,16 @@ HINTS: Final = (
 
 
 def answered(said: Said, vocabulary: Vocabulary, request_id: str = REQUEST_ID) -> Analysis:
-    """The analysis of a 200 that keeps contract and vocabulary, as the server itself reads it."""
+    """The analysis of a 200 that keeps contract and vocabulary, as the server itself reads it and stricter."""
     expect_status(said, 200)
-    expect_object(said)
+    document = expect_object(said)
     try:
-        return parse_answer(said.body, CAMERA_ID, CAPTURED_AT_MS, request_id, vocabulary)
+        analysis = parse_answer(said.body, CAMERA_ID, CAPTURED_AT_MS, request_id, vocabulary)
     except BrokenAnswer as error:
         raise Failed(f"応答が契約に反しています: {error.message}", error.message) from None
+    expect_named_fields(document)
+    expect_agreement(analysis, vocabulary)
+    return analysis
 
 
 async def health(stage: Stage) -> None:
@@ -61,11 +67,30 @@ async def capabilities(stage: Stage) -> None:
     events = document.get("supported_primary_events")
     lists_it = isinstance(events, list) and bool(events) and all(_is_text(event) for event in events)
     expect(lists_it, "supported_primary_events がありません", "supported_primary_events is no list of names")
+    unheard = sorted(set(document["supported_primary_events"]) - _events(stage))
+    expect(
+        not unheard,
+        f"supported_primary_events の {unheard} は語彙にありません",
+        f"supported_primary_events has {unheard}, which the vocabulary lacks",
+    )
     most = document.get("max_image_bytes")
-    expect(type(most) is int and most > 0, "max_image_bytes がありません", "max_image_bytes is no number above 0")
+    expect(
+        type(most) is int and most >= IMAGE_BYTES_MAX,
+        f"max_image_bytes が {IMAGE_BYTES_MAX} 以上の数値ではありません",
+        f"max_image_bytes is {most!r}, which is no number from {IMAGE_BYTES_MAX} on",
+    )
     widths = document.get("recommended_infer_widths")
-    fits = isinstance(widths, list) and bool(widths) and all(type(width) is int and width > 0 for width in widths)
-    expect(fits, "recommended_infer_widths がありません", "recommended_infer_widths is no list of widths")
+    fits = isinstance(widths, list) and bool(widths) and all(_is_width(width) for width in widths)
+    expect(
+        fits,
+        f"recommended_infer_widths が {WIDTH_MIN}〜{WIDTH_MAX} の幅のリストではありません",
+        f"recommended_infer_widths is no list of widths from {WIDTH_MIN} to {WIDTH_MAX} pixels",
+    )
+
+
+def _events(stage: Stage) -> set[str]:
+    """Those of the vocabulary in force, and the contract's own: what can be told does not follow a vocabulary."""
+    return {*parse_vocabulary(stage.document or samples.shipped_vocabulary()).primary_events, *ALL_EVENTS}
 
 
 async def put_vocabulary(stage: Stage) -> None:
@@ -221,6 +246,10 @@ async def weigh_severity(stage: Stage) -> None:
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value)
+
+
+def _is_width(value: object) -> bool:
+    return type(value) is int and WIDTH_MIN <= value <= WIDTH_MAX
 
 
 def _is_number(value: object) -> bool:

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
+import orjson
+
 from camserver.clients.llm.questions import RateLimit
 
 # A model that writes braces without end must not keep us busy.
@@ -31,19 +33,14 @@ def object_in(text: str) -> dict[str, Any] | None:
     return None
 
 
-# Made once, and used without the looks for an encoding and for blanks around it: these cost more than a short body.
-_DECODED = json.JSONDecoder().raw_decode
-
-
 def document_of(body: bytes) -> dict[str, Any] | None:
     """The JSON object that a body is; None when it is none."""
     try:
-        text = body.decode()
-        document, end = _DECODED(text)
-        if end == len(text) and type(document) is dict:
-            return document
-    except (ValueError, RecursionError):
+        document = orjson.loads(body)
+        return document if type(document) is dict else None
+    except ValueError:
         pass
+    # What only the more generous reader takes: a number that JSON does not have, or that is too large.
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):

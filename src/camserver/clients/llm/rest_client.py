@@ -70,7 +70,7 @@ class RestClient:
         self.provider = provider.name
         self.model = model
         self._api = provider
-        self._url = (base_url or provider.base_url).rstrip("/")
+        self._url = (provider.base_url if base_url is None else base_url).rstrip("/")
         self._key = key
         self._timeout = aiohttp.ClientTimeout(total=timeout_sec, connect=min(CONNECT_TIMEOUT_SEC, timeout_sec / 2))
         self._without: Without = frozenset()

@@ -1,6 +1,6 @@
 """What one pass over a file does with the staged scores: who meets which row, and what becomes of them."""
 
-from collections import defaultdict
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -13,6 +13,13 @@ from camserver.domain.sheet_layout import SheetLayout
 from camserver.domain.sheet_rows import Cells, Outcome, RowOutcome, RowScores, cells_to_write
 
 PAGE: Final = 2_000
+# Records that are gone through without a look at each: what was looked at leaves memory after so many.
+STRETCH: Final = 16_384
+
+# 64 bits each.
+Keys = npt.NDArray[np.uint64]
+_HALF: Final = np.uint64(32)
+_ROW: Final = np.uint64(0xFFFF_FFFF)
 
 _OPEN, _WRITTEN, _KEPT, _CHANGED = range(4)
 _OUTCOMES: Final = {_WRITTEN: Outcome.WRITTEN, _KEPT: Outcome.KEPT, _CHANGED: Outcome.CHANGED}
@@ -25,8 +32,9 @@ class Pass:
         self._layout = layout
         self.records = records
         self.count = len(records)
-        self.targets: npt.NDArray[np.uint32] = records["row"].astype(np.uint32)
-        let_go(records)
+        self.targets: npt.NDArray[np.uint32] = np.empty(self.count, np.uint32)
+        for stretch in self._stretches():
+            self.targets[stretch] = records[stretch]["row"]
         self._settled = np.full(self.count, _OPEN, np.uint8)
         self._found = self._settled.copy()
         # Categories whose cells somebody else had filled; seldom any.
@@ -43,19 +51,29 @@ class Pass:
         found: npt.NDArray[np.bool_] = self._settled == _CHANGED
         return found
 
-    def taken_rows(self, identities: set[str]) -> dict[str, set[int]]:
-        """Rows that others with these identities were written into."""
-        beginnings = np.frombuffer(self.records["identity"].tobytes(), "<u8")[::2]
-        wanted = np.array([int.from_bytes(bytes.fromhex(one)[:8], "little") for one in identities], np.uint64)
-        is_settled = (self._settled == _WRITTEN) | (self._settled == _KEPT)
-        taken: dict[str, set[int]] = defaultdict(set)
-        for index in np.flatnonzero(is_settled & np.isin(beginnings, wanted)):
-            taken[bytes(self.records[index]["identity"]).hex()].add(int(self.targets[index]))
-        return taken
+    def keys_of(self, is_meant: npt.NDArray[np.bool_]) -> Keys:
+        """By which rows are looked for, of those that are meant: the beginning of what each is known by."""
+        found = [np.zeros(0, np.uint64)]
+        for stretch in self._stretches():
+            names = np.frombuffer(self.records[stretch]["identity"].tobytes(), ">u8")[::2]
+            found.append(names[is_meant[stretch]].astype(np.uint64))
+        return np.concatenate(found)
 
-    def send(self, indexes: list[int], row: int) -> None:
-        """These are to meet another row, in the next pass."""
-        self.targets[indexes] = row
+    @property
+    def is_in_place(self) -> npt.NDArray[np.bool_]:
+        """Those that met a row of theirs."""
+        found: npt.NDArray[np.bool_] = (self._settled == _WRITTEN) | (self._settled == _KEPT)
+        return found
+
+    def _stretches(self) -> Iterator[slice]:
+        """All records, some at a time."""
+        for begin in range(0, self.count, STRETCH):
+            yield slice(begin, min(begin + STRETCH, self.count))
+            let_go(self.records)
+
+    def send(self, indexes: npt.NDArray[np.intp], rows: npt.NDArray[np.uint64]) -> None:
+        """These are to meet other rows, in the next pass."""
+        self.targets[indexes] = rows
         self._settled[indexes] = _OPEN
 
     def begin(self) -> None:
@@ -125,26 +143,50 @@ class Pass:
         return RowOutcome(scores.row, scores.identity, scores.first_category, outcome, now_row, kept, reason)
 
 
-def new_rows(snapshot: Snapshot, done: Pass) -> npt.NDArray[np.bool_]:
-    """Sends those that met no row of theirs to where it is by now; which of them are sent. Rows with equal texts get
-    one each, as far as they go."""
-    moved = np.zeros(done.count, np.bool_)
-    wanted: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+def new_rows(snapshot: Snapshot, done: Pass) -> bool:
+    """Sends those that met no row of theirs to where it is by now; whether one is. Rows with equal texts get one
+    each, as far as they go. After a sheet was sorted these are all that are staged, so they are kept as numbers: the
+    place of the key among those looked for, and the row in the lower half."""
     strays = np.flatnonzero(done.strays)
-    for index, scores in zip(strays.tolist(), scores_of(done.records[strays]), strict=True):
-        wanted[scores.identity][scores.row].append(index)
-    found: dict[str, list[int]] = defaultdict(list)
+    keys = done.keys_of(done.strays)
+    known = np.unique(keys)
+    free = _free(
+        _found(snapshot, known), _joined(known, done.keys_of(done.is_in_place), done.targets[done.is_in_place])
+    )
+    wanted = _joined(known, keys, done.targets[strays])
+    rows = np.unique(wanted)  # the blocks of a row go to the same one
+    begins = np.searchsorted(free >> _HALF, rows >> _HALF, "left")
+    ends = np.searchsorted(free >> _HALF, rows >> _HALF, "right")
+    at = begins + np.arange(len(rows)) - np.searchsorted(rows >> _HALF, rows >> _HALF, "left")
+    of_row = np.searchsorted(rows, wanted)
+    is_there = (at < ends)[of_row]
+    done.send(strays[is_there], free[at[of_row[is_there]]] & _ROW)
+    return bool(is_there.any())
+
+
+def _found(snapshot: Snapshot, known: Keys) -> Keys:
+    """Where the rows are that are looked for."""
+    found = [np.zeros(0, np.uint64)]
     for page in snapshot.pages(1, None):
-        for row in page:
-            if row.identity in wanted:
-                found[row.identity].append(row.row)
-    taken = done.taken_rows(set(wanted))
-    for identity, groups in wanted.items():
-        free = [row for row in found[identity] if row not in taken[identity]] or found[identity]
-        for (_, indexes), number in zip(sorted(groups.items()), free, strict=False):
-            done.send(indexes, number)
-            moved[indexes] = True
-    return moved
+        keys = np.array([int(row.identity[:16], 16) for row in page], np.uint64)
+        found.append(_joined(known, keys, np.array([row.row for row in page])))
+    return np.concatenate(found)
+
+
+def _free(found: Keys, taken: Keys) -> Keys:
+    """Those that no other was written into; all of a text of which none is left."""
+    free = found[~np.isin(found, taken)]
+    return np.sort(np.concatenate([free, found[~np.isin(found >> _HALF, free >> _HALF)]]))
+
+
+def _joined(known: Keys, keys: Keys, rows: npt.NDArray[np.generic]) -> Keys:
+    """Of the keys that are known, with their rows."""
+    if not len(known):
+        return known
+    at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    is_known = known[at] == keys
+    joined: Keys = (at[is_known].astype(np.uint64) << _HALF) | rows[is_known].astype(np.uint64)
+    return joined
 
 
 def _is_all_kept(cells: Cells, scores: tuple[float | None, ...]) -> bool:

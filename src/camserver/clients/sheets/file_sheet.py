@@ -139,7 +139,9 @@ class FileSheet:
                     return held
                 if held is not None:
                     await self._clock.sleep(self._settle_sec)
-                    if await self._run(Signature.of, self._path) != now:
+                    # A pass of our own may be what wrote it, and has its rows in a moment.
+                    await self._run(self._await_pass)
+                    if self._snapshot is not held or await self._run(Signature.of, self._path) != now:
                         continue
                 made, found = await self._run(self._scan)
                 # Whoever still reads the old one holds it; it goes with them.
@@ -178,10 +180,8 @@ class FileSheet:
         await self._run(file_places.check_not_open, self._path)
         done = Pass(self._staging.load(), self.layout)
         await self._one(done)
-        if done.strays.any():
-            moved = await self._run(new_rows, await self._current(), done)
-            if moved.any():
-                await self._one(done)
+        if bool(done.strays.any()) and await self._run(new_rows, await self._current(), done):
+            await self._one(done)
         return done
 
     async def _one(self, done: Pass) -> None:
@@ -191,6 +191,10 @@ class FileSheet:
                 return
         raise self._busy()
 
+    def _await_pass(self) -> None:
+        with self._one_pass:
+            pass
+
     def _write_anew(self, done: Pass) -> bool:
         """One pass over the file. False when somebody wrote the file during it."""
         with self._one_pass:
@@ -198,7 +202,7 @@ class FileSheet:
             if held is None or held.signature is None:
                 return False
             self._check_headers(held.categories)
-            made = Snapshot(self.layout, self._folder)
+            made = Snapshot(self.layout, self._folder, held.distinct_texts)
 
             def change(row: FileRow) -> Mapping[int, float]:
                 scores = done.meet(row) if row.row >= self.layout.first_data_row else {}

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import numpy as np
-
+from camserver.clients.sheets.distinct import Distinct
 from camserver.clients.sheets.formats import FileRow
 from camserver.clients.sheets.sheet import PAGE_ROWS_MAX
 from camserver.domain.sheet_layout import (
@@ -46,7 +45,8 @@ class Signature(NamedTuple):
 class Snapshot:
     """Rows are added in order, then `finish`, then they are read. What was written is forgotten with the object."""
 
-    def __init__(self, layout: SheetLayout, folder: Path | None) -> None:
+    def __init__(self, layout: SheetLayout, folder: Path | None, distinct_texts: int | None = None) -> None:
+        """`distinct_texts` where that is known: of a file that only gets scores."""
         self._layout = layout
         # Closed with the last reader: one that began before the file was written anew reads on.
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
@@ -56,7 +56,7 @@ class Snapshot:
         self._firsts = array("L")
         self._begins = array("Q", [0])
         self._headers: dict[int, list[str]] = {}
-        self._hashes = array("Q")
+        self._distinct = Distinct(folder) if distinct_texts is None else None
         self._empty_before: list[int] = []  # the first rows without a text
         self._empty_rows = 0
         self._counts = {"texts": 0, "filled_cells": 0, "text_chars": 0}
@@ -67,7 +67,7 @@ class Snapshot:
         self._findings: tuple[Finding, ...] = ()
         self._mask = 0
         self._is_headed = False
-        self.distinct_texts = 0
+        self.distinct_texts = distinct_texts or 0
 
     def add(self, row: FileRow, also_filled: int = 0) -> None:
         """One row of the file; `also_filled` are cells that are being filled right now."""
@@ -91,7 +91,8 @@ class Snapshot:
         self._counts["text_chars"] += min(len(row.text), TEXT_MAX_CHARS)
         if len(row.text) > TEXT_MAX_CHARS and len(self._long) < ROWS_SAID_MAX:
             self._long.append(row.row)
-        self._hashes.append(int(identity[:16], 16))
+        if self._distinct is not None:
+            self._distinct.add(int(identity[:16], 16))
         self._page.append((row.row, row.text, identity, filled))
         if len(self._page) >= PAGE_ROWS_MAX:
             self._write_page()
@@ -102,8 +103,9 @@ class Snapshot:
         self._write_page()
         self._file.flush()
         self.signature = signature
-        self.distinct_texts = _distinct(self._hashes)
-        self._hashes = array("Q")
+        if self._distinct is not None:
+            self.distinct_texts = self._distinct.count()
+            self._distinct = None
 
     def check(self, found: list[Finding]) -> SheetCheck:
         findings = [*found, *self._findings, *self._row_findings()]
@@ -168,12 +170,3 @@ class Snapshot:
         if self._counts["filled_cells"]:
             message = f"{self._counts['filled_cells']} cells of scores hold something already; they stay as they are"
             yield Finding(Severity.WARNING, Problem.ALREADY_FILLED, "", message)
-
-
-def _distinct(hashes: "array[int]") -> int:
-    """How many are different. They are sorted where they are: of a large sheet they are many."""
-    if not hashes:
-        return 0
-    sorted_here = np.frombuffer(hashes, np.uint64)
-    sorted_here.sort()
-    return 1 + int(np.count_nonzero(sorted_here[1:] != sorted_here[:-1]))

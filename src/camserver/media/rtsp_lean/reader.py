@@ -48,11 +48,13 @@ class LeanPackets:
         self._stall_sec = stall_sec
         self._boot_ms = boot_ms
         self._tls_pin = tls_pin
+        self._asks_for_keyframes = True
 
     def read(self, sink: Callable[[Packet], None], wanted: Callable[[], bool]) -> Miss | None:
         deadline_sec = time.monotonic() + self._connect_timeout_sec
         what = f"{self._address} can't be opened"
         session: Session | None = None
+        is_over = False  # because nobody wants it any more
         try:
             place = self._address.find()
             if isinstance(place, Miss):
@@ -60,12 +62,20 @@ class LeanPackets:
             sock = connect(place, self._address, self._tls_pin, deadline_sec)
             shown = str(self._address)
             session = Session(
-                sock, self._address.plain_url, shown, self._address.login, self._transport, self._with_sound
+                sock,
+                self._address.plain_url,
+                shown,
+                self._address.login,
+                self._transport,
+                self._with_sound,
+                self._asks_for_keyframes,
             )
             track = session.open(deadline_sec)
             what = "the camera's video ended"
             try:
-                return shared_pump().carry(Reading(session, track, sink, wanted, self._stall_sec, self._boot_ms))
+                ended = shared_pump().carry(Reading(session, track, sink, wanted, self._stall_sec, self._boot_ms))
+                is_over = ended is None
+                return ended
             except Unfit as reason:
                 if session.suits_ffmpeg:
                     raise
@@ -84,6 +94,8 @@ class LeanPackets:
             if session is not None:
                 # One that falls silent or hangs up when it is asked for sound is not asked again.
                 self._with_sound = self._with_sound and not session.asks_for_sound
+                if session.waits_for_keyframe and not is_over:
+                    self._asks_for_keyframes = False  # nor for a keyframe
                 session.close()
 
 

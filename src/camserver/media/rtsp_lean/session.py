@@ -3,6 +3,7 @@
 Packets that arrive while a reply is waited for are not lost.
 """
 
+import contextlib
 import re
 import socket
 import ssl
@@ -14,6 +15,7 @@ from camserver.domain.leases import Fault
 from camserver.media.digest import SHA256_STRENGTH, Challenge, Login, challenges, login_refused, strongest
 from camserver.media.packets import Miss
 from camserver.media.rtsp_lean.describe import SoundTrack, Track, parse_description, parse_sound
+from camserver.media.rtsp_lean.keyframes import KeyframeWish
 from camserver.media.rtsp_lean.messages import BrokenTalk, Reply, Unfit, request
 from camserver.media.rtsp_lean.sounds import Heard, Sounds
 from camserver.media.rtsp_lean.udp import UdpPair
@@ -52,6 +54,7 @@ class Session:
         login: Login | None,
         transport: str = "tcp",
         with_sound: bool = False,
+        asks_for_keyframes: bool = True,
     ) -> None:
         self._sock = sock
         self._over_udp = transport == "udp"
@@ -78,6 +81,7 @@ class Session:
         self._sounds: Sounds | None = None
         self._sound_channel = -1
         self._has_received = False
+        self._wish = KeyframeWish() if asks_for_keyframes else None
 
     def open(self, deadline_sec: float) -> Track:
         """Until the camera has agreed to send, by time.monotonic."""
@@ -177,7 +181,29 @@ class Session:
             is_secure = isinstance(self._sock, ssl.SSLSocket) and self._sock.pending() > 0
             if count < len(room) and not is_secure:
                 break
+        if self._wish is not None:
+            self._ask_for_keyframe(self._wish, self._units)
         return [done.popleft() for _ in range(len(done))]
+
+    @property
+    def waits_for_keyframe(self) -> bool:
+        """Whether the camera was asked for one and none came."""
+        return self._wish is not None and self._wish.is_open
+
+    def _ask_for_keyframe(self, wish: KeyframeWish, units: Units) -> None:
+        if wish.is_due(units.misses_keyframe, time.monotonic()) and units.ssrc is not None:
+            log.debug("camera is asked for a keyframe")
+            self._report(wish.message(units.ssrc))
+
+    def _report(self, report: bytes) -> None:
+        """Beside the video. What can't be sent now is not worth waiting for."""
+        if self._udp is not None:
+            self._udp.report(report)
+            return
+        message = bytes((0x24, self._channel + 1, 0, len(report))) + report
+        with contextlib.suppress(BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            if self._sock.send(message) != len(message):
+                raise ConnectionResetError("the camera takes no reports any more")
 
     def give_sign_of_life(self) -> None:
         """When one is due: else the camera thinks that nobody is there any more. Never waits."""
@@ -185,15 +211,12 @@ class Session:
             return
         self._alive_at_sec = time.monotonic() + self._alive_every_sec
         self._may_repeat_alive = True
-        report = bytes((0x24, self._channel + 1, 0, len(_RECEIVER_REPORT))) + _RECEIVER_REPORT
-        if self._udp is not None:
-            self._udp.report(_RECEIVER_REPORT)
-            report = b""
-        self._send_alive(report)
+        self._report(_RECEIVER_REPORT)
+        self._send_alive()
 
-    def _send_alive(self, before: bytes = b"") -> None:
+    def _send_alive(self) -> None:
         assert self._track is not None
-        self._send(self._alive_method, self._track.aggregate, self._with_session({}), before=before)
+        self._send(self._alive_method, self._track.aggregate, self._with_session({}))
 
     def end(self) -> None:
         """Tells the camera, without waiting for what it says."""
@@ -261,12 +284,12 @@ class Session:
             return reply
         raise Refused(self._explain(method, reply.status))
 
-    def _send(self, method: str, uri: str, headers: Mapping[str, str], before: bytes = b"") -> None:
+    def _send(self, method: str, uri: str, headers: Mapping[str, str]) -> None:
         self._cseq += 1
         all_headers = dict(headers)
         if self._challenge is not None and self._login is not None:
             all_headers["Authorization"] = self._challenge.authorization(self._login, method, uri)
-        message = before + request(method, uri, self._cseq, all_headers)
+        message = request(method, uri, self._cseq, all_headers)
         # So few bytes are taken at once, or the camera has not read for long.
         if self._sock.send(message) != len(message):
             raise ConnectionResetError("the camera takes no requests any more")

@@ -56,6 +56,9 @@ class Units:
         self._payload_type = payload_type
         self.done: deque[Unit] = deque()
         self.holes = 0
+        self.ssrc: int | None = None  # the number of the stream, once something came
+        self._has_begun = False  # with a picture that stands alone
+        self._has_ended_one = False  # a picture of any kind
         self._picture_types = nal_units.HEVC_PICTURE if self._is_hevc else nal_units.AVC_PICTURE
         self._sei_type = nal_units.HEVC_SEI if self._is_hevc else nal_units.AVC_SEI
         self._telling_types = nal_units.HEVC_TELLING if self._is_hevc else nal_units.AVC_TELLING
@@ -87,14 +90,20 @@ class Units:
         self._last_time: int | None = None
         self._is_reordered = False
 
+    @property
+    def misses_keyframe(self) -> bool:
+        """Whether what comes can't be shown until there is a picture that stands alone."""
+        return self._waits or (self._has_ended_one and not self._has_begun)
+
     def push(self, buffer: bytearray, start: int, stop: int) -> None:
         """An RTP packet, which stays as it is until `detach`. Unfit when the camera can't be for this reader: as long
         as there was no picture. Afterwards a packet that makes no sense is a damaged one."""
         if stop - start < 13:
             return
-        first, second, seq, timestamp, _ = _HEADER.unpack_from(buffer, start)
+        first, second, seq, timestamp, ssrc = _HEADER.unpack_from(buffer, start)
         if second & 0x7F != self._payload_type or first >> 6 != 2:
             return
+        self.ssrc = ssrc
         at = start + 12 + 4 * (first & 15)
         if first & 0x10 and at + 4 <= stop:
             at += 4 + 4 * (buffer[at + 2] << 8 | buffer[at + 3])
@@ -274,6 +283,7 @@ class Units:
     def _finish(self) -> None:
         """The picture is complete, or as complete as it gets."""
         if self._has_picture:
+            self._has_ended_one = True
             if self._is_cut_short:
                 self._waits = True
             else:
@@ -297,6 +307,7 @@ class Units:
             self._waiting += 1
             return
         self._waits, self._waiting = False, 0
+        self._has_begun = self._has_begun or kind.is_keyframe or kind.is_recovery
         time = self._time()
         self._watch_order(time)
         starts = tuple(place + len(START_CODE) for _, place in self._heads)

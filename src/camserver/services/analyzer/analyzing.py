@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from camserver.base.errors import BadInput
 from camserver.domain.detections import Detection, DetectionPolicy, Hints, interpret, unknown_names
 from camserver.domain.vocabulary import Vocabulary
 from camserver.media.jpeg_planes import Picture, rgb_of
@@ -43,6 +44,7 @@ class Prepared:
     diff: DiffInfo
     took_ns: int
     given: ModelInput | None = None  # what the model is given of it; None: it makes that itself
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +56,14 @@ class Found:
 
 
 def prepare(question: Question, detector: Detector | None = None, remembered: Remembered | None = None) -> Prepared:
-    """BadInput when a picture is none. `detector` is of the model that will look; it may have another picture now."""
+    """BadInput when the picture is none. `detector` is of the model that will look; it may have another picture now.
+
+    A previous picture that is none is done without: it says nothing about the new one.
+    """
     started_ns = time.perf_counter_ns()
     hints, since_ms = question.asked.hints.known(), question.asked.since_previous_ms
     # First, and made small or let go at once: only one is held in full.
-    before = _before(question.prev_picture, hints, since_ms, remembered)
+    before, warnings = _before_or_why_not(question.prev_picture, hints, since_ms, remembered)
     picture = open_picture(question.picture, "infer_image")
     now = sight_of(picture)
     if remembered is not None:
@@ -71,7 +76,17 @@ def prepare(question: Question, detector: Detector | None = None, remembered: Re
         diff=diff_of(now.gray, None if before is None else before.gray),
         took_ns=time.perf_counter_ns() - started_ns,
         given=given,
+        warnings=warnings,
     )
+
+
+def _before_or_why_not(
+    content: bytes | None, hints: Hints, since_ms: int | None, remembered: Remembered | None
+) -> tuple[Sight | None, tuple[str, ...]]:
+    try:
+        return _before(content, hints, since_ms, remembered), ()
+    except BadInput as error:
+        return None, (f"{error.message}; it was done without",)
 
 
 def _before(content: bytes | None, hints: Hints, since_ms: int | None, remembered: Remembered | None) -> Sight | None:
@@ -116,7 +131,7 @@ def conclude(
         model_name=found.model.name,
         model_version=found.model.version,
         processing_ms=took_ns // 1_000_000,
-        warnings=_warnings(observer.hints, found.model, vocabulary),
+        warnings=(*prepared.warnings, *_warnings(observer.hints, found.model, vocabulary)),
     )
     return make_answer(question.asked, analysis, prepared.diff)
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self, TypeGuard, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from camserver.base.errors import BadInput
-from camserver.services.analyzer.coco_labels import COCO80
+from camserver.domain.coco_labels import COCO80
 from camserver.services.analyzer.fitting import Fit
 
 TOML_BYTES_MAX = 200_000

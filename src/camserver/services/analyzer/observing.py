@@ -145,7 +145,7 @@ class Observer:
         if self.hints.shelf is None or self.before is None or self._is_ill_lit():
             return False
         before, now = self.before.gray, self.now.gray
-        gone = gone_from(self.hints.shelf, self.hints.expected, found_before, found)
+        gone = gone_from(self.hints.shelf, self.hints.expected_things, found_before, found)
         return any(is_changed(changed_share(before, now, (one.x1, one.y1, one.x2, one.y2))) for one in gone)
 
 

@@ -14,7 +14,16 @@ from camserver.base.clock import Clock
 from camserver.base.log import get_logger
 from camserver.domain.assignment import decide, lopsided
 from camserver.domain.assignment_styles import SPREAD, STYLES, Style
-from camserver.domain.assignment_types import AssignmentPolicy, Decision, Kind, Plan, Site, Snapshot, WorkerOffer
+from camserver.domain.assignment_types import (
+    AssignmentPolicy,
+    CameraNeed,
+    Decision,
+    Kind,
+    Plan,
+    Site,
+    Snapshot,
+    WorkerOffer,
+)
 from camserver.domain.leases import LeasePolicy
 from camserver.services.control.connections import Connections
 from camserver.store import Store
@@ -35,7 +44,8 @@ log = get_logger(__name__)
 
 # Leases taken in one transaction: small enough that it holds few rows for long.
 TAKES_MAX = 64
-# A camera that another process should have taken by then is given to a worker here.
+# A camera that another process should have taken by then is given to a worker here. It counts from the first plan
+# that meant it for that one: in a storm it may have waited long for its turn, and that was nobody's fault.
 PATIENCE_MS = 5_000
 # Differences of a shadow that are named in the log; the others are counted.
 NAMED_MAX = 10
@@ -59,6 +69,8 @@ class Assigner:
         self._interval_sec = interval_sec
         self._missed_ms = leases.missed_heartbeats * leases.heartbeat_sec * 1000
         self._waits_told: dict[str, int] = {}
+        # By camera, of those that the last plan meant for others: when a plan first did.
+        self._left_since_boot_ms: dict[int, int] = {}
         # (style in shadow, same or different): decisions since the start.
         self.shadow_counts: Counter[tuple[str, str]] = Counter()
 
@@ -71,8 +83,13 @@ class Assigner:
         found = await self._store.read(
             assigning, self._connections.site_ids(), now_ms - self._missed_ms, self._interval_sec, now_ms
         )
-        if found is not None:
-            await self._carry_out(self._as_seen_here(found, here), here)
+        if found is None:
+            self._left_since_boot_ms = {}
+            return
+        found = self._as_seen_here(found, here)
+        plan = self._plan(found)
+        await self._take(found.snapshot, self._to_take(found, plan, here))
+        await self._carry_out(found, plan, here)
 
     async def rebalance(self) -> None:
         """Moves a few cameras from workers that are much fuller than others of their site."""
@@ -83,11 +100,12 @@ class Assigner:
         site_ids, seen_since = self._connections.site_ids(), now_ms - self._missed_ms
         workers = _overridden(await self._store.read(offers, site_ids, seen_since), here)
         flags = Assigning(Snapshot(now_ms, workers, ()), await self._store.read(flags_of_sites, site_ids))
-        keys = lopsided(workers, self._policy, _styles(flags, STYLE_FLAG))
+        keys = lopsided(workers, self._policy, chosen_styles(flags))
         if not keys:
             return
         found = await self._store.read(rebalancing, site_ids, keys, seen_since, self._interval_sec, now_ms)
-        await self._carry_out(self._as_seen_here(found, here), here)
+        found = self._as_seen_here(found, here)
+        await self._carry_out(found, self._plan(found), here)
 
     def _present(self) -> dict[int, bool]:
         return self._connections.present(self._clock.boot_ms() - self._missed_ms)
@@ -96,39 +114,40 @@ class Assigner:
         """A socket knows better than a row whether its worker is there."""
         return replace(found, snapshot=replace(found.snapshot, workers=_overridden(found.snapshot.workers, here)))
 
-    async def _carry_out(self, found: Assigning, here: Mapping[int, bool]) -> None:
-        styles = _styles(found, STYLE_FLAG)
-        plan = decide(found.snapshot, self._policy, styles)
-        takes = plan.of_kind(Kind.TAKE)
-        mine = [one for one in takes if one.worker_key in here]
-        mine += self._left_by_others(found.snapshot, takes, here, styles)
-        await self._take(found.snapshot, mine)
+    def _plan(self, found: Assigning) -> Plan:
+        return decide(found.snapshot, self._policy, chosen_styles(found))
+
+    async def _carry_out(self, found: Assigning, plan: Plan, here: Mapping[int, bool]) -> None:
+        """All of a plan but what it takes."""
         await self._move(found.snapshot, plan.of_kind(Kind.MOVE), here)
         self._tell_waits(plan)
-        self._compare(found, plan, styles)
+        self._compare(found, plan)
 
-    def _left_by_others(
-        self, snapshot: Snapshot, takes: Iterable[Decision], here: Mapping[int, bool], styles: Mapping[Site, Style]
-    ) -> list[Decision]:
-        """Cameras meant for another process's workers that have waited too long, given to workers here."""
-        elsewhere = {one.camera_key for one in takes if one.worker_key not in here}
-        left_before = snapshot.now_ms - PATIENCE_MS
+    def _to_take(self, found: Assigning, plan: Plan, here: Mapping[int, bool]) -> list[Decision]:
+        """What the plan means for workers here, and what was left to other processes for too long."""
+        boot_ms, before = self._clock.boot_ms(), self._left_since_boot_ms
+        takes = plan.of_kind(Kind.TAKE)
+        mine = [one for one in takes if one.worker_key in here]
+        since = {one.camera_key: before.get(one.camera_key, boot_ms) for one in takes if one.worker_key not in here}
+        self._left_since_boot_ms = since
         late = tuple(
-            need
-            for need in snapshot.cameras
-            if need.camera_key in elsewhere and (need.free_since or 0) <= left_before
+            need for need in found.snapshot.cameras if since.get(need.camera_key, boot_ms) <= boot_ms - PATIENCE_MS
         )
-        if not late:
-            return []
-        taken = Counter(one.worker_key for one in takes if one.worker_key in here)
+        return [*mine, *self._again(found, late, mine, here)] if late else mine
+
+    def _again(
+        self, found: Assigning, late: tuple[CameraNeed, ...], mine: Iterable[Decision], here: Mapping[int, bool]
+    ) -> tuple[Decision, ...]:
+        """Gives cameras that others did not take to workers here."""
+        taken = Counter(one.worker_key for one in mine)
         workers = tuple(
             replace(offer, used=offer.used + taken[offer.worker_key])
-            for offer in snapshot.workers
+            for offer in found.snapshot.workers
             if offer.worker_key in here
         )
         log.warning("cameras that another process did not take", count=len(late))
-        again = decide(replace(snapshot, workers=workers, cameras=late), self._policy, styles)
-        return list(again.of_kind(Kind.TAKE))
+        again = replace(found, snapshot=replace(found.snapshot, workers=workers, cameras=late))
+        return self._plan(again).of_kind(Kind.TAKE)
 
     async def _take(self, snapshot: Snapshot, decisions: list[Decision]) -> None:
         if not decisions:
@@ -198,9 +217,9 @@ class Assigner:
             log.info("assignment_waits", reasons=waits)
             self._waits_told = waits
 
-    def _compare(self, found: Assigning, plan: Plan, styles: Mapping[Site, Style]) -> None:
+    def _compare(self, found: Assigning, plan: Plan) -> None:
         """What a style in shadow would have done otherwise. It is logged and counted, and nothing else."""
-        shadows = _styles(found, SHADOW_FLAG)
+        styles, shadows = chosen_styles(found), _styles(found, SHADOW_FLAG)
         sites = {site for site, style in shadows.items() if style is not styles.get(site, SPREAD)}
         if not sites:
             return

@@ -8,6 +8,7 @@ import asyncio
 import json
 from dataclasses import dataclass
 
+from camserver.base.bells import Bell
 from camserver.base.clock import Clock
 from camserver.base.errors import CamError, Conflict, DataUnusable, EpochEnded, Retry, Unavailable
 from camserver.base.log import get_logger
@@ -37,7 +38,8 @@ from camserver.wire.errands import ErrandAnswer, ErrandRecorded, ErrandRefused, 
 
 log = get_logger(__name__)
 
-# People wait for the answer, so this is how long their question waits at most before it is on its way.
+# People wait for the answer, so this is how long their question waits at most before it is on its way; not at all
+# where web is in the same process.
 LOOK_EVERY_SEC = 0.4
 TIDY_EVERY_SEC = 5.0
 EPOCH_ATTEMPTS = 3
@@ -45,11 +47,12 @@ _TAKING = frozenset({WorkerState.REGISTERED, WorkerState.IDLE, WorkerState.RUNNI
 
 
 class ErrandRounds:
-    def __init__(self, store: Store, clock: Clock, connections: Connections, orders: Orders) -> None:
+    def __init__(self, store: Store, clock: Clock, connections: Connections, orders: Orders, bell: Bell) -> None:
         self._store = store
         self._clock = clock
         self._connections = connections
         self._orders = orders
+        self._bell = bell
 
     async def run(self) -> None:
         """Sends and tidies until cancelled."""
@@ -63,7 +66,7 @@ class ErrandRounds:
                 await self.deliver()
             except (Retry, Conflict) as error:
                 log.warning("errands wait", code=error.code, cause=error.message)
-            await self._clock.sleep(LOOK_EVERY_SEC)
+            await self._bell.wait(self._clock, LOOK_EVERY_SEC)
 
     async def _tidy_on(self) -> None:
         while True:

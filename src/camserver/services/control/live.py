@@ -1,7 +1,8 @@
 """Live view between the store and the workers: who is to push what to which streamer.
 
 Each control process serves the workers whose sockets it has. What viewings want is found here by looking often, for
-people wait for their first picture. Whether a worker pushes is said by the streamer; until then it is asked again.
+people wait for their first picture, and at once where web, in the same process, says so. Whether a worker pushes is
+said by the streamer; until then it is asked again.
 """
 
 import secrets
@@ -9,6 +10,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from camserver.base.bells import Bell
 from camserver.base.clock import Clock
 from camserver.base.errors import Conflict, Forbidden, Retry, Unauthenticated
 from camserver.base.log import get_logger
@@ -29,11 +31,12 @@ ASK_AGAIN_MS = 3_000
 
 
 class LiveRounds:
-    def __init__(self, store: Store, clock: Clock, connections: Connections, keys: LiveKeys) -> None:
+    def __init__(self, store: Store, clock: Clock, connections: Connections, keys: LiveKeys, bell: Bell) -> None:
         self._store = store
         self._clock = clock
         self._connections = connections
         self._keys = keys
+        self._bell = bell
 
     async def run(self) -> None:
         """Sends LIVE_START until cancelled."""
@@ -42,7 +45,7 @@ class LiveRounds:
                 await self.deliver()
             except (Retry, Conflict) as error:
                 log.warning("live view waits", code=error.code, cause=error.message)
-            await self._clock.sleep(LOOK_EVERY_SEC)
+            await self._bell.wait(self._clock, LOOK_EVERY_SEC)
 
     async def deliver(self) -> None:
         """Asks for what is wanted; what is not any more may be asked for anew at any moment."""
@@ -103,6 +106,7 @@ class LiveDesk:
     store: Store
     clock: Clock
     policy: AdmissionPolicy
+    bell: Bell
 
     async def heard(self, asked: AskedLive, ack: Ack) -> None:
         """A worker's answer to LIVE_START. Whoever watches is told why it does not push."""
@@ -111,7 +115,10 @@ class LiveDesk:
             await self.store.write(feeds.refused, asked.wanted, ack.details)
 
     async def sync(self, sync: Sync) -> Synced:
-        return await feeds.sync(self.store, sync, self.policy, self.clock.now_ms())
+        answer = await feeds.sync(self.store, sync, self.policy, self.clock.now_ms())
+        if any(one.feed == "wanted" for one in sync.watched):
+            self.bell.ring()
+        return answer
 
 
 @dataclass(frozen=True, slots=True)

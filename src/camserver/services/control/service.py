@@ -10,6 +10,7 @@ import socket as sockets
 from dataclasses import dataclass
 
 from camserver.base import asgi
+from camserver.base.bells import Bells
 from camserver.base.clock import Clock
 from camserver.base.doors import DoorPolicy
 from camserver.base.ready import Ready
@@ -50,11 +51,14 @@ async def run(
     ready: Ready,
     socket: sockets.socket,
     tls_socket: sockets.socket | None = None,
+    bells: Bells | None = None,
 ) -> None:
-    """Runs control on its listening sockets until cancelled; on `tls_socket` for workers at other sites."""
+    """Runs control on its listening sockets until cancelled; on `tls_socket` for workers at other sites. `bells` are
+    those of the process, where web may be as well."""
+    bells = bells or Bells()
     secrets = make_secrets(settings)
     basis = _basis(store, clock, settings, secrets.worker_token)
-    live = LiveDesk(store, clock, settings.admission)
+    live = LiveDesk(store, clock, settings.admission, bells.live)
     previous = secrets.media_hmac_previous
     keys = live_keys(secrets.media_hmac.reveal().encode(), None if previous is None else previous.reveal().encode())
     orders = Orders(settings.looks, settings.gate, secrets.credential_keys)
@@ -79,8 +83,8 @@ async def run(
             group.create_task(asgi.serve(routes.app(), socket, serving.set, message_max_bytes))
             group.create_task(basis.epoch.keep(ready, serving))
             group.create_task(basis.rounds(orders).run())
-            group.create_task(ErrandRounds(store, clock, basis.connections, orders).run())
-            group.create_task(LiveRounds(store, clock, basis.connections, keys).run())
+            group.create_task(ErrandRounds(store, clock, basis.connections, orders, bells.errands).run())
+            group.create_task(LiveRounds(store, clock, basis.connections, keys, bells.live).run())
             if tls_socket is not None and authority is not None:
                 tls_port = TlsPort(authority, settings.control.tls_names, "control.tls_names", clock)
                 tls = asgi.Tls(tls_port.context, _door_policy(settings))

@@ -7,7 +7,7 @@ import asyncio
 import random
 from collections import OrderedDict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from camserver.base import figures
@@ -31,7 +31,7 @@ from camserver.services.dispatcher.turns import patiently
 from camserver.services.dispatcher.vocabulary import ActiveVocabulary, Supply
 from camserver.store import Store, analyzers
 from camserver.store.analyzers import Seen
-from camserver.wire.analyzer import CapabilitiesAnswer
+from camserver.wire.analyzer import WARNINGS_MAX, CapabilitiesAnswer
 
 if TYPE_CHECKING:
     from camserver.config.analyzer_section import AnalyzerSettings
@@ -45,6 +45,7 @@ REPORT_EVERY_MS = 5_000
 VOCABULARY_EVERY_SEC = 30.0
 # Jobs whose last analyzer is remembered, so that their next attempt goes to another one.
 REMEMBERED_MAX = 10_000
+REFUSED_PREVIOUS = "the request with the previous picture was refused; it was asked without"
 
 
 @dataclass(slots=True)
@@ -160,16 +161,26 @@ class Pool:
         self._tell()
 
     async def _asked(self, analyzer: Analyzer, question: Question) -> tuple[tuple[Analysis, Vocabulary], int]:
-        """One question, again after a 409 with the vocabulary sent; and how long its last try took, in ms."""
+        """One question, and how long its last try took, in ms.
+
+        Asked again after a 409, with the vocabulary sent; and after a 400, without the previous picture: where only
+        that one is damaged, the new one is to be looked at all the same.
+        """
         sent_already = False
+        asked = question
         while True:
             vocabulary, sent = self.vocabulary.current, analyzer.supply.sent
             assert vocabulary is not None
             started_boot_ms = self.clock.boot_ms()
             try:
-                analysis = await analyzer.client.analyze(question, vocabulary)
+                analysis = await analyzer.client.analyze(asked, vocabulary)
+                if asked is not question:
+                    analysis = replace(analysis, warnings=(REFUSED_PREVIOUS, *analysis.warnings)[:WARNINGS_MAX])
                 return (analysis, vocabulary), self.clock.boot_ms() - started_boot_ms
             except AnalyzerError as error:
+                if error.kind is ErrorKind.BAD_REQUEST and asked.previous is not None:
+                    asked = question.without_previous()
+                    continue
                 if not sends_vocabulary(error.kind, sent_already):
                     raise
             sent_already = True

@@ -119,7 +119,7 @@ class Archiver:
         )
 
     async def copy(self, claimed: Claimed) -> Ending:
-        receiver = None if claimed.receiver_id is None else await self.book.get(claimed.receiver_id)
+        receiver = await self.book.receiver_of(claimed)
         if receiver is None or receiver.kind not in self.archives:
             raise DeliveryError(Trouble.REFUSED, "the archive was removed")
         if claimed.reason == TRIAL:

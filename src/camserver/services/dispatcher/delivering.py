@@ -156,6 +156,7 @@ async def _deliver(desk: DeliveryDesk, lane: Lane, claimed: Claimed, group: asyn
         log.exception("delivery_left")
     finally:
         del desk.at_work[claimed.delivery_id, claimed.token]
+        desk.settling.discard((claimed.delivery_id, claimed.token))
 
 
 def _trace(claimed: Claimed, ending: Ending | Failed, started_ns: int) -> None:
@@ -221,7 +222,7 @@ async def _handled(desk: DeliveryDesk, claimed: Claimed) -> Ending:
     if handler is None:
         raise DeliveryError(Trouble.REFUSED, f"nothing here does a {claimed.kind.value}")
     if claimed.receiver_id is not None:
-        receiver = await desk.book.get(claimed.receiver_id)
+        receiver = await desk.book.receiver_of(claimed)
         if receiver is None:
             raise DeliveryError(Trouble.REFUSED, "the receiver was removed")
         if not receiver.enabled:
@@ -254,6 +255,7 @@ def _failed(desk: DeliveryDesk, claimed: Claimed, error: DeliveryError) -> Faile
 
 async def _settled(desk: DeliveryDesk, claimed: Claimed, ending: Ending | Failed) -> None:
     settled = Settled(claimed.delivery_id, claimed.token, ending)
+    desk.settling.add((claimed.delivery_id, claimed.token))
     is_kept = await patiently(desk.clock, desk.settler.submit, settled)
     if not is_kept:
         desk.counters.fences_lost += 1

@@ -83,6 +83,8 @@ class DeliveryDesk:
     lanes: dict[LaneKey, Lane] = field(default_factory=dict)
     # By delivery and fence: one whose claim was lost may be claimed again before its first task has noticed.
     at_work: dict[tuple[int, str], asyncio.Task[None]] = field(default_factory=dict)
+    # Of these the end is being written, which lets the claim go: that it is gone is no news about them.
+    settling: set[tuple[int, str]] = field(default_factory=set)
     in_flight: int = 0
     after_receiver: int = 0
     hungry: asyncio.Event = field(default_factory=asyncio.Event)

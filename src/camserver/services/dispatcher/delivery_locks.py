@@ -39,8 +39,8 @@ async def _renew(desk: DeliveryDesk) -> None:
         return
     until = desk.clock.now_ms() + desk.policy.lock_sec * 1000
     held = await desk.store.write(deliveries.renew, desk.name, tuple(sorted(mine)), until)
-    for (delivery_id, _), task in at_work.items():
-        if delivery_id not in held:
+    for (delivery_id, token), task in at_work.items():
+        if delivery_id not in held and (delivery_id, token) not in desk.settling:
             task.cancel()
     for lane in desk.lanes.values():
         kept = [one for one in lane.waiting if one.delivery_id in held or one.delivery_id not in waiting]

@@ -176,7 +176,8 @@ class MqttSender:
         topic = terms.topics.camera(str(camera_id)).events if camera_id else terms.topics.notices
         payload = json.dumps(event_message(outgoing), ensure_ascii=False)
         link = self._links.link_of(receiver.receiver_id)
-        connection = link.connection if link is not None else None
+        # A link to where the receiver was before it was changed is of no use, though it stands for a moment more.
+        connection = link.connection if link is not None and link.terms == terms else None
         try:
             if connection is not None:
                 await connection.publish(topic, payload)

@@ -111,7 +111,7 @@ class Notifier:
 
     async def message(self, claimed: Claimed) -> Ending:
         """Sends one message, unless something holds it back."""
-        receiver = None if claimed.receiver_id is None else await self.book.get(claimed.receiver_id)
+        receiver = await self.book.receiver_of(claimed)
         if receiver is None:
             raise DeliveryError(Trouble.REFUSED, "the receiver was removed")
         if claimed.event_id is None or claimed.camera_key is None:

@@ -1,8 +1,10 @@
 """The receivers as a dispatcher knows them: read now and then, their secrets opened, and how they did noted down.
 
-A change that people make is known here within seconds; a receiver that is new is asked for at once.
+A change that people make is known here within seconds, and before anything goes out that was claimed after it: a
+claim says how new its receiver is. So whoever saves a receiver and tries it sees what they saved.
 """
 
+import asyncio
 import json
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ from camserver.domain.deliveries import (
     ARCHIVES,
     ERROR_MAX_CHARS,
     TELLING,
+    Claimed,
     DeliveryError,
     Receiver,
     ReceiverKind,
@@ -45,6 +48,8 @@ class ReceiverBook:
     _known: dict[int, Receiver] = field(default_factory=dict)
     _problems: dict[int, str] = field(default_factory=dict)
     _reports: dict[int, Report] = field(default_factory=dict)
+    # One reads at a time: what was read earlier must not replace what was read later.
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def follow(self) -> None:
         """Keeps the book until cancelled."""
@@ -54,6 +59,10 @@ class ReceiverBook:
         await take_turns(self.clock, REPORT_EVERY_MS, "receiver_reports", self.write_reports)
 
     async def refresh(self) -> None:
+        async with self._reading:
+            await self._read()
+
+    async def _read(self) -> None:
         version = await self.store.read(receivers.version)
         if version == self._version:
             return
@@ -65,14 +74,28 @@ class ReceiverBook:
         if self.on_change is not None:
             self.on_change()
 
-    async def get(self, receiver_id: int) -> Receiver | None:
-        """None when there is no such receiver any more. One whose secrets can't be read is an error."""
-        if receiver_id not in self._known:
-            await self.refresh()
-        problem = self._problems.get(receiver_id)
+    async def receiver_of(self, claimed: Claimed) -> Receiver | None:
+        """Whom a delivery goes to, at least as new as when it was claimed. None when there is no such receiver any
+        more, or another one under its number. One whose secrets can't be read is an error."""
+        if claimed.receiver_id is None or claimed.receiver_uuid is None:
+            return None
+        if self._is_behind(claimed):
+            async with self._reading:
+                # Whoever had its turn before may have read what is needed here, too.
+                if self._is_behind(claimed):
+                    await self._read()
+        known = self._known.get(claimed.receiver_id)
+        if known is not None and not _is_meant(known, claimed):
+            return None
+        problem = self._problems.get(claimed.receiver_id)
         if problem is not None:
             raise DeliveryError(Trouble.FAILED, problem)
-        return self._known.get(receiver_id)
+        return known
+
+    def _is_behind(self, claimed: Claimed) -> bool:
+        assert claimed.receiver_id is not None
+        known = self._known.get(claimed.receiver_id)
+        return known is None or not _is_meant(known, claimed) or known.updated_at < claimed.receiver_updated_at
 
     def kind_of(self, receiver_id: int) -> ReceiverKind | None:
         """None while it was not read yet, and when there is no such receiver."""
@@ -158,4 +181,10 @@ class ReceiverBook:
             hourly_cap=stored.hourly_cap,
             enabled=stored.enabled,
             secrets=secrets,
+            updated_at=stored.updated_at,
         )
+
+
+def _is_meant(known: Receiver, claimed: Claimed) -> bool:
+    """Whether it is the tenant's own, and the one that was there when the delivery was claimed."""
+    return (known.tenant_id, known.receiver_uuid) == (claimed.tenant_id, claimed.receiver_uuid)

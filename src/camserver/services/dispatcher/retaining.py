@@ -38,7 +38,7 @@ from camserver.objects.interface import Objects
 from camserver.services.dispatcher.erasing import Eraser
 from camserver.services.dispatcher.pruning import Tally, prune_records
 from camserver.services.dispatcher.turns import take_turns
-from camserver.store import Store, case_items, duties, garbage, retention, tenant_quotas, upkeep
+from camserver.store import Store, case_items, duties, garbage, look_pauses, retention, tenant_quotas, upkeep
 from camserver.store.retention import Place, Swept
 from camserver.store.upkeep import CameraRef
 
@@ -179,7 +179,9 @@ class Retainer:
         tally.add(tenant_id, "clips", Why.AGE, await self._sweep_clips(camera, Why.AGE, now_ms, None))
         tally.add(tenant_id, "frames", Why.AGE, await self._age_frames(camera, now_ms))
         tally.add(tenant_id, "pictures", Why.QUIET, await self._thin(camera, now_ms))
-        gaps = await self.store.write(upkeep.forget_gaps, camera.camera_key, now_ms - policy.statistics_days * DAY_MS)
+        figures_before_ms = now_ms - policy.statistics_days * DAY_MS
+        gaps = await self.store.write(upkeep.forget_gaps, camera.camera_key, figures_before_ms)
+        gaps += await self.store.write(look_pauses.forget, camera.camera_key, figures_before_ms)
         tally.add(tenant_id, "gaps", Why.AGE, Swept(gaps))
         usages = await self.store.read(upkeep.count_usage, camera.camera_key, now_ms)
         used_bytes = sum(usage.bytes for usage in usages)

@@ -7,12 +7,13 @@ import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from camserver.base import figures
 from camserver.base.clock import Clock
 from camserver.base.errors import Retry
 from camserver.base.log import get_logger
 from camserver.base.ready import Ready
 from camserver.domain import health
-from camserver.domain.jobs import Breaker
+from camserver.domain.jobs import Breaker, ErrorKind
 from camserver.domain.outcomes import Policies
 from camserver.objects.local import Objects
 from camserver.services.dispatcher.analyzers import open_pool
@@ -38,6 +39,7 @@ log = get_logger(__name__)
 
 async def run(store: Store, objects: Objects, clock: Clock, settings: "Settings", ready: Ready) -> None:
     ready.expect("dispatcher")
+    figures.begin_at_zero(figures.job_failures, *[kind.value for kind in ErrorKind])
     interval_ms = round(settings.looks.polling_interval_sec * 1000)
     name = _own_name()
     pool = open_pool(name, store, clock, settings.analyzer, settings.jobs)

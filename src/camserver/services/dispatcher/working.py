@@ -87,7 +87,8 @@ class Desk:
     applier: Batcher[Finished, Applied] = field(init=False)
     failer: Batcher[Failure, None] = field(init=False)
     rereader: Batcher[tuple[int, str], ClaimedJob | None] = field(init=False)
-    settling: int = 0  # jobs whose analysis is there and whose outcome is not written yet
+    # Their analysis is there and the outcome is being written, which lets the claim go: that it is gone is no news.
+    settling: set[tuple[int, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         size_max = self.settling_max
@@ -150,7 +151,7 @@ async def claim_and_work(desk: Desk) -> None:
 
 async def _claim(desk: Desk) -> tuple[ClaimedJob, ...] | None:
     """What was claimed; None when nothing was tried, for want of room or of somebody to ask."""
-    if desk.pool.vocabulary.current is None or desk.settling >= desk.settling_max:
+    if desk.pool.vocabulary.current is None or len(desk.settling) >= desk.settling_max:
         return None
     now_ms = desk.clock.now_ms()
     room = desk.pool.wanted()
@@ -279,15 +280,15 @@ async def _question(desk: Desk, job: ClaimedJob) -> Question:
 
 async def _settle(desk: Desk, job: ClaimedJob, analysis: Analysis, vocabulary: Vocabulary) -> None:
     """Decides and applies, again with the camera's new state when that moved in between."""
-    desk.settling += 1
+    desk.settling.add((job.job_id, job.token))
     try:
         turn = desk.turns.setdefault(job.frame.camera_key, asyncio.Lock())
         async with turn:
             await _settle_in_turn(desk, job, analysis, vocabulary)
     finally:
-        if desk.settling == desk.settling_max:
+        if len(desk.settling) == desk.settling_max:
             desk.pool.changed.set()
-        desk.settling -= 1
+        desk.settling.discard((job.job_id, job.token))
 
 
 async def _settle_in_turn(desk: Desk, job: ClaimedJob, analysis: Analysis, vocabulary: Vocabulary) -> None:
@@ -356,6 +357,6 @@ async def _renew(desk: Desk) -> None:
     job_ids = tuple(sorted({job_id for job_id, _ in mine}))
     until = desk.clock.now_ms() + desk.terms.policy.lock_sec * 1000
     held = await desk.store.write(jobs.renew, desk.name, job_ids, until)
-    for (job_id, _), task in mine.items():
-        if job_id not in held:
+    for (job_id, token), task in mine.items():
+        if job_id not in held and (job_id, token) not in desk.settling:
             task.cancel()

@@ -2,13 +2,13 @@
 
 import asyncio
 import secrets
-import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uuid_utils
 
+from camserver.base.cancelling import to_its_end
 from camserver.base.clock import Clock
 from camserver.base.errors import Retry
 from camserver.base.log import get_logger
@@ -17,7 +17,7 @@ from camserver.clients.sheets.sheet import WRITE_MAX
 from camserver.domain.scoring_sheets import PART_BYTES, part_key, part_sizes
 from camserver.domain.sheet_rows import RowScores
 from camserver.objects.interface import Objects
-from camserver.services.scoring.uploaded_sheet import fetch
+from camserver.services.scoring.uploaded_sheet import Copy, fetch
 from camserver.store import Store, scoring_desk, scoring_runs
 from camserver.store.scoring_runs import Run
 from camserver.store.scoring_sheets import Piece
@@ -42,21 +42,25 @@ async def fill(store: Store, objects: Objects, clock: Clock, settings: "Settings
     if not await store.write(scoring_runs.take_writing, run_id, token, now_ms + LOCK_MS, now_ms):
         return False
     keeping = asyncio.create_task(_keep(store, clock, run_id, token))
-    folder: Path | None = None
+    copy: Copy | None = None
     try:
         pieces = await store.read(scoring_desk.pieces, held.sheet.sheet_id)
-        folder, path = await fetch(objects, pieces, held.sheet.name, settings.server.data_dir)
-        await _put_scores(store, clock, run, path, folder)
-        made = await _store_pieces(store, objects, clock, run, held.sheet.sheet_uuid, path)
+        copy = await fetch(objects, pieces, held.sheet.name, settings.server.data_dir)
+        await _put_scores(store, clock, run, copy)
+        made = await _store_pieces(store, objects, clock, run, held.sheet.sheet_uuid, copy.path)
         is_done = await store.write(scoring_desk.filled, run_id, token, made, run.updated_at, clock.now_ms())
         log.info("a sheet was filled", run=run.run_uuid, bytes=sum(one.object_bytes for one in made))
         return is_done
     finally:
         keeping.cancel()
-        await asyncio.wait([keeping])
-        if folder is not None:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-        await store.write(scoring_runs.leave_writing, run_id, token)
+        await to_its_end(_leave(store, run_id, token, keeping, copy))
+
+
+async def _leave(store: Store, run_id: int, token: str, keeping: asyncio.Task[None], copy: Copy | None) -> None:
+    await asyncio.wait([keeping])
+    if copy is not None:
+        await copy.remove()
+    await store.write(scoring_runs.leave_writing, run_id, token)
 
 
 async def _keep(store: Store, clock: Clock, run_id: int, token: str) -> None:
@@ -67,8 +71,8 @@ async def _keep(store: Store, clock: Clock, run_id: int, token: str) -> None:
             await store.write(scoring_runs.take_writing, run_id, token, now_ms + LOCK_MS, now_ms)
 
 
-async def _put_scores(store: Store, clock: Clock, run: Run, path: Path, folder: Path) -> None:
-    sheet = await open_file(path, run.spec.layout, clock, work_folder=folder, settle_sec=0)
+async def _put_scores(store: Store, clock: Clock, run: Run, copy: Copy) -> None:
+    sheet = await open_file(copy.path, run.spec.layout, clock, work_folder=copy.folder, settle_sec=0)
     try:
         after_id = 0
         while found := await store.read(scoring_desk.scored, run.run_id, after_id, WRITE_MAX):
@@ -77,7 +81,7 @@ async def _put_scores(store: Store, clock: Clock, run: Run, path: Path, folder: 
         async for _ in sheet.flush(final=True):
             pass
     finally:
-        await sheet.close()
+        await to_its_end(sheet.close())
 
 
 async def _store_pieces(

@@ -22,8 +22,10 @@ from camserver.clients.llm.prices import Price
 from camserver.clients.sheets.sheet import Sheet
 from camserver.domain.scoring import PauseReason, RunStatus, ScoringPolicy
 from camserver.domain.scoring_limits import ConcurrencyController
+from camserver.services.scoring.asking import Model, Pictures
 from camserver.services.scoring.budget import Budget
-from camserver.services.scoring.invoking import InvokerPool, Model, Pictures
+from camserver.services.scoring.following import Following
+from camserver.services.scoring.invoking import InvokerPool
 from camserver.services.scoring.journal import Journal
 from camserver.services.scoring.producing import Producer
 from camserver.services.scoring.scheduling import ChunkScheduler
@@ -93,12 +95,15 @@ class ScoringPipeline:
         self._invokers = InvokerPool(
             models.clients, models.prices, run.spec, policy, self._slots, self._journal, self._budget, pictures
         )
+        following = Following(store, sheet, run.run_id, run.spec.layout.block_size)
         producer = Producer(
-            store, clock, sheet, run.run_id, run.tenant_id, run.spec, policy, self._invokers, self._journal
+            store, clock, sheet, run.run_id, run.tenant_id, run.spec, policy, self._invokers, self._journal, following
         )
         self._writer = SheetWriter(store, clock, sheet, run.run_id, policy, token, self._journal.recorded)
         holder = f"{socket.gethostname()[:90]}:{os.getpid()}"
-        self._scheduler = ChunkScheduler(store, clock, sheet, run, policy, producer, self._writer, holder, token)
+        self._scheduler = ChunkScheduler(
+            store, clock, sheet, run, policy, producer, self._writer, following, holder, token
+        )
         self._stopped: asyncio.Event = asyncio.Event()
         self.drain_sec = DRAIN_SEC
 

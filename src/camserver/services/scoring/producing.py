@@ -13,6 +13,7 @@ from camserver.domain.scoring_answers import is_valid
 from camserver.domain.scoring_prompts import BlockQuestion
 from camserver.domain.sheet_layout import blocks
 from camserver.domain.sheet_rows import SheetRow
+from camserver.services.scoring.following import Following
 from camserver.services.scoring.invoking import InvokerPool, result_of
 from camserver.services.scoring.journal import Entry, Journal
 from camserver.services.scoring.tasks import OpenChunk, Task, Verdict, pictures_of
@@ -25,6 +26,7 @@ DAY_MS = 86_400_000
 # What of the journal needs no new look: what failed is tried again only when somebody asks for it. What is written is
 # looked at all the same: rows with equal texts may have changed places, and this one may be empty.
 _SEEN_TO = frozenset({ResultState.SCORED, ResultState.FAILED, ResultState.REFUSED})
+_IN_SHEET = frozenset({ResultState.WRITTEN, ResultState.AWAY})
 
 
 def questions_of(spec: RunSpec) -> list[BlockQuestion]:
@@ -47,6 +49,7 @@ class Producer:
         policy: ScoringPolicy,
         invokers: InvokerPool,
         journal: Journal,
+        following: Following,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -57,6 +60,7 @@ class Producer:
         self._policy = policy
         self._invokers = invokers
         self._journal = journal
+        self._following = following
         self._questions = questions_of(spec)
 
     async def produce(self, chunk: OpenChunk) -> None:
@@ -64,22 +68,26 @@ class Producer:
         plan = chunk.plan
         known = await self._store.read(scoring_journal.of_chunk, self._run_id, plan.row_start, plan.row_end)
         waiting: list[Task] = []
+        seen: dict[tuple[int, int, str], bool] = {}
         async for page in self._sheet.rows(plan.row_start, plan.row_end):
             for row in page:
                 waiting += self._tasks(chunk, row, known)
+                if known:
+                    for question in self._questions:
+                        seen[row.row, question.first_category, row.identity] = not _is_open(row, question)
                 while len(waiting) >= LOOKED_UP_AT_ONCE:
                     await self._send(waiting[:LOOKED_UP_AT_ONCE])
                     del waiting[:LOOKED_UP_AT_ONCE]
         await self._send(waiting)
+        await self._following.mark(known, seen)
 
     def _tasks(self, chunk: OpenChunk, row: SheetRow, known: dict[tuple[int, int, str], ResultState]) -> list[Task]:
         made: list[Task] = []
         for question in self._questions:
             first = question.first_category
             state = known.get((row.row, first, row.identity))
-            cells = (1 << len(question.categories)) - 1
-            is_open = row.filled >> first & cells != cells
-            if state in _SEEN_TO or (state is ResultState.WRITTEN and not is_open):
+            is_open = _is_open(row, question)
+            if state in _SEEN_TO or (state in _IN_SHEET and not is_open):
                 chunk.tasks += 1
                 chunk.done += state is not ResultState.FAILED
                 chunk.failed += state is ResultState.FAILED
@@ -155,3 +163,9 @@ class Producer:
 
         await self._journal.room()
         self._journal.put(Entry(results, (), spent), tell)
+
+
+def _is_open(row: SheetRow, question: BlockQuestion) -> bool:
+    """Whether a cell of the block is empty."""
+    cells = (1 << len(question.categories)) - 1
+    return row.filled >> question.first_category & cells != cells

@@ -17,6 +17,7 @@ from camserver.domain.scoring import (
     plan_chunks,
     retry_delay_sec,
 )
+from camserver.services.scoring.following import Following
 from camserver.services.scoring.producing import Producer
 from camserver.services.scoring.tasks import Interrupted, OpenChunk
 from camserver.services.scoring.writing import SheetWriter
@@ -41,6 +42,7 @@ class ChunkScheduler:
         policy: ScoringPolicy,
         producer: Producer,
         writer: SheetWriter,
+        following: Following,
         holder: str,
         token: str,
     ) -> None:
@@ -51,6 +53,7 @@ class ChunkScheduler:
         self._policy = policy
         self._producer = producer
         self._writer = writer
+        self._following = following
         self._holder = holder
         self._token = token
         self._open: dict[int, OpenChunk] = {}
@@ -179,6 +182,7 @@ class ChunkScheduler:
             return RunStatus.RUNNING
         run = await self._store.read(scoring_runs.get, run_id)
         try:
+            await self._following.follow()
             last_row = (await self._sheet.check()).last_row if self._writer.has_moved else run.last_row
         except CamError as error:
             raise Interrupted(PauseReason.SHEET, error.message) from error

@@ -6,12 +6,12 @@ what a crash leaves is never half a file.
 """
 
 import asyncio
-import shutil
-import tempfile
-import time
+import secrets
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+from camserver.base import scratch
+from camserver.base.cancelling import to_its_end
 from camserver.base.clock import Clock
 from camserver.base.errors import NotFound
 from camserver.clients.sheets import file_places
@@ -23,16 +23,48 @@ from camserver.domain.sheet_rows import Outcome, RowOutcome, RowScores, SheetRow
 from camserver.objects.interface import Objects
 from camserver.store.scoring_sheets import Piece
 
-# Folders of copies that a crash left go when nothing was done in them for so long.
-_LEFT_SEC = 7 * 86_400.0
+
+class Copy:
+    """An upload as a file of this machine, in a folder of its own that whoever has it removes."""
+
+    def __init__(self, home: Path, name: str) -> None:
+        self.folder = home / secrets.token_hex(8)
+        self.path = self.folder / f"sheet{Path(name).suffix.lower()}"
+        self._held: scratch.Scratch | None = None
+
+    async def begin(self) -> None:
+        await to_its_end(asyncio.to_thread(self._begin))
+
+    async def append(self, data: bytes) -> None:
+        await to_its_end(asyncio.to_thread(self._append, data))
+
+    async def remove(self) -> None:
+        if self._held is not None:
+            await to_its_end(asyncio.to_thread(self._held.remove))
+
+    def _begin(self) -> None:
+        home = self.folder.parent
+        try:
+            home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            scratch.sweep(home, "*")  # those that a crash left
+            self._held = scratch.Scratch(self.folder)
+        except OSError as error:
+            raise file_places.trouble(home, error) from None
+
+    def _append(self, data: bytes) -> None:
+        try:
+            with self.path.open("ab") as file:
+                file.write(data)
+        except OSError as error:
+            raise file_places.trouble(self.path, error) from None
 
 
 class UploadedSheet:
-    def __init__(self, address: str, inner: FileSheet, folder: Path) -> None:
+    def __init__(self, address: str, inner: FileSheet, copy: Copy) -> None:
         self.address = address
         self.layout = inner.layout
         self._inner = inner
-        self._folder = folder
+        self._copy = copy
 
     async def check(self) -> SheetCheck:
         return await self._inner.check()
@@ -53,8 +85,11 @@ class UploadedSheet:
             yield page
 
     async def close(self) -> None:
+        await to_its_end(self._close())
+
+    async def _close(self) -> None:
         await self._inner.close()
-        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+        await self._copy.remove()
 
 
 async def open_uploaded(
@@ -66,47 +101,26 @@ async def open_uploaded(
     clock: Clock,
     work_folder: Path,
 ) -> UploadedSheet:
-    folder, path = await fetch(objects, pieces, name, work_folder)
+    copy = await fetch(objects, pieces, name, work_folder)
     try:
-        inner = await open_file(path, layout, clock, work_folder=folder, settle_sec=0)
+        inner = await open_file(copy.path, layout, clock, work_folder=copy.folder, settle_sec=0)
     except BaseException:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        await copy.remove()
         raise
-    return UploadedSheet(address, inner, folder)
+    return UploadedSheet(address, inner, copy)
 
 
-async def fetch(objects: Objects, pieces: Sequence[Piece], name: str, work_folder: Path) -> tuple[Path, Path]:
-    """A copy of the file in a folder of its own, which whoever asked removes."""
-    folder = await asyncio.to_thread(_new_folder, work_folder)
-    path = folder / f"sheet{Path(name).suffix.lower()}"
+async def fetch(objects: Objects, pieces: Sequence[Piece], name: str, work_folder: Path) -> Copy:
+    copy = Copy(work_folder / "scoring", name)
     try:
+        await copy.begin()
         for piece in pieces:
             try:
                 data = await objects.get(piece.object_key)
             except NotFound:
                 raise SheetError(SheetTrouble.GONE, f"a piece of {name} is lost; upload it again") from None
-            await asyncio.to_thread(_append, path, data)
+            await copy.append(data)
     except BaseException:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        await copy.remove()
         raise
-    return folder, path
-
-
-def _append(path: Path, data: bytes) -> None:
-    try:
-        with path.open("ab") as file:
-            file.write(data)
-    except OSError as error:
-        raise file_places.trouble(path, error) from None
-
-
-def _new_folder(work_folder: Path) -> Path:
-    home = work_folder / "scoring"
-    try:
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for one in home.iterdir():
-            if one.stat().st_mtime < time.time() - _LEFT_SEC:
-                shutil.rmtree(one, ignore_errors=True)
-        return Path(tempfile.mkdtemp(dir=home))
-    except OSError as error:
-        raise file_places.trouble(home, error) from None
+    return copy

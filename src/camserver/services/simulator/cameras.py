@@ -59,6 +59,8 @@ class Faults:
     is_offline: bool = False  # closes every connection without a word
     is_stalled: bool = False  # connections stay, nothing comes
     refuses_login: bool = False  # 401, whatever is given
+    is_full: bool = False  # 453: it bears no more streams
+    refused_full: int = 0  # how often it has said so
     slow_sec: float = 0.0  # before each answer
     loss: float = 0.0  # share of its packets that never arrive
 

@@ -128,6 +128,9 @@ class Connection:
                 base = request.url.rstrip("/") + "/"
                 headers = {"Content-Base": base, "Content-Type": "application/sdp"}
                 return answer(request, 200, headers, describe(playback.clip, camera.asked.name))
+            case "SETUP" if camera.faults.is_full:
+                camera.faults.refused_full += 1
+                return answer(request, 453)
             case "SETUP":
                 return await self._set_up(request, camera, stream)
             case "PLAY" | "GET_PARAMETER" | "TEARDOWN":

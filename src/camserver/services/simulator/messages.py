@@ -1,7 +1,7 @@
 """RTSP messages (RFC 2326): requests read with bounds, answers written."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -13,6 +13,7 @@ HEADERS_MAX = 64
 BODY_MAX_BYTES = 4096
 REASONS = {
     451: "Parameter Not Understood",
+    453: "Not Enough Bandwidth",
     454: "Session Not Found",
     455: "Method Not Valid in This State",
     461: "Unsupported Transport",
@@ -30,15 +31,17 @@ class Request:
         return self.headers.get("cseq", "0")
 
 
-async def read_request(reader: asyncio.StreamReader) -> Request | None:
-    """The next request; None at the end. What a client sends about its reception (RTCP) is passed over."""
+async def read_request(
+    reader: asyncio.StreamReader, on_report: Callable[[bytes], None] = lambda report: None
+) -> Request | None:
+    """The next request; None at the end. `on_report` hears what a client sends about its reception (RTCP)."""
     while True:
         first = await reader.read(1)
         if not first:
             return None
         if first == b"$":
             head = await reader.readexactly(3)
-            await reader.readexactly(int.from_bytes(head[1:], "big"))
+            on_report(await reader.readexactly(int.from_bytes(head[1:], "big")))
         elif first not in b"\r\n":
             return await _read_text(first, reader)
 

@@ -73,7 +73,8 @@ class Routes:
             segments = await self._first_segment(lease_id, stream, name == SOUND_LIST)
             # Both lists may be read at once, and a number means another segment in each.
             prefix = SOUND_PREFIX if segments is stream.sound_segments else ""
-            return Response(segments.playlist(prefix, stream.segment_sound), headers=HEADERS, media_type=PLAYLIST)
+            told = self.streams.told_in_lists(lease_id)
+            return Response(segments.playlist(prefix, told), headers=HEADERS, media_type=PLAYLIST)
         if name.startswith(SOUND_PREFIX):
             if stream.sound_segments is None:
                 raise NotFound("the list does not name it (any more)")

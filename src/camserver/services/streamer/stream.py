@@ -42,6 +42,8 @@ STALL_MS = 5_000
 GROUP_MAX_BYTES = 24_000_000
 STATS_EVERY_MS = 5_000
 RATE_WINDOW_MS = 5_000
+# No stream makes segments faster than this for long, not one whose pictures are all keyframes.
+NUMBER_EVERY_MS = 10
 
 
 class Feed(Protocol):
@@ -129,11 +131,16 @@ class LiveStream:
     def begin_segments(self) -> Segments:
         """From now on there are segments, too."""
         if self.segments is None:
-            self.segments = Segments()
+            self.segments = Segments(self._first_number)
             if self._described is not None:
                 self.segments.begin(init_segment(self._described), mime_of(self._described))
                 self.segments.begin_with([one for one in self._group if not one.is_sound])
         return self.segments
+
+    @property
+    def note(self) -> tuple[str, str]:
+        """Why pictures are not as the camera sends them, and what it sends; empty when they are."""
+        return ("", "") if self._stream is None else (self._stream.note, self._stream.source_codec)
 
     @property
     def segment_sound(self) -> str:
@@ -145,11 +152,16 @@ class LiveStream:
         if not self.segment_sound or self._sound is None or self._described is None:
             return self.begin_segments()
         if self.sound_segments is None:
-            self.sound_segments = Segments()
+            self.sound_segments = Segments(self._first_number)
             sound = self._sound
             self.sound_segments.begin(init_segment(self._described, sound), mime_of(self._described, sound))
             self.sound_segments.begin_with(self._group)
         return self.sound_segments
+
+    @property
+    def _first_number(self) -> int:
+        """Higher than that of any segment so far, of any stream."""
+        return self._clock.boot_ms() // NUMBER_EVERY_MS
 
     def end_segments(self) -> None:
         self.segments = self.sound_segments = None

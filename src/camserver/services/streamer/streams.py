@@ -12,7 +12,7 @@ from camserver.base.log import get_logger
 from camserver.domain.live_links import Ticket
 from camserver.services.streamer.feeds import FeedSocket
 from camserver.services.streamer.stream import LiveStream
-from camserver.services.streamer.viewers import SocketViewer
+from camserver.services.streamer.viewers import SocketViewer, text_frame
 from camserver.wire.live import (
     CLOSE_GOING_AWAY,
     CLOSE_GONE,
@@ -25,6 +25,7 @@ from camserver.wire.live import (
     FeedWish,
     LiveViewing,
     Synced,
+    ViewerCost,
     Watched,
     feed_key,
 )
@@ -117,6 +118,7 @@ class Streams:
             viewer.end(CLOSE_OVER, "unknown")
             return
         self._stream(known).attach(viewer)
+        self._tell_cost(known)
         self.on_change()
 
     def hls(self, lease_id: str) -> LiveStream | None:
@@ -313,13 +315,32 @@ class Streams:
     def _changed(self, known: Known, viewing: LiveViewing) -> None:
         """A viewing that is transcoded from now on is shown from another stream."""
         old, known.viewing = known.viewing, viewing
-        if feed_key(old) == feed_key(viewing):
-            return
         stream = self._streams.get(feed_key(old))
-        if known.socket is not None:
+        if known.socket is not None and feed_key(old) != feed_key(viewing):
             if stream is not None:
                 stream.detach(known.socket)
             self._stream(known).attach(known.socket)
+        if (old.units, old.transcode) != (viewing.units, viewing.transcode):
+            self._tell_cost(known)
+
+    def told_in_lists(self, lease_id: str) -> list[str]:
+        """What a socket would say beside the pictures, for whoever reads lists: it may begin at any time."""
+        known = self._known.get(lease_id)
+        stream = None if known is None else self._streams.get(feed_key(known.viewing))
+        if known is None or stream is None:
+            return []
+        lines = [f"#CAMSERVER-SOUND:{stream.segment_sound}"] if stream.segment_sound else []
+        note, source_codec = stream.note
+        if note:
+            lines.append(f"#CAMSERVER-NOTE:{note},{source_codec}")
+        if known.viewing.transcode and known.viewing.units:
+            lines.append(f"#CAMSERVER-UNITS:{known.viewing.units}")
+        return lines
+
+    def _tell_cost(self, known: Known) -> None:
+        viewing = known.viewing
+        if known.socket is not None and viewing.transcode and viewing.units:
+            known.socket.send(text_frame(ViewerCost(units=viewing.units)))
 
     def _over(self, lease_id: str, reason: str) -> None:
         known = self._known.pop(lease_id)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from camserver.base.bells import Bell
 from camserver.base.clock import Clock
 from camserver.base.errors import BadInput, CamError, Unavailable
 from camserver.base.log import get_logger
@@ -44,14 +45,14 @@ class Syncing:
         self._ready = ready
         self._load = load
         self._load_boot_ms: int | None = None
-        self._wake = asyncio.Event()
+        self._bell = Bell()
         # Those who wait for a sync that begins after they asked.
         self._waiting: list[asyncio.Future[None]] = []
         streams.on_change = self.soon
 
     def soon(self) -> None:
         """Something changed: the next sync does not wait for its time."""
-        self._wake.set()
+        self._bell.ring()
 
     async def viewing(self, lease_id: str) -> LiveViewing | None:
         """The viewing as it is now; None when it is not valid. Unavailable when that can't be asked."""
@@ -117,17 +118,8 @@ class Syncing:
         return await asyncio.to_thread(self._load)
 
     async def _pause(self, seconds: float) -> None:
-        if not self._wake.is_set():
-            timer = asyncio.ensure_future(self._clock.sleep(seconds))
-            woken = asyncio.ensure_future(self._wake.wait())
-            try:
-                await asyncio.wait({timer, woken}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                timer.cancel()
-                woken.cancel()
-        if self._wake.is_set():
+        if await self._bell.wait(self._clock, seconds):
             await asyncio.sleep(GATHER_SEC)
-        self._wake.clear()
 
     def _taken(self) -> "list[asyncio.Future[None]]":
         waiting, self._waiting = self._waiting, []

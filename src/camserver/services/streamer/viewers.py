@@ -13,7 +13,7 @@ from camserver.base import websocket
 from camserver.base.errors import BadInput
 from camserver.base.log import get_logger
 from camserver.services.streamer.fragments import Fragment
-from camserver.wire.live import CLOSE_SLOW, ViewerEnd
+from camserver.wire.live import ViewerEnd
 from camserver.wire.message import Message
 
 log = get_logger(__name__)
@@ -26,6 +26,9 @@ BACKLOG_LOW_BYTES = 200_000
 STUCK_MS = 10_000
 # What the kernel keeps for a viewer: more would only be older.
 SEND_BUFFER_BYTES = 262_144
+# One that was told that it is over has so long to say that it heard. Closed at once, what it had just said itself
+# would make the kernel take back the last words.
+GOING_SEC = 2.0
 MESSAGE_MAX_BYTES = 4_096
 # All that a viewer ever says: its browser does not play what it was told would come.
 UNPLAYABLE = b'{"type":"unplayable"}'
@@ -52,6 +55,7 @@ class SocketViewer(asyncio.Protocol):
         self._on_unplayable = on_unplayable
         self._frames = websocket.Frames(MESSAGE_MAX_BYTES)
         self._transport: asyncio.Transport | None = None
+        self._going: asyncio.TimerHandle | None = None  # it was told that it is over
         self._needs_key = True
         self._written = 0
         self._written_then = 0  # at the last tick
@@ -61,7 +65,7 @@ class SocketViewer(asyncio.Protocol):
 
     @property
     def is_over(self) -> bool:
-        return self._transport is None or self._transport.is_closing()
+        return self._transport is None or self._going is not None or self._transport.is_closing()
 
     # The network ----------------------------------------------------------------------------------------------
 
@@ -85,7 +89,7 @@ class SocketViewer(asyncio.Protocol):
             return
         for opcode, payload in messages:
             if opcode == websocket.CLOSE:
-                self._close(websocket.frame(websocket.CLOSE, payload[:2]))
+                self._hear_close(payload)
             elif opcode == websocket.PING:
                 self.send(websocket.frame(websocket.PONG, payload[:125]))
             elif opcode == websocket.TEXT and payload == UNPLAYABLE:
@@ -93,13 +97,15 @@ class SocketViewer(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        if self._going is not None:
+            self._going.cancel()
         self._on_gone(self)
 
     # What it is shown -----------------------------------------------------------------------------------------
 
     def send(self, frame: bytes) -> None:
         """Something that is not a picture; small, and never left out."""
-        if self._transport is not None:
+        if self._transport is not None and self._going is None:
             self._written += len(frame)
             self._transport.write(frame)
 
@@ -147,20 +153,22 @@ class SocketViewer(asyncio.Protocol):
     # Its end --------------------------------------------------------------------------------------------------
 
     def end(self, code: int, reason: str) -> None:
-        """Says why, and closes; one that does not read is cut off."""
-        if self._transport is None:
+        """Says why, and closes when that was heard; one that does not read is cut off."""
+        if self._transport is None or self.is_over:
             return
-        if self._transport.get_write_buffer_size() > BACKLOG_LOW_BYTES or code == CLOSE_SLOW:
+        if self._transport.get_write_buffer_size() > BACKLOG_LOW_BYTES:
             self.drop()
             return
         self.send(text_frame(ViewerEnd(reason=reason)))
-        self._close(websocket.frame(websocket.CLOSE, websocket.close_payload(code, reason)))
+        self.send(websocket.frame(websocket.CLOSE, websocket.close_payload(code, reason)))
+        self._going = asyncio.get_running_loop().call_later(GOING_SEC, self.drop)
 
     def drop(self) -> None:
         if self._transport is not None:
             self._transport.abort()
 
-    def _close(self, frame: bytes) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(frame)
+    def _hear_close(self, payload: bytes) -> None:
+        """It goes by itself, or heard that it shall."""
+        self.send(websocket.frame(websocket.CLOSE, payload[:2]))
+        if self._transport is not None:
             self._transport.close()

@@ -16,6 +16,8 @@ from camserver.wire import api
 
 log = get_logger(__name__)
 
+# What browsers say they play, as FFmpeg and a camera's probe call it.
+CODECS = {"h264": "h264", "h265": "hevc"}
 # Streamers that are asked before somebody is refused for want of room.
 STREAMERS_ASKED_MAX = 8
 
@@ -27,6 +29,7 @@ async def admit(call: Call, wish: Wish) -> Admitted:
     for _ in range(STREAMERS_ASKED_MAX):
         answer = await _ask(call, wish, tried)
         if isinstance(answer, Admitted):
+            call.web.bells.live.ring()
             return answer
         if answer.refusal is not Refusal.NO_STREAMER or first is None:
             first = first or answer

@@ -42,6 +42,11 @@ class WrongMethod(Reject):
     http_status = 405
 
 
+class NotJson(Reject):
+    code = "not_json"
+    http_status = 415
+
+
 def answer_error(request: HTTPConnection, error: Exception) -> JSONResponse:
     """The answer to a request that failed."""
     call = getattr(request.state, "call", None)
@@ -64,6 +69,12 @@ def error_response(error: CamError, language: Language) -> JSONResponse:
 def _outward(error: Exception, request_id: str, language: Language) -> CamError:
     """The error that is told; what is not for the caller's eyes goes to the log."""
     if isinstance(error, RequestValidationError):
+        # FastAPI leaves a body as it came where its type is another one.
+        if isinstance(error.body, bytes) and error.body:
+            return NotJson(
+                "the body does not say that it is JSON; send it with Content-Type: application/json",
+                reason="not_json",
+            )
         return _bad_fields(error, language)
     if isinstance(error, HTTPException):
         return _of_framework(error)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import Request
 from starlette.requests import HTTPConnection
 
+from camserver.base.bells import Bells
 from camserver.base.clock import Clock
 from camserver.base.errors import Bug
 from camserver.base.ready import Ready
@@ -20,9 +21,11 @@ from camserver.services.web.archive_files import ArchiveFiles
 from camserver.services.web.drawings import Drawings
 from camserver.services.web.feeds import Feeds
 from camserver.services.web.figures import InstallationFigures
+from camserver.services.web.kept_bytes import KeptBytes
 from camserver.services.web.messages import Language, choose_language
 from camserver.services.web.oidc import OidcSignIn
 from camserver.services.web.passwords import Passwords
+from camserver.services.web.playable import PlayableFilms
 from camserver.services.web.recent_looks import RecentLooks
 from camserver.services.web.remembered import Remembered
 from camserver.services.web.throttle import Devices, Rate, Throttle
@@ -36,6 +39,8 @@ from camserver.store.sessions import SignedIn
 EXPORTS_MAX = 4
 # Links that somebody may have made in a minute: a page of a list makes some tens.
 LINKS_MAX, LINKS_SPAN_MS = 600, 60_000
+# Some hundred pictures of analyses: those of the last looks at a wall.
+RECENT_PICTURES_MAX_BYTES, RECENT_PICTURE_MAX_BYTES = 24_000_000, 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,7 @@ class Web:
     settings: Settings
     secrets: Secrets
     ready: Ready
+    bells: Bells
     home: Home  # the tenant that the local admin token acts in
     public_url: str  # without a slash at its end
     passwords: Passwords
@@ -59,12 +65,16 @@ class Web:
     oidc: OidcSignIn | None  # None: no provider is configured
     drawings: Drawings
     thumbnails: Thumbnails
+    playable_films: PlayableFilms
     figures: InstallationFigures
     remembered: Remembered
     waits: Waits = field(default_factory=Waits)
     links_made: Rate = field(default_factory=lambda: Rate(LINKS_MAX, LINKS_SPAN_MS))
     exports: Waits = field(default_factory=lambda: Waits(EXPORTS_MAX))
     looks: RecentLooks = field(default_factory=RecentLooks)
+    recent_pictures: KeptBytes[str] = field(
+        default_factory=lambda: KeptBytes(RECENT_PICTURES_MAX_BYTES, RECENT_PICTURE_MAX_BYTES)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +113,7 @@ class Call:
 
 
 def address_of(request: HTTPConnection) -> str:
-    """Who is at the other end; behind a proxy on this machine, whom the proxy names."""
+    """Who is at the other end; behind a trusted proxy (web.trusted_proxies), whom the proxy names."""
     return request.client.host if request.client else ""
 
 

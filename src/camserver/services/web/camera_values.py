@@ -5,7 +5,10 @@ from collections.abc import Sequence
 
 from camserver.base.errors import BadInput
 from camserver.domain import polygons
+from camserver.domain.coco_labels import COCO80
+from camserver.domain.detections import Hints, unknown_names
 from camserver.domain.polygons import Problem
+from camserver.domain.vocabulary import Vocabulary
 from camserver.store.overrides import NAMES, Overrides
 from camserver.wire import api
 
@@ -68,6 +71,18 @@ def _hints(hints: api.CameraHints) -> str | None:
     if hints.shelf_roi is not None:
         said["shelf_roi"] = _points("shelf_roi", 0, hints.shelf_roi)
     return json.dumps(said) if said else None
+
+
+def unknown_hints(said: api.CameraHints | None, vocabulary: Vocabulary) -> list[str]:
+    """Names that nothing is called by, as far as is known here. Another analyzer may know more."""
+    if said is None:
+        return []
+    hints = Hints(
+        excluded=frozenset(said.excluded_objects or ()),
+        expected=frozenset(said.expected_objects or ()),
+        thresholds=said.thresholds or {},
+    )
+    return list(unknown_names(hints, COCO80, vocabulary))
 
 
 def preset_of(own: Overrides) -> str | None:

@@ -7,7 +7,6 @@ the beginning of their path. What is not found goes to the application, which kn
 
 from fastapi import FastAPI
 from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
-from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from camserver.services.web.routing import GuardedRoute
@@ -49,9 +48,12 @@ class Directory:
     def _find(self, scope: Scope) -> GuardedRoute | None:
         path = scope["path"]
         for route in self._whole.get(path) or self._by_head.get(_head(path)) or ():
-            match, child_scope = route.matches(scope)
-            if match is Match.FULL:
-                scope.update(child_scope)
+            found = route.path_regex.match(path)
+            if found is not None and scope["method"] in (route.methods or ()):
+                scope["path_params"] = {
+                    name: route.param_convertors[name].convert(value) for name, value in found.groupdict().items()
+                }
+                scope["endpoint"] = route.endpoint
                 return route
         return None
 

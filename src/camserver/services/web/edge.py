@@ -22,6 +22,7 @@ from camserver.base import figures
 from camserver.base.clock import Clock
 from camserver.base.errors import BadInput, Reject
 from camserver.base.hosts import in_address
+from camserver.base.http_connections import WHOLE, Header, Whole
 from camserver.base.log import get_logger, keep_ids
 from camserver.config import Settings, StreamerSettings
 from camserver.domain.scoring_sheets import PART_BYTES
@@ -52,7 +53,7 @@ BODY_TIMEOUT_SEC = 30
 ADDRESS_MAX_BYTES = 8_192
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 HOSTS_REMEMBERED = 64
-Header = tuple[bytes, bytes]
+_NO_EXTENSIONS: Final[dict[str, Any]] = {}
 _HEADERS: Final[tuple[Header, ...]] = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -99,7 +100,7 @@ class Edge:
         scope.setdefault("state", {})["request_id"] = request_id
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        answer = _Answer(send, self._policies(host))
+        answer = _Answer(send, self._policies(host), scope)
         started_ms = self._clock.boot_ms()
         handle = self._handle_socket if scope["type"] == "websocket" else self._handle
         # The server runs each request in a task of its own, with which what is bound here ends.
@@ -124,7 +125,7 @@ class Edge:
         try:
             self._check_host(scope, host)
             _check_address(scope)
-            body = await _read_body(headers, receive, _body_max_bytes(scope["path"]))
+            body = await _read_body(scope, headers, receive)
             _check_characters(scope, headers, body)
         except Reject as refused:
             response = error_response(refused, choose_language(headers.get("accept-language", "")))
@@ -142,7 +143,7 @@ class Edge:
     async def _head(self, scope: Scope, body: bytes, answer: "_Answer") -> None:
         """The answer that a GET would get, without its content: whoever sends that is told that nobody listens."""
         begun = _Begun(answer)
-        await self._app({**scope, "method": "GET"}, _replay(body, begun.wait), begun)
+        await self._app({**scope, "method": "GET", "extensions": {}}, _replay(body, begun.wait), begun)
         await answer({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _check_host(self, scope: Scope, host: str) -> None:
@@ -205,25 +206,36 @@ def _origin(url: str) -> str:
 class _Answer:
     """Sends, adds the headers every answer has, and remembers the status."""
 
-    def __init__(self, send: Send, content_policy: Header) -> None:
+    def __init__(self, send: Send, content_policy: Header, scope: Scope) -> None:
         self._send = send
         self._content_policy = content_policy
         self.status: int | None = None
+        self._whole: Whole | None = scope.get("extensions", _NO_EXTENSIONS).get(WHOLE)
+        if self._whole is not None:
+            scope["extensions"] = {WHOLE: self.whole}
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "websocket.accept":
             self.status = 101
         elif message["type"] in ("http.response.start", "websocket.http.response.start"):
             self.status = message["status"]
-            given = message.get("headers", ())
-            # A page may be stricter about itself. Names are in lower case, as they must be in ASGI.
-            named = {name for name, _ in given}
-            if named.isdisjoint(_NAMES):
-                message["headers"] = [*given, *_HEADERS, self._content_policy]
-            else:
-                added = [header for header in (*_HEADERS, self._content_policy) if header[0] not in named]
-                message["headers"] = [*given, *added]
+            message["headers"] = self._completed(message.get("headers", ()))
         await self._send(message)
+
+    def whole(self, status: int, headers: Iterable[Header], body: bytes) -> bool:
+        """A `Whole` that does the same."""
+        assert self._whole is not None
+        if not self._whole(status, self._completed(headers), body):
+            return False
+        self.status = status
+        return True
+
+    def _completed(self, given: Iterable[Header]) -> list[Header]:
+        # A page may be stricter about itself. Names are in lower case, as they must be in ASGI.
+        named = {name for name, _ in given}
+        if named.isdisjoint(_NAMES):
+            return [*given, *_HEADERS, self._content_policy]
+        return [*given, *[one for one in (*_HEADERS, self._content_policy) if one[0] not in named]]
 
 
 class _Begun:
@@ -267,14 +279,15 @@ def _body_max_bytes(path: str) -> int:
     return LONG_BODIES_MAX_BYTES.get(path, BODY_MAX_BYTES)
 
 
-async def _read_body(headers: Headers, receive: Receive, max_bytes: int) -> bytes | None:
+async def _read_body(scope: Scope, headers: Headers, receive: Receive) -> bytes | None:
     """The whole body, which is small by rule; None when the client went away."""
+    max_bytes = _body_max_bytes(scope["path"])
     declared = headers.get("content-length", "0")
     if declared.isdecimal() and int(declared) > max_bytes:
         raise _too_large(max_bytes)
     if declared == "0" and "transfer-encoding" not in headers:
         # There is nothing to wait for, and so nothing to bound in time.
-        return await _received(receive, max_bytes)
+        return b"" if scope["method"] == "GET" else await _received(receive, max_bytes)
     try:
         async with asyncio.timeout(BODY_TIMEOUT_SEC):
             return await _received(receive, max_bytes)

@@ -23,7 +23,9 @@ async def ask_camera(
 ) -> api.Errand:
     """Sends the camera's holder; `request` becomes the errand's params."""
     errand = _new(call, kind, request, ttl_sec, None)
-    return shown(call, await call.store.write(errands.ask_camera, camera_id, errand, call.address, call.now_ms))
+    state = await call.store.write(errands.ask_camera, camera_id, errand, call.address, call.now_ms)
+    call.web.bells.errands.ring()
+    return shown(call, state)
 
 
 async def ask_site(
@@ -31,7 +33,9 @@ async def ask_site(
 ) -> api.Errand:
     """Sends any worker of the site. A `source` in the request (type, url) becomes the errand's, with the login."""
     errand = _new(call, kind, request, ttl_sec, login)
-    return shown(call, await call.store.write(errands.ask_site, site, errand, call.address, call.now_ms))
+    state = await call.store.write(errands.ask_site, site, errand, call.address, call.now_ms)
+    call.web.bells.errands.ring()
+    return shown(call, state)
 
 
 def _new(call: Call, kind: str, request: Mapping[str, object], ttl_sec: float, login: Login | None) -> NewErrand:

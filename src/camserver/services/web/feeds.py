@@ -59,8 +59,18 @@ class Resync:
 
 
 @dataclass(frozen=True, slots=True)
+class System:
+    """The status of the installation is another one."""
+
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ping:
     last_seq: int
+
+
+News = Changes | Resync | System | Ping
 
 
 class Reader:
@@ -73,6 +83,8 @@ class Reader:
         self._last_seq = 0
         self._waiting: deque[Item] = deque()
         self._resync = False
+        self._system = False
+        self._signs: object = None
         self._ping = False
         self._told_boot_ms = boot_ms
         self._something = asyncio.Event()
@@ -103,6 +115,14 @@ class Reader:
         self._resync = True
         self._told(boot_ms)
 
+    def tell_system(self, signs: object, boot_ms: int) -> None:
+        """Tells that the status changed when its signs did. The first ones are told of, too: nobody knows what the
+        reader saw before it came."""
+        if signs != self._signs:
+            self._signs = signs
+            self._system = True
+            self._told(boot_ms)
+
     def ping_if_quiet(self, boot_ms: int) -> None:
         if boot_ms - self._told_boot_ms >= PING_MS:
             self._ping = True
@@ -113,7 +133,7 @@ class Reader:
             self.end_code = code
             self.ended.set()
 
-    async def next(self) -> Changes | Resync | Ping:
+    async def next(self) -> News:
         while True:
             if self._resync:
                 self._resync = False
@@ -121,6 +141,9 @@ class Reader:
             if self._waiting:
                 self._ping = False
                 return self._batch()
+            if self._system:
+                self._system = self._ping = False
+                return System(self._last_seq)
             if self._ping:
                 self._ping = False
                 return Ping(self._last_seq)
@@ -233,6 +256,14 @@ class Feeds:
     def tenant_ids(self) -> tuple[int, ...]:
         """Tenants somebody of whom follows the feed here."""
         return tuple(sorted(self._tails))
+
+    def audiences(self) -> tuple[tuple[Principal, tuple[Reader, ...]], ...]:
+        """All readers here, those who reach the same together; in the name of any of them."""
+        found: dict[object, list[Reader]] = {}
+        for tail, _ in self._tails.values():
+            for reader in tail.readers:
+                found.setdefault(reader.principal.reach, []).append(reader)
+        return tuple((readers[0].principal, tuple(readers)) for readers in found.values())
 
     def require_room(self, principal: Principal) -> None:
         of_session = self._by_session[principal.session_id] if principal.session_id is not None else 0

@@ -56,6 +56,7 @@ _WORDS: Mapping[str, Phrase] = {
 }
 # Sentences of our own models, by their English.
 OWN_JA: Mapping[str, str] = {
+    "must be on one line, of characters that can be seen": "改行や制御文字を含まない、1行の文字列にしてください",
     "give either lease_id or camera_id": "lease_id か camera_id のどちらか一方を指定してください",
     "must begin with https:// or http:// and name a host": "https:// または http:// で始まるアドレスにしてください",
     "must not hold spaces or characters beyond ASCII": "空白と半角英数記号以外の文字は使えません",

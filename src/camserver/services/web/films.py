@@ -5,8 +5,9 @@ all of them.
 """
 
 from collections.abc import AsyncIterator, Mapping
+from typing import Annotated
 
-from fastapi import Response
+from fastapi import Query, Response
 from starlette.responses import StreamingResponse
 
 from camserver.base.errors import NotFound
@@ -30,8 +31,20 @@ RESPONSES: dict[int | str, dict[str, object]] = {
 CHUNK_BYTES = 262_144
 
 
-async def clip_response(call: Call, place: ClipPlace, headers: Mapping[str, str]) -> Response:
-    """The clip, a part of it, or 304 when the browser has it. A clip never changes."""
+Playable = Annotated[
+    bool, Query(description="Made anew as H.264 where not every browser plays it as the camera sent it (H.265).")
+]
+
+
+async def clip_response(
+    call: Call, place: ClipPlace, headers: Mapping[str, str], *, playable: bool = False
+) -> Response:
+    """The clip, a part of it, or 304 when the browser has it. A clip never changes.
+
+    `playable`: one that every browser plays; 503 when there is no room to make it now.
+    """
+    if playable and (made := await call.web.playable_films.made(place)) is not None:
+        return _made_response(call, place, made, headers)
     etag = f'"{place.clip_uuid}"'
     sent = {"ETag": etag, "Accept-Ranges": "bytes", **headers}
     asked = call.request.headers
@@ -57,6 +70,15 @@ async def clip_response(call: Call, place: ClipPlace, headers: Mapping[str, str]
         media_type=MP4,
         headers=sent,
     )
+
+
+def _made_response(call: Call, place: ClipPlace, made: bytes, headers: Mapping[str, str]) -> Response:
+    etag = f'"{place.clip_uuid}-h264"'
+    sent = {"ETag": etag, **headers}
+    asked = call.request.headers
+    if ranges.is_known(asked, etag):
+        return Response(status_code=304, headers=sent)
+    return ranges.whole_or_part(asked, made, MP4, sent, call.language)
 
 
 async def _chunks(objects: Objects, key: str, wanted: Part, first: bytes) -> AsyncIterator[bytes]:

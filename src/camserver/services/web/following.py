@@ -11,7 +11,7 @@ from typing import Protocol
 from camserver.base.errors import BadInput, Retry
 from camserver.base.log import get_logger
 from camserver.services.web.calls import Call
-from camserver.services.web.feeds import Changes, Ping, Reader, Resync, Tail
+from camserver.services.web.feeds import Changes, Ping, Reader, Resync, System, Tail
 from camserver.store import feed
 from camserver.store.changes import PAGE_MAX
 from camserver.wire import api
@@ -97,6 +97,8 @@ async def _send(line: Line, call: Call, tail: Tail, reader: Reader, after: int |
                 text = _live(items, last_seq)
             case Resync(last_seq):
                 text = api.FeedResync(last_seq=last_seq).model_dump_json()
+            case System(last_seq):
+                text = api.FeedSystem(last_seq=last_seq).model_dump_json()
             case Ping(last_seq):
                 text = api.FeedPing(last_seq=last_seq).model_dump_json()
         is_there = await line.tell(text, told.last_seq)

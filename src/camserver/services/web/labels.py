@@ -11,6 +11,7 @@ from camserver.domain.vocabulary import NOTIFY_SAFE, Tag, Vocabulary, parse_voca
 from camserver.services.web.calls import Call
 from camserver.store import Store, vocabularies
 from camserver.store.cameras import CameraHealth
+from camserver.store.worker_news import StreamFault
 from camserver.wire import api
 
 
@@ -93,7 +94,7 @@ def shown_cause(cause: str) -> api.Label | None:
     return api.Label(id=cause, label_ja=phrase.ja, label_en=phrase.en)
 
 
-class _PlainTags(dict[str, dict[str, object]]):
+class PlainTags(dict[str, dict[str, object]]):
     """Tags of a vocabulary as they stand in an answer, each made when it is first asked for."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -109,6 +110,7 @@ class _PlainTags(dict[str, dict[str, object]]):
         return plain
 
     def of_text(self, text: str) -> list[dict[str, object]]:
+        """Of ids that are parted by commas, sorted. It is not to be changed: the next answer has it, too."""
         found = self.lists.get(text)
         if found is None:
             if len(self.lists) >= PLAIN_TAGS_MAX:
@@ -119,24 +121,19 @@ class _PlainTags(dict[str, dict[str, object]]):
 
 # Of the vocabulary that was asked for last, which is the active one.
 PLAIN_TAGS_MAX = 4_096
-_plain_tags: _PlainTags | None = None
+_plain_tags: PlainTags | None = None
 
 
 def plain_tags(vocabulary: Vocabulary, tag_ids: Iterable[str]) -> list[dict[str, object]]:
     """What `shown_tags` gives, as it stands in an answer."""
-    known = _plain_tags_of(vocabulary)
+    known = plain_tags_of(vocabulary)
     return [known[tag_id] for tag_id in tag_ids]
 
 
-def plain_tags_in(vocabulary: Vocabulary, text: str | None) -> list[dict[str, object]]:
-    """The same of ids that are parted by commas, sorted. It is not to be changed: the next answer has it, too."""
-    return _plain_tags_of(vocabulary).of_text(text) if text else []
-
-
-def _plain_tags_of(vocabulary: Vocabulary) -> _PlainTags:
+def plain_tags_of(vocabulary: Vocabulary) -> PlainTags:
     global _plain_tags
     if _plain_tags is None or _plain_tags.vocabulary is not vocabulary:
-        _plain_tags = _PlainTags(vocabulary)
+        _plain_tags = PlainTags(vocabulary)
     return _plain_tags
 
 
@@ -149,6 +146,20 @@ def plain_issue(kind: str) -> dict[str, object]:
 def plain_cause(cause: str) -> dict[str, object] | None:
     label = shown_cause(cause)
     return None if label is None else label.model_dump()
+
+
+def shown_fault(fault: StreamFault | None, manages: bool) -> api.StreamFault | None:
+    """Of one of a camera's streams. Others than managers are shown only what keeps pictures from them now."""
+    if fault is None or not (manages or fault.is_for_everybody):
+        return None
+    cause = camera_cause_phrase(fault.fault or "error")
+    return api.StreamFault(
+        stream=fault.stream,
+        cause=api.Label(id=fault.fault or "error", label_ja=cause.ja, label_en=cause.en),
+        message=fault.message,
+        at=fault.at,
+        over_at=fault.over_at,
+    )
 
 
 def shown_health(health: CameraHealth) -> api.CameraHealth:

@@ -36,6 +36,8 @@ class Repeat(StrEnum):
 
     ANSWER = "answer"  # what the first one was
     SECRET = "secret"  # that it was done: the first answer held something that is kept nowhere
+    SAME = "same"  # by doing it again, which changes nothing: a key is not looked at (services/web/unkeyed.py)
+    REFUSED = "refused"  # by doing it again, which is not the same: a request with a key is refused
 
 
 class OtherRequest(Reject):
@@ -47,7 +49,7 @@ class OnceStore(ScopedStore):
     """The store in the caller's name; the first write that succeeds carries the request's key."""
 
     def __init__(self, inner: ScopedStore, claim: Claim) -> None:
-        super().__init__(inner.store, inner.principal)
+        super().__init__(inner.store, inner.principal, inner.beyond)
         self._claim = claim
         self.is_claimed = False
 
@@ -61,7 +63,7 @@ class OnceStore(ScopedStore):
     async def write_beyond(self, operation: BeyondOperation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         if self.is_claimed:
             return await super().write_beyond(operation, *args, **kwargs)
-        result: R = await self.store.write(
+        result: R = await self.beyond.write(
             request_keys.once_beyond, self.principal, self._claim, operation, args, kwargs
         )
         self.is_claimed = True
@@ -73,8 +75,13 @@ async def answer_once(
 ) -> Response:
     """The handler's answer, or that of the request before with the same key."""
     key = request.headers.get(HEADER)
-    if key is None:
+    if key is None or repeat is Repeat.SAME:
         return await handler(request)
+    if repeat is Repeat.REFUSED:
+        raise BadInput(
+            f"this can't be remembered by an {HEADER}; send it without one, and look what is there before a repeat",
+            reason="request_key_refused",
+        )
     if not _KEY.fullmatch(key):
         raise BadInput(
             f"the header {HEADER} must be 1 to 128 visible ASCII characters, such as a UUID", reason="bad_request_key"

@@ -3,18 +3,16 @@
 They carry what lets a browser keep them for whoever may see them, and lets nobody on the way keep them.
 """
 
-import contextlib
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fastapi import Response
 
-from camserver.base.errors import BadInput, NotFound, Unavailable
+from camserver.base.errors import BadInput, NotFound
 from camserver.base.log import get_logger
 from camserver.domain.analysis import Box
 from camserver.objects.keys import Kind, frame_key
-from camserver.objects.local import LocalObjects
 from camserver.services.web import ranges
 from camserver.services.web.calls import Call
 from camserver.store import frame_pages
@@ -39,41 +37,18 @@ RESPONSES: dict[int | str, dict[str, object]] = {
 }
 
 
-async def linked(call: Call, frame_uuid: str, kind: str) -> tuple[PicturePlace, bytes | None]:
-    """Where the picture of a link lies, and itself where it is at hand: row and file are read at one go."""
-    objects = call.web.objects
-    if (
-        kind == THUMB
-        or not isinstance(objects, LocalObjects)
-        or ranges.is_known(call.request.headers, _etag(frame_uuid, kind))
-    ):
-        return await call.web.store.read(frame_pages.linked_picture, frame_uuid, kind), None
-
-    def read(place: PicturePlace) -> tuple[PicturePlace, bytes | None]:
-        # One that can't be read is asked for again by whoever shows it, and says why.
-        with contextlib.suppress(NotFound, Unavailable):
-            return place, objects.get_now(_key(place, Kind(kind)))
-        return place, None
-
-    return await call.web.store.read_then(read, frame_pages.linked_picture, frame_uuid, kind)
-
-
 def _etag(frame_uuid: str, kind: str) -> str:
     return f'"{frame_uuid}.{kind}"'
 
 
-async def picture_response(
-    call: Call, place: PicturePlace, kind: str, headers: Mapping[str, str], content: bytes | None = None
-) -> Response:
-    """The picture (`kind` infer, full or thumb), or 304 when the browser has it. A frame's picture never changes.
-    `content` is given where it was read already."""
+async def picture_response(call: Call, place: PicturePlace, kind: str, headers: Mapping[str, str]) -> Response:
+    """The picture (`kind` infer, full or thumb), or 304 when the browser has it. A frame's picture never changes."""
     etag = _etag(place.frame_uuid, kind)
     sent = {"ETag": etag, "X-Captured-At": str(place.captured_at), **headers}
     asked = call.request.headers
     if ranges.is_known(asked, etag):
         return Response(status_code=304, headers=sent)
-    if content is None:
-        content = await (_thumb(call, place) if kind == THUMB else _read(call, place, Kind(kind)))
+    content = await (_thumb(call, place) if kind == THUMB else _read(call, place, Kind(kind)))
     return ranges.whole_or_part(asked, content, JPEG, sent, call.language)
 
 
@@ -122,14 +97,21 @@ def _key(place: PicturePlace, kind: Kind) -> str:
 
 
 async def _read(call: Call, place: PicturePlace, kind: Kind) -> bytes:
+    """Kept for a while: a new picture is asked for by every browser that shows its camera."""
+    recent, key = call.web.recent_pictures, _key(place, kind)
+    found = recent.find(key)
+    if found is not None:
+        return found
     try:
-        return await call.web.objects.get(_key(place, kind))
+        found = await call.web.objects.get(key)
     except NotFound:
         # The row is there and the object is not; `camserver db check` counts such rows.
         log.error("a picture is gone though its frame is there", frame=place.frame_uuid, kind=kind.value)
         raise NotFound(
             f"the {kind} picture of frame {place.frame_uuid} is gone", reason="picture_gone", kind=kind.value
         ) from None
+    recent.keep(key, found)
+    return found
 
 
 def _digest(boxes: Sequence[Box], with_words: bool) -> str:

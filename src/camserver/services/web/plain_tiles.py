@@ -3,73 +3,111 @@
 import json
 from typing import Any
 
-from camserver.services.web.labels import plain_cause, plain_issue
+from camserver.services.web.labels import plain_cause, plain_issue, shown_fault
 from camserver.store.camera_tiles import CameraTile
 from camserver.store.cameras import LatestPicture, open_issues
+from camserver.store.worker_news import parse_fault
 
 
 def plain_tile(tile: CameraTile, older: LatestPicture | None, default_interval_sec: float) -> dict[str, Any]:
-    """`older` is the newest picture where the newest look has none."""
+    """`older` is the newest picture where the newest look has none.
+
+    The tile is taken apart at once: by name, each field would be looked for, and walls ask for all tiles.
+    """
+    (
+        _,
+        camera_id,
+        name,
+        enabled,
+        created_at,
+        site,
+        do_not_process,
+        _,
+        caps,
+        last_probe_at,
+        state,
+        reason,
+        frame_uuid,
+        captured_at,
+        received_at,
+        collector_status,
+        error_code,
+        detected,
+        primary_event,
+        severity,
+        infer_bytes,
+        event_uuid,
+        event_primary,
+        event_severity,
+        event_start_at,
+        health,
+        health_cause,
+        health_since,
+        issues,
+        stream_fault,
+        polling_interval_sec,
+    ) = tile
+    has_picture = infer_bytes is not None
     return {
-        "camera_id": tile.camera_id,
-        "name": tile.name,
-        "site": tile.site,
-        "enabled": tile.enabled == 1,
-        "state": tile.state or "",
-        "state_reason": tile.reason or "",
+        "camera_id": camera_id,
+        "name": name,
+        "site": site,
+        "enabled": enabled == 1,
+        "state": state or "",
+        "state_reason": reason or "",
         "worker_id": None,
-        "polling_interval_sec": float(tile.polling_interval_sec or default_interval_sec),
+        "polling_interval_sec": float(polling_interval_sec or default_interval_sec),
         "source": None,
         "sub": None,
         "own": None,
-        "do_not_process": tile.do_not_process == 1,
-        "caps": None if tile.caps is None else json.loads(tile.caps),
-        "last_probe_at": tile.last_probe_at,
-        "created_at": tile.created_at,
-        "latest": None if tile.frame_uuid is None else _look(tile),
-        "latest_picture": _picture(tile, older),
-        "open_event": None if tile.event_uuid is None else _open_event(tile),
-        "health": _health(tile),
-        "stream_fault": None,
+        "do_not_process": do_not_process == 1,
+        "caps": None if caps is None else json.loads(caps),
+        "last_probe_at": last_probe_at,
+        "created_at": created_at,
+        "latest": None
+        if frame_uuid is None
+        else {
+            "frame_uuid": frame_uuid,
+            "captured_at": captured_at,
+            "received_at": received_at,
+            "status": collector_status,
+            "error_code": error_code,
+            "detected": detected == 1,
+            "primary_event": primary_event,
+            "severity": severity,
+            "has_picture": has_picture,
+        },
+        "latest_picture": {"frame_uuid": frame_uuid, "captured_at": captured_at} if has_picture else _older(older),
+        "open_event": None
+        if event_uuid is None
+        else {
+            "event_uuid": event_uuid,
+            "primary_event": event_primary,
+            "severity_max": event_severity,
+            "start_at": event_start_at,
+        },
+        "health": {
+            "state": health or "unknown",
+            "since": health_since,
+            "cause": plain_cause(health_cause or ""),
+            "issues": _issues(issues),
+        },
+        "stream_fault": None if stream_fault is None else _fault(stream_fault),
+        "unknown_hints": None,
     }
 
 
-def _look(tile: CameraTile) -> dict[str, Any]:
-    return {
-        "frame_uuid": tile.frame_uuid,
-        "captured_at": tile.captured_at,
-        "received_at": tile.received_at,
-        "status": tile.collector_status,
-        "error_code": tile.error_code,
-        "detected": tile.detected == 1,
-        "primary_event": tile.primary_event,
-        "severity": tile.severity,
-        "has_picture": tile.infer_bytes is not None,
-    }
+def _older(picture: LatestPicture | None) -> dict[str, Any] | None:
+    return None if picture is None else {"frame_uuid": picture.frame_uuid, "captured_at": picture.captured_at}
 
 
-def _picture(tile: CameraTile, older: LatestPicture | None) -> dict[str, Any] | None:
-    if tile.infer_bytes is not None:
-        return {"frame_uuid": tile.frame_uuid, "captured_at": tile.captured_at}
-    return None if older is None else {"frame_uuid": older.frame_uuid, "captured_at": older.captured_at}
+def _fault(kept: str) -> dict[str, Any] | None:
+    shown = shown_fault(parse_fault(kept), manages=False)
+    return None if shown is None else shown.model_dump()
 
 
-def _open_event(tile: CameraTile) -> dict[str, Any]:
-    return {
-        "event_uuid": tile.event_uuid,
-        "primary_event": tile.event_primary,
-        "severity_max": tile.event_severity,
-        "start_at": tile.event_start_at,
-    }
-
-
-def _health(tile: CameraTile) -> dict[str, Any]:
-    return {
-        "state": tile.health or "unknown",
-        "since": tile.health_since,
-        "cause": plain_cause(tile.health_cause or ""),
-        "issues": [
-            {**plain_issue(issue.kind), "since": issue.since, "event_uuid": issue.event_uuid}
-            for issue in open_issues(tile.issues)
-        ],
-    }
+def _issues(kept: str | None) -> list[dict[str, Any]]:
+    return [
+        {**plain_issue(issue.kind), "since": issue.since, "event_uuid": issue.event_uuid}
+        for issue in open_issues(kept)
+    ]

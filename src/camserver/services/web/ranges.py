@@ -30,9 +30,9 @@ class Part:
 
 
 def is_known(headers: Headers, etag: str) -> bool:
-    """Proxies that compress mark a tag as weak; for media that makes no difference."""
-    named = headers.get("if-none-match", "")[:HEADER_READ_MAX_CHARS].split(",")
-    return etag in (part.strip().removeprefix("W/") for part in named)
+    """Proxies that compress mark a tag as weak; for media that makes no difference. `*` knows whatever there is."""
+    named = [part.strip() for part in headers.get("if-none-match", "")[:HEADER_READ_MAX_CHARS].split(",")]
+    return named == ["*"] or etag in (part.removeprefix("W/") for part in named)
 
 
 def asked_part(header: str, size_bytes: int) -> Part | None:

@@ -2,7 +2,8 @@
 
 `Routes` collects a module's endpoints. `GuardedRoute` and, for WebSockets, `GuardedSocket` are the only kinds of
 route in the application: they refuse to be built without a need, admit the caller before the body is read or the
-socket accepted, and turn every error into an answer. The need is in the OpenAPI document too, as `x-permission`.
+socket accepted, and turn every error into an answer. The need is in the OpenAPI document too, as `x-permission`. One
+that writes also says what a repeat of it is answered with (`x-repeat`): where it is declared, or in `unkeyed.py`.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from fastapi.utils import is_body_allowed_for_status_code
 from pydantic import BaseModel
@@ -21,12 +23,14 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketState
 
 from camserver.base.errors import Bug
+from camserver.base.http_connections import WHOLE, Whole
 from camserver.domain.people import Permission
 from camserver.services.web.access import Gate, Needs, admit, admit_socket
 from camserver.services.web.answers import answer_error
 from camserver.services.web.calls import Call, with_call
 from camserver.services.web.once import HEADER, Repeat, answer_once
 from camserver.services.web.parameters import JSON, Parameters, reads_address_only, reads_body
+from camserver.services.web.unkeyed import UNKEYED
 from camserver.wire import api
 
 Handler = Callable[..., Awaitable[Any]]
@@ -35,6 +39,10 @@ SocketHandler = Callable[[WebSocket, Call], Awaitable[None]]
 NEED = "x-permission"
 WITHIN_SITES = "x-within-sites"
 REPEAT = "x-repeat"
+REPEAT_WHY = "x-repeat-why"
+# Those whose body is there, and not only made when it is sent.
+_WHOLE_RESPONSES = frozenset({Response, JSONResponse})
+WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 # Whatever goes wrong, the body has this shape.
 _ERRORS: dict[int | str, dict[str, Any]] = {"default": {"model": api.ErrorAnswer, "description": "what went wrong"}}
 
@@ -70,15 +78,15 @@ class Routes:
     ) -> Callable[[H], H]:
         """`within_sites`: it keeps within the caller's sites by itself, though its permission is tenant-wide.
 
-        `repeat`: it makes something, takes an Idempotency-Key, and does what it does in its first write.
+        `repeat`: it takes an Idempotency-Key, and does what it does in its first write.
         """
         return self._add("POST", path, needs, options, within_sites, repeat)
 
-    def patch(self, path: str, needs: Needs, **options: Any) -> Callable[[H], H]:
-        return self._add("PATCH", path, needs, options)
+    def patch(self, path: str, needs: Needs, *, repeat: Repeat, **options: Any) -> Callable[[H], H]:
+        return self._add("PATCH", path, needs, options, repeat=repeat)
 
-    def delete(self, path: str, needs: Needs, **options: Any) -> Callable[[H], H]:
-        return self._add("DELETE", path, needs, options)
+    def delete(self, path: str, needs: Needs, *, repeat: Repeat | None = None, **options: Any) -> Callable[[H], H]:
+        return self._add("DELETE", path, needs, options, repeat=repeat)
 
     def socket(self, path: str, needs: Needs) -> Callable[[SocketHandler], SocketHandler]:
         """A WebSocket. Its handler accepts; what it raises before that is the answer to the handshake."""
@@ -111,6 +119,8 @@ class GuardedRoute(APIRoute):
         extra = options.get("openapi_extra") or {}
         self.within_sites = bool(extra.get(WITHIN_SITES))
         self.repeat = Repeat(extra[REPEAT]) if REPEAT in extra else None
+        if self.repeat is None and WRITES & set(options.get("methods") or ()):
+            raise Bug(f"the route {path} writes and does not say what a repeat is answered with; see unkeyed.py")
         super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -137,6 +147,12 @@ class GuardedRoute(APIRoute):
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request that was found to be this route's, where it `is_lean`."""
         response = await self._guarded(Request(scope, receive, send))
+        if type(response) in _WHOLE_RESPONSES:
+            whole: Whole | None = scope.get("extensions", {}).get(WHOLE)
+            if whole is not None and whole(response.status_code, response.raw_headers, bytes(response.body)):
+                if response.background is not None:
+                    await response.background()
+                return
         await response(scope, receive, send)
 
 
@@ -223,7 +239,10 @@ def _extra(endpoint: Endpoint) -> dict[str, Any]:
         extra[WITHIN_SITES] = True
     if endpoint.repeat is not None:
         extra[REPEAT] = endpoint.repeat.value
-        extra["parameters"] = [_REPEAT_PARAMETER]
+        extra["parameters"] = [*extra.get("parameters", ()), _REPEAT_PARAMETER]
+    elif (endpoint.method, endpoint.path) in UNKEYED:
+        repeat, extra[REPEAT_WHY] = UNKEYED[endpoint.method, endpoint.path]
+        extra[REPEAT] = repeat.value
     return extra
 
 

@@ -7,13 +7,15 @@ from urllib.parse import urlsplit
 
 from camserver.base import asgi
 from camserver.base import figures as own_figures
+from camserver.base.bells import Bells
 from camserver.base.clock import Clock
 from camserver.base.errors import Retry
+from camserver.base.http_connections import Limits
 from camserver.base.log import get_logger
 from camserver.base.ready import Ready
 from camserver.config import Settings, make_secrets
 from camserver.objects.local import Objects
-from camserver.services.web import live_rounds, setup_link
+from camserver.services.web import live_rounds, setup_link, system_rounds
 from camserver.services.web.admission_desk import AdmissionDesk
 from camserver.services.web.app import build_app
 from camserver.services.web.archive_files import ArchiveFiles
@@ -23,6 +25,7 @@ from camserver.services.web.feeds import Feeds
 from camserver.services.web.figures import InstallationFigures
 from camserver.services.web.oidc import OidcSignIn
 from camserver.services.web.passwords import Passwords
+from camserver.services.web.playable import PlayableFilms
 from camserver.services.web.remembered import Remembered
 from camserver.services.web.throttle import Devices, Throttle
 from camserver.services.web.thumbnails import Thumbnails
@@ -42,14 +45,16 @@ async def run(
     settings: Settings,
     ready: Ready,
     sock: socket.socket,
+    bells: Bells | None = None,
     *,
     for_people: bool = True,
 ) -> None:
-    """`for_people` False serves the API to a tool on this machine: there are no
-    pages, and nobody is told an address or offered a link."""
-    web = await _make_web(store, objects, clock, settings, ready, sock)
+    """`bells` are those of the process, where control may be as well. `for_people` False serves the API to a tool on
+    this machine: there are no pages, and nobody is told an address or offered a link."""
+    web = await _make_web(store, objects, clock, settings, ready, sock, bells or Bells())
     ui = UiFiles({})
-    limits = asgi.Limits(connections_per_address=settings.web.connections_per_address)
+    proxies = settings.web.trusted_proxies
+    limits = Limits(connections_per_address=settings.web.connections_per_address, spares=proxies)
     forget_source = own_figures.add_source(web.figures.families)
     try:
         if for_people:
@@ -59,7 +64,11 @@ async def run(
         async with asyncio.TaskGroup() as group:
             group.create_task(_sweep(store, clock))
             group.create_task(live_rounds.run(store, clock, settings, web.feeds))
-            group.create_task(asgi.serve(build_app(web, ui), sock, lambda: ready.set("web"), limits=limits))
+            group.create_task(system_rounds.run(store, clock, settings.admission, web.feeds))
+            serving = asgi.serve(
+                build_app(web, ui), sock, lambda: ready.set("web"), limits=limits, trusted_proxies=proxies
+            )
+            group.create_task(serving)
     finally:
         forget_source()
         await web.feeds.close()
@@ -69,10 +78,17 @@ async def run(
             await web.oidc.close()
         web.passwords.close()
         web.drawings.close()
+        web.playable_films.close()
 
 
 async def _make_web(
-    store: Store, objects: Objects, clock: Clock, settings: Settings, ready: Ready, sock: socket.socket
+    store: Store,
+    objects: Objects,
+    clock: Clock,
+    settings: Settings,
+    ready: Ready,
+    sock: socket.socket,
+    bells: Bells,
 ) -> Web:
     secrets = await asyncio.to_thread(make_secrets, settings)
     home = await prepare_store(store, settings.vocabulary.schema_version, clock.now_ms())
@@ -85,6 +101,7 @@ async def _make_web(
         settings=settings,
         secrets=secrets,
         ready=ready,
+        bells=bells,
         home=home,
         public_url=public_url,
         passwords=await asyncio.to_thread(Passwords),
@@ -96,6 +113,7 @@ async def _make_web(
         oidc=OidcSignIn(settings, secrets.session_key, public_url, clock) if settings.oidc.issuer else None,
         drawings=drawings,
         thumbnails=Thumbnails(drawings),
+        playable_films=PlayableFilms(objects),
         figures=InstallationFigures(store, objects, clock, settings),
         remembered=Remembered(store),
     )

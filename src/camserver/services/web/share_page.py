@@ -45,6 +45,11 @@ _WORDS = {
 }
 
 
+def _type_of(codec: str) -> str:
+    """As browsers are asked whether they play it; any profile of it."""
+    return 'video/mp4; codecs="hvc1.1.6.L120.B0"' if codec == "hevc" else "video/mp4"
+
+
 def page(share: Opened, base: str, language: Language) -> str:
     """`base` is the page's own address, below which its pictures are."""
     title = primary_event_phrase(share.primary_event)
@@ -55,7 +60,11 @@ def page(share: Opened, base: str, language: Language) -> str:
     lines = [f"<h1>{escape(heading)}</h1>", f"<p>{escape(share.site)}<br>{escape(times)}</p>"]
     if share.clip is not None:
         label = escape(_say("clip", language))
-        lines.append(f'<video controls preload="metadata" src="{escape(base)}/clip" aria-label="{label}"></video>')
+        # A browser takes the first that it says to play: as it is, or made anew.
+        sources = f"<source src=\"{escape(base)}/clip\" type='{_type_of(share.clip.codec)}'>"
+        if share.clip.codec != "h264":
+            sources += f'<source src="{escape(base)}/clip?playable=true" type="video/mp4">'
+        lines.append(f'<video controls preload="metadata" aria-label="{label}">{sources}</video>')
     if share.pictures:
         lines.append(f"<p>{escape(_say('best', language))}</p>{_picture(share, base, 0)}")
     if len(share.pictures) > 1:

@@ -17,6 +17,7 @@ from camserver.base.log import get_logger
 from camserver.domain.gate import Verdict
 from camserver.domain.leases import Fault
 from camserver.domain.looks import is_held, next_due_ms
+from camserver.domain.phrases import WATCHED_LIVE
 from camserver.media.packets import Miss
 from camserver.media.ring import Ring
 from camserver.media.rtsp_source import RtspSource
@@ -405,7 +406,7 @@ class Camera:
             start.camera_id,
             start.generation,
             stream=name,
-            fault=miss.fault.value,
+            fault=WATCHED_LIVE if miss.is_preempted else miss.fault.value,
             message=miss.message[:255],
         )
 

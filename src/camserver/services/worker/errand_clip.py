@@ -3,24 +3,32 @@
 It waits until the time that is asked for has passed, then makes the film in a picture thread. Only a camera whose
 connection is held has a ring with something in it; otherwise the answer says at once why the event has no clip
 (domain.clips.NoClip). Films are made one after another: looks have the other threads.
+
+Somebody who asks for the last seconds says what their browser plays (`plays`). What it does not play is transcoded,
+as live view is: within the worker's `transcodes_max`, in a thread that steps back behind everything else, in time.
 """
 
 import asyncio
-from collections.abc import Sequence
-from concurrent.futures import Executor
+import os
+import threading
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 
 from pydantic import JsonValue
 
 from camserver.base.clock import Clock
-from camserver.base.errors import BadInput
+from camserver.base.errors import BadInput, Unavailable
 from camserver.base.log import get_logger
 from camserver.domain.clips import NoClip, Span
-from camserver.media.mp4_clip import FilmedClip, film
+from camserver.media.mp4_clip import FilmedClip, film, is_encoded
 from camserver.media.packets import Packet
+from camserver.media.playable_film import film_transcoded, is_playable
 from camserver.media.ring import Ring
+from camserver.media.transcoding import VideoWork
 from camserver.services.worker.camera import Camera
 from camserver.services.worker.cameras import Cameras
 from camserver.services.worker.errands import ErrandDone, Handler
+from camserver.services.worker.transcodes import Transcodes
 from camserver.wire.errands import MP4
 from camserver.wire.worker import Errand
 
@@ -29,6 +37,11 @@ log = get_logger(__name__)
 LENGTH_MAX_MS = 120_000
 # Packets of a moment are there a little after it.
 ARRIVAL_MS = 500
+# What is left of an errand's time when a transcode is given up: whoever waits is told why.
+TELLING_MS = 5_000
+# Of the thread that transcodes a film: a camera that is looked at or watched comes first. Not lower: beside two busy
+# threads a core it still gets a seventh of it, which is what half a minute of 1920x1080 needs to be done in time.
+NICE = 5
 _MOVED = "the camera has moved to another worker since"
 _TOO_LARGE = (
     "a group of pictures is larger than the memory for it: more frequent keyframes or a larger ring would help"
@@ -36,11 +49,12 @@ _TOO_LARGE = (
 _NOT_CONNECTED = "the camera was not connected then: clips need looks every few seconds"
 
 
-def clip_handler(cameras: Cameras, clock: Clock, threads: Executor) -> Handler:
-    filming = asyncio.Semaphore(1)
+def clip_handler(cameras: Cameras, clock: Clock, threads: Executor, transcodes: Transcodes) -> Handler:
+    filming, transcoding = asyncio.Semaphore(1), asyncio.Semaphore(1)
 
     async def handle(errand: Errand) -> ErrandDone:
-        asked = _asked(errand)
+        asked, plays = _asked(errand), _played(errand)
+        give_up_boot_ms = clock.boot_ms() + errand.left_ms - TELLING_MS
         camera = _held(cameras, errand)
         if camera is None:
             return _none(NoClip.MOVED, _MOVED)
@@ -59,12 +73,24 @@ def clip_handler(cameras: Cameras, clock: Clock, threads: Executor) -> Handler:
         if not packets:
             return _not_there(camera.ring)
         try:
-            async with filming:
-                clip = await _filmed(threads, packets, camera)
+            if _is_to_transcode(packets, camera, plays):
+                async with transcoding:
+                    made = await _transcoded(transcodes, packets, lambda: clock.boot_ms() < give_up_boot_ms)
+                if isinstance(made, ErrandDone):
+                    return made
+                # It took a while; somebody may have masked something in it meanwhile.
+                if (now := _held(cameras, errand)) is None or not _shows_the_same(camera, now):
+                    return _none(NoClip.OFF, "what may be seen of the camera was changed meanwhile")
+                clip = made
+            else:
+                async with filming:
+                    clip = await _filmed(threads, packets, camera)
         except BadInput as error:
             log.warning("no clip could be made", camera_id=errand.camera_id, cause=error.message)
             return _none(NoClip.FAILED, error.message)
-        return ErrandDone(True, "", _result(clip, ahead_ms), MP4, clip.mp4)
+        note = _note(packets, camera, plays)
+        about = {"note": note, "source_codec": packets[0].stream.codec if note else ""}
+        return ErrandDone(True, "", {**_result(clip, ahead_ms), **about}, MP4, clip.mp4)
 
     return handle
 
@@ -105,6 +131,53 @@ async def _filmed(threads: Executor, packets: Sequence[Packet], camera: Camera) 
     return await loop.run_in_executor(threads, film, packets, params.rotation, params.privacy_masks)
 
 
+def _is_to_transcode(packets: Sequence[Packet], camera: Camera, plays: Collection[str] | None) -> bool:
+    """Whether a browser would not play the film. What is turned or masked becomes H.264 anyway."""
+    params = camera.start.params
+    if plays is None or is_encoded(packets, params.rotation, params.privacy_masks):
+        return False
+    return not is_playable(packets, plays)
+
+
+async def _transcoded(
+    transcodes: Transcodes, packets: Sequence[Packet], is_in_time: Callable[[], bool]
+) -> FilmedClip | ErrandDone:
+    """The film, or why there is none. In a thread of its own, which ends with it, also when nobody waits any more."""
+    with transcodes.film() as has_place:
+        limits = transcodes.limits
+        if not has_place:
+            return _none(NoClip.TRANSCODE_FULL, f"this worker transcodes {limits.most} cameras already, its most")
+        over = threading.Event()
+        thread = ThreadPoolExecutor(1, "film-transcode", initializer=_step_back)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(
+                thread,
+                film_transcoded,
+                packets,
+                VideoWork(limits.width_max, limits.fps_max),
+                lambda: not over.is_set() and is_in_time(),
+            )
+        except Unavailable as error:
+            log.warning("a film is given up", cause=error.message)
+            return _none(NoClip.TOO_SLOW, error.message)
+        finally:
+            over.set()
+            thread.shutdown(wait=False)
+
+
+def _step_back() -> None:
+    """Of this thread alone: Linux has a priority for each."""
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+
+
+def _note(packets: Sequence[Packet], camera: Camera, plays: Collection[str] | None) -> str:
+    """Why the film is not as the camera sent it, by the names of live view."""
+    params = camera.start.params
+    if params.privacy_masks:
+        return "transcoded_mask"
+    return "transcoded_codec" if _is_to_transcode(packets, camera, plays) else ""
+
+
 def _result(clip: FilmedClip, ahead_ms: int) -> dict[str, JsonValue]:
     return {
         "begin_at": clip.begin_boot_ms + ahead_ms,
@@ -113,6 +186,12 @@ def _result(clip: FilmedClip, ahead_ms: int) -> dict[str, JsonValue]:
         "width": clip.width,
         "height": clip.height,
     }
+
+
+def _played(errand: Errand) -> frozenset[str] | None:
+    """The codecs that whoever asked can play, as FFmpeg names them; None: it was not said."""
+    plays = errand.params.get("plays")
+    return None if not isinstance(plays, list) else frozenset(one for one in plays if isinstance(one, str))
 
 
 def _asked(errand: Errand) -> Span:

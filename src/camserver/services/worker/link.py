@@ -56,6 +56,8 @@ CONNECT_SEC = 10.0
 REPLY_SEC = 20.0
 RETRY_BASE_SEC = 0.5
 RETRY_CAP_SEC = 30.0
+# A worker that holds cameras must be back before its leases run out, which is several heartbeats.
+RETRY_CAP_HEARTBEATS = 1.5
 # So many heartbeats without any word from the server, and the connection is given up.
 SILENT_HEARTBEATS = 3
 PENDING_MAX = 32
@@ -142,7 +144,8 @@ class Link:
                 break
             self._ready.clear(READY_NAME, f"not connected to the server: {cause}")
             self._failures += 1
-            pause_ms = backoff_ms(self._failures, self._jitter(), RETRY_BASE_SEC, RETRY_CAP_SEC)
+            cap_sec = min(RETRY_CAP_SEC, RETRY_CAP_HEARTBEATS * self._heartbeat_sec)
+            pause_ms = backoff_ms(self._failures, self._jitter(), RETRY_BASE_SEC, cap_sec)
             log.warning("no connection to the server", cause=cause, pause_ms=pause_ms)
             await self._clock.sleep(pause_ms / 1000)
         self._ready.clear(READY_NAME, "drained: restart the worker to have it take cameras again")

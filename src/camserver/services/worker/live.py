@@ -10,7 +10,6 @@ import random
 import ssl
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from camserver.base.clock import Clock
@@ -23,6 +22,7 @@ from camserver.services.worker.camera import Camera
 from camserver.services.worker.cameras import Cameras
 from camserver.services.worker.feed_line import connect
 from camserver.services.worker.push import SHED, TICK_SEC, Push
+from camserver.services.worker.transcodes import Transcodes
 from camserver.services.worker.waiting import end
 from camserver.wire.worker import Ack, LiveStart, LiveStop, LookParams
 
@@ -35,15 +35,6 @@ SPOOL_WINDOW = 10
 PushKey: TypeAlias = tuple[str, str, bool, str]  # camera, quality, transcoded, streamer
 
 
-@dataclass(frozen=True, slots=True)
-class TranscodeLimits:
-    """What a worker does at most for those who can't be shown a camera as it sends."""
-
-    most: int = 4  # cameras at once
-    width_max: int = 1280
-    fps_max: int = 15
-
-
 class Lives:
     """All pushes of a worker."""
 
@@ -54,7 +45,7 @@ class Lives:
         line_now: Callable[[], tuple[int, int]],
         tls: ssl.SSLContext | None = None,
         jitter: Callable[[], float] = random.random,
-        limits: TranscodeLimits = TranscodeLimits(),  # noqa: B008 - frozen
+        transcodes: Transcodes | None = None,
     ) -> None:
         """`line_now`: the last renewal's round trip in ms, and the looks in the spool."""
         self._cameras = cameras
@@ -62,7 +53,8 @@ class Lives:
         self._line_now = line_now
         self._tls = tls
         self._jitter = jitter
-        self._limits = limits
+        self._room = Transcodes() if transcodes is None else transcodes
+        self._room.live = lambda: self.transcodes
         self._pushes: dict[PushKey, asyncio.Task[None]] = {}
         self._spool: deque[int] = deque(maxlen=SPOOL_WINDOW)
         self._shed_until_boot_ms = 0
@@ -126,8 +118,8 @@ class Lives:
             return "masked: the camera has a privacy mask, so its video is not passed on as it is"
         if camera.stream(intent.quality).video is None and not intent.transcode:
             return "codec: the camera sends no video, only single pictures"
-        if intent.transcode and self._transcodes(intent) >= self._limits.most:
-            return f"transcode_full: {self._limits.most} cameras are transcoded at this worker already"
+        if intent.transcode and self._transcodes(intent) >= self._room.limits.most:
+            return f"transcode_full: {self._room.limits.most} cameras are transcoded at this worker already"
         if len(self._pushes) >= PUSHES_MAX:
             return f"shed: {PUSHES_MAX} cameras are watched at this worker already"
         return ""
@@ -135,12 +127,12 @@ class Lives:
     def _transcodes(self, intent: LiveStart) -> int:
         """How many there are beside the one that is asked for."""
         asked = (intent.camera_id, intent.quality, intent.transcode, intent.streamer_url)
-        return sum(key[2] for key in self._pushes if key != asked)
+        return sum(key[2] for key in self._pushes if key != asked) + self._room.films
 
     def _work(self, intent: LiveStart, params: LookParams) -> VideoWork | None:
         if not intent.transcode:
             return None
-        limits = self._limits
+        limits = self._room.limits
         return VideoWork(limits.width_max, limits.fps_max, params.rotation, params.privacy_masks)
 
     def _ended(self, key: PushKey, task: "asyncio.Task[None]") -> None:

@@ -140,8 +140,7 @@ class Push:
             miss = await self._feed_once()
             self._camera.live_failed(miss)
             self._failures += 1
-            state: LiveState = "stalled" if miss.is_stalled else "refused"
-            self._tell(FeedStatus(state=state, reason=miss.fault.value, message=miss.message[:255]))
+            self._tell(_trouble(miss))
             pause_ms = backoff_ms(self._failures, self._jitter(), RETRY_BASE_SEC, RETRY_CAP_SEC)
             log.info("watched camera is tried again", cause=miss.message, pause_ms=pause_ms)
             await self._clock.sleep(pause_ms / 1000)
@@ -166,8 +165,11 @@ class Push:
             if not await _done_within(self._clock, WAIT_SHOWN_SEC, joining):
                 self._tell(FeedStatus(state="waiting", reason="device_full"))
             await joining
-            self._tell(FeedStatus(state="connecting"))
-            warm = self._warm()
+            # Whoever was told what is wrong is not told of every further try, nor shown what came before it.
+            warm: tuple[Packet, ...] = ()
+            if not self._failures:
+                self._tell(FeedStatus(state="connecting"))
+                warm = self._warm()
             consumer.begin(warm if self._work is None else ())
             between.begin(() if self._work is None else warm)
             return await self._until_ended(consumer)
@@ -344,6 +346,15 @@ class Pushed:
         self._is_sound_told = heard is not None
         told = FeedStream(stream.codec, stream.extradata, stream.time_base, *self.about(), heard)
         self._line.send(pack_stream(told))
+
+
+def _trouble(miss: Miss) -> FeedStatus:
+    """What viewers are told. A device that says it is busy bears no more streams; one that is off refuses too."""
+    message = miss.message[:255]
+    if miss.is_crowded and miss.fault is not Fault.REFUSED:
+        return FeedStatus(state="waiting", reason="device_full", message=message)
+    state: LiveState = "stalled" if miss.is_stalled else "refused"
+    return FeedStatus(state=state, reason=miss.fault.value, message=message)
 
 
 def _jpeg(key: Packet) -> bytes:

@@ -48,7 +48,7 @@ from camserver.services.worker.errands import Errands, Handler
 from camserver.services.worker.identity_file import Enrolled
 from camserver.services.worker.intents import Intents
 from camserver.services.worker.link import READY_NAME, Hooks, Identity, Link, ServerClock
-from camserver.services.worker.live import Lives, TranscodeLimits
+from camserver.services.worker.live import Lives
 from camserver.services.worker.look_traces import LookTraces
 from camserver.services.worker.metrics import Metrics
 from camserver.services.worker.own_addresses import OwnAddresses
@@ -56,6 +56,7 @@ from camserver.services.worker.renewing import Renewing
 from camserver.services.worker.reports import Reports
 from camserver.services.worker.spool import FREE_FLOOR_BYTES, Spool
 from camserver.services.worker.states import States
+from camserver.services.worker.transcodes import TranscodeLimits, Transcodes
 from camserver.services.worker.upload_client import UploadClient
 from camserver.services.worker.uploads import Uploader
 from camserver.wire.worker import Kinds
@@ -274,10 +275,13 @@ def _assemble(
     lanes = chosen.uploads_in_flight
     uploader = Uploader(spool, client, clock, reports, identity.boot_id, lanes, look_traces=given.traces)
     files = ErrandFiles(chosen.spool_dir / ERRANDS_FOLDER, free_floor_bytes=FREE_FLOOR_BYTES)
-    errands = Errands(errand_handlers(cameras, clock, given), client, files, clock)
-    renewing = tls_client.renewing(settings, session, clock)
     limits = TranscodeLimits(chosen.transcodes_max, chosen.transcode_width, chosen.transcode_fps)
-    lives = Lives(cameras, clock, lambda: (link.renew_rtt_ms, spool.looks), tls_client.streamers, limits=limits)
+    transcodes = Transcodes(limits)
+    errands = Errands(errand_handlers(cameras, clock, given, transcodes), client, files, clock)
+    renewing = tls_client.renewing(settings, session, clock)
+    lives = Lives(
+        cameras, clock, lambda: (link.renew_rtt_ms, spool.looks), tls_client.streamers, transcodes=transcodes
+    )
     intents = Intents(cameras, spool, states, clock, lives)
     registered = asyncio.Event()
 
@@ -309,12 +313,14 @@ def streamer_tls(enrolled: Enrolled | None) -> ssl.SSLContext:
     return context
 
 
-def errand_handlers(cameras: Cameras, clock: Clock, given: Surroundings) -> dict[str, Handler]:
+def errand_handlers(
+    cameras: Cameras, clock: Clock, given: Surroundings, transcodes: Transcodes
+) -> dict[str, Handler]:
     """What this worker can do beside looking, by the errand's kind."""
     return {
         "look": look_handler(cameras, clock),
         "explain": explain_handler(cameras),
-        "clip": clip_handler(cameras, clock, given.pictures),
+        "clip": clip_handler(cameras, clock, given.pictures, transcodes),
         "probe": probe_handler(given.addresses, clock, cameras.doors),
         "discover": discover_handler(given.addresses, clock),
     }

@@ -42,12 +42,13 @@ from camserver.store.tables.deliveries import (
 )
 from camserver.store.tables.events import clips, event_tags, events, incident_reviews, incidents
 from camserver.store.tables.live import admission_metrics, modal_leases, streamers, suggestions
-from camserver.store.tables.looks import frame_gaps, frame_tags, frames, inference_jobs
+from camserver.store.tables.looks import frame_gaps, frame_tags, frames, inference_jobs, look_pauses
 from camserver.store.tables.people import (
     api_tokens,
     change_counters,
     grants,
     password_links,
+    removed_users,
     schema_versions,
     sessions,
     settings,
@@ -128,6 +129,7 @@ __all__ = [
     "inference_jobs",
     "llm_days",
     "llm_reviews",
+    "look_pauses",
     "metadata",
     "modal_leases",
     "notifications",
@@ -136,6 +138,7 @@ __all__ = [
     "push_subscriptions",
     "receiver_hours",
     "receivers",
+    "removed_users",
     "request_keys",
     "schema_versions",
     "scoring_cache",

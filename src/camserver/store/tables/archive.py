@@ -2,12 +2,12 @@
 
 from sqlalchemy import Index, PrimaryKeyConstraint, text
 
-from camserver.store.tables.columns import count, key, number, table, word
+from camserver.store.tables.columns import count, number, row_key, table, word
 
 # One copy of one picture at one receiver; of every kind of archive, though the name is Google Drive's.
 drive_objects = table(
     "drive_objects",
-    key("object_id"),
+    row_key("object_id"),
     number("tenant_id"),
     number("receiver_id"),
     number("frame_id", nullable=True),

@@ -3,17 +3,17 @@
 from sqlalchemy import Column, Index, PrimaryKeyConstraint, Text
 
 from camserver.store.tables.audit_guards import guard
-from camserver.store.tables.columns import Json, count, key, number, table, word
+from camserver.store.tables.columns import Json, count, number, row_key, table, word
 from camserver.store.tables.people import tenants
 
 # tenant_id 0 holds the installation's. Ids are given in the order of inserting and become visible in the order of
 # commits, so the batch is given when an entry is sealed: whatever has none yet is the next one's.
 audit_log = table(
     "audit_log",
-    key("entry_id"),
+    row_key("entry_id"),
     number("tenant_id"),
     number("at"),
-    word("actor_kind", 16),  # user, token, link, system
+    word("actor_kind", 16),  # user, token, link, system; operator: a user of the home tenant
     word("actor_id", 64),
     word("action", 64),
     word("object_kind", 32, server_default=""),

@@ -28,17 +28,20 @@ metadata = MetaData(
 
 # SQLite numbers rows by itself only for a column declared INTEGER PRIMARY KEY.
 Key = BigInteger().with_variant(Integer(), "sqlite")
+_ONCE = "once"
 Json = JSON().with_variant(JSONB(), "postgresql")
 Uuid = String(36)
 
 
 def table(name: str, *items: SchemaItem, by_key: bool = False) -> Table:
     """`by_key`: rows live in the primary key's own tree on SQLite, which saves a second one."""
+    is_once = any(isinstance(item, Column) and item.info.get(_ONCE) for item in items)
     return Table(
         name,
         metadata,
         *items,
         sqlite_with_rowid=not by_key,
+        sqlite_autoincrement=is_once,
         # SQLAlchemy's mariadb dialect ignores options named mysql_….
         mariadb_charset="utf8mb4",
         mariadb_collate="utf8mb4_bin",
@@ -47,6 +50,14 @@ def table(name: str, *items: SchemaItem, by_key: bool = False) -> Table:
 
 
 def key(name: str) -> Column[int]:
+    """A number that is never given twice, also when its row is gone: what still says it, an audit entry or another
+    process, must not mean somebody else. SQLite has to be told so; the other two do it anyway."""
+    return Column(name, Key, primary_key=True, autoincrement=True, info={_ONCE: True})
+
+
+def row_key(name: str) -> Column[int]:
+    """The same for rows that come all the time and that nothing names by number once they are gone: what the promise
+    costs SQLite, another write for each, is spared."""
     return Column(name, Key, primary_key=True, autoincrement=True)
 
 

@@ -22,6 +22,7 @@ from camserver.store.tables.columns import (
     lacks_partial_indexes,
     number,
     parent,
+    row_key,
     table,
     word,
 )
@@ -30,7 +31,7 @@ from camserver.store.tables.columns import (
 # lets the receiver drop a repeat. notify and archive fan out into one message or copy for each receiver.
 deliveries = table(
     "deliveries",
-    key("delivery_id"),
+    row_key("delivery_id"),
     word("delivery_uuid", 36, unique=True),
     number("tenant_id"),
     number("site_id", nullable=True),  # NULL with `camera_key`: a trial, or a summary of everything
@@ -151,7 +152,7 @@ snoozes = table(
 # Messages that were sent.
 notifications = table(
     "notifications",
-    key("notification_id"),
+    row_key("notification_id"),
     number("tenant_id"),
     number("delivery_id"),
     number("receiver_id", nullable=True),

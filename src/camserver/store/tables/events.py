@@ -2,12 +2,12 @@
 
 from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, PrimaryKeyConstraint, text
 
-from camserver.store.tables.columns import count, flag, key, number, table, word
+from camserver.store.tables.columns import count, flag, number, row_key, table, word
 
 # `open_key` is the camera while the event is open and NULL once closed; UNIQUE, so a camera has one open event.
 events = table(
     "events",
-    key("event_id"),
+    row_key("event_id"),
     word("event_uuid", 36, unique=True),
     number("tenant_id"),
     number("site_id"),
@@ -64,7 +64,7 @@ event_tags = table(
 # Consecutive events of one camera; what people review. Never merged, an event's incident never changes.
 incidents = table(
     "incidents",
-    key("incident_id"),
+    row_key("incident_id"),
     word("incident_uuid", 36, unique=True),
     number("tenant_id"),
     number("site_id"),
@@ -97,7 +97,7 @@ incident_reviews = table(
 # A short film of an event, cut from the worker's ring buffer: asked → ready, or none with the reason.
 clips = table(
     "clips",
-    key("clip_id"),
+    row_key("clip_id"),
     word("clip_uuid", 36, unique=True),
     number("tenant_id"),
     number("camera_key"),

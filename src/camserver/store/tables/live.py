@@ -2,7 +2,7 @@
 
 from sqlalchemy import Column, Double, ForeignKey, Index, Integer, UniqueConstraint, text
 
-from camserver.store.tables.columns import Key, count, flag, key, number, table, word
+from camserver.store.tables.columns import Key, count, flag, number, row_key, table, word
 
 # One row a streamer, whatever tenants it serves. Its budget belongs to it: the row is locked while a viewing is
 # admitted on it. `reported_at` NULL: it was stopped; older than 15 s: it is away.
@@ -57,7 +57,7 @@ modal_leases = table(
 # What a streamer carried, once a minute, for 24 hours. The totals count since the streamer's row was made.
 admission_metrics = table(
     "admission_metrics",
-    key("metric_id"),
+    row_key("metric_id"),
     word("streamer_id", 64),
     number("recorded_at"),
     count("active_modals"),

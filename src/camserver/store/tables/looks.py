@@ -17,9 +17,9 @@ from camserver.store.tables.columns import (
     count,
     flag,
     has_partial_indexes,
-    key,
     lacks_partial_indexes,
     number,
+    row_key,
     table,
     word,
 )
@@ -28,7 +28,7 @@ from camserver.store.tables.columns import (
 # objects/keys.py; `*_bytes` NULL = no such picture.
 frames = table(
     "frames",
-    key("frame_id"),
+    row_key("frame_id"),
     word("frame_uuid", 36, unique=True),
     number("tenant_id"),
     number("site_id"),
@@ -92,6 +92,19 @@ frame_gaps = table(
     by_key=True,
 )
 
+# Time in which looks were put off through no fault of the camera. `end_at` NULL: it lasts, at most as the lease does.
+look_pauses = table(
+    "look_pauses",
+    number("camera_key"),
+    number("begin_at"),
+    number("tenant_id"),
+    number("generation"),
+    number("end_at", nullable=True),
+    word("cause", 32),  # watched_live
+    PrimaryKeyConstraint("camera_key", "begin_at"),
+    by_key=True,
+)
+
 frame_tags = table(
     "frame_tags",
     number("frame_id"),
@@ -109,7 +122,7 @@ frame_tags = table(
 # one of its camera takes that one's lap.
 inference_jobs = table(
     "inference_jobs",
-    key("job_id"),
+    row_key("job_id"),
     number("tenant_id"),
     number("frame_id", unique=True),
     number("camera_key"),

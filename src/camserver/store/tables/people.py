@@ -73,6 +73,17 @@ users = table(
     number("created_at"),
 )
 
+# Those who are gone: what they did stays, and so does who they were.
+removed_users = table(
+    "removed_users",
+    Column("user_id", BigInteger, primary_key=True, autoincrement=False),
+    parent("tenant_id", "tenants.tenant_id"),
+    word("login", 128),
+    number("removed_at"),
+    Index("ix_removed_users_tenant_id_login", "tenant_id", "login"),
+    by_key=True,
+)
+
 # Sites and single cameras that somebody reaches whose `granted_only` is set: one of the two columns is filled.
 grants = table(
     "grants",

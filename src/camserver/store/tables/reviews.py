@@ -2,12 +2,12 @@
 
 from sqlalchemy import Column, Index, PrimaryKeyConstraint, Text, text
 
-from camserver.store.tables.columns import count, key, number, table, word
+from camserver.store.tables.columns import count, number, row_key, table, word
 
 # At most one an event. It never changes severity, retention or notification (decision 26).
 llm_reviews = table(
     "llm_reviews",
-    key("review_id"),
+    row_key("review_id"),
     word("review_uuid", 36, unique=True),
     number("tenant_id"),
     number("camera_key"),

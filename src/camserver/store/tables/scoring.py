@@ -2,7 +2,7 @@
 
 from sqlalchemy import CheckConstraint, Column, Double, Index, PrimaryKeyConstraint, Text, UniqueConstraint, text
 
-from camserver.store.tables.columns import count, flag, key, number, parent, table, word
+from camserver.store.tables.columns import count, flag, key, number, parent, row_key, table, word
 
 # `spec` is what makes two runs the same. `wanted` is what a person asked for last; the processes that work on the run
 # look at it. `drawn_micro` is what processes took of the budget, `cost_micro` what was really spent. One process at a
@@ -147,14 +147,14 @@ scoring_chunks = table(
 # (`identity`) beside its number, since people sort sheets.
 scoring_results = table(
     "scoring_results",
-    key("result_id"),
+    row_key("result_id"),
     number("run_id"),
     number("tenant_id"),
     number("chunk"),
     number("sheet_row"),
     count("first_category"),  # of the block
     word("identity", 32),
-    word("state", 8),  # scored, written, refused, moved, failed
+    word("state", 8),  # scored, written, away, refused, moved, failed
     Column("scores", Text, nullable=True),  # JSON; NULL: failed
     word("question_key", 64),
     word("model", 128, nullable=True),  # that answered

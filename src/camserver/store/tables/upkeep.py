@@ -2,7 +2,7 @@
 
 from sqlalchemy import Column, Index, Integer, PrimaryKeyConstraint, text
 
-from camserver.store.tables.columns import count, key, number, table, word
+from camserver.store.tables.columns import count, number, row_key, table, word
 
 # Numbered without holes per tenant, in the order of commits (see tx.py). No content: readers fetch what they may see.
 changes = table(
@@ -21,7 +21,7 @@ changes = table(
 # Objects whose row is gone; unlinked by a sweep, then forgotten.
 garbage = table(
     "garbage",
-    key("garbage_id"),
+    row_key("garbage_id"),
     number("tenant_id"),
     word("object_key", 255),
     number("created_at"),
@@ -30,7 +30,7 @@ garbage = table(
 # What sweeps deleted, and why, for people to read.
 sweep_reports = table(
     "sweep_reports",
-    key("report_id"),
+    row_key("report_id"),
     number("tenant_id"),
     number("at"),
     word("what", 32),

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Column, Double, ForeignKey, Index, LargeBinary, PrimaryKeyConstraint, UniqueConstraint, text
 
-from camserver.store.tables.columns import Json, Key, count, flag, key, number, parent, table, word
+from camserver.store.tables.columns import Json, Key, count, flag, key, number, parent, row_key, table, word
 
 workers = table(
     "workers",
@@ -128,7 +128,7 @@ epochs = table(
 # holder, without one to any worker of the site. Rows and their objects are deleted some time after `expires_at`.
 errands = table(
     "errands",
-    key("errand_id"),
+    row_key("errand_id"),
     word("errand_uuid", 36, unique=True),
     number("tenant_id"),
     number("site_id"),

@@ -104,7 +104,7 @@ from camserver.wire.api.events import (
     VocabularyVersion,
     VocabularyVersions,
 )
-from camserver.wire.api.feed import Change, ChangePage, FeedChanges, FeedMessage, FeedPing, FeedResync
+from camserver.wire.api.feed import Change, ChangePage, FeedChanges, FeedMessage, FeedPing, FeedResync, FeedSystem
 from camserver.wire.api.jobs import (
     JOBS_REQUEUED_MAX,
     AnalyzerSeen,
@@ -234,6 +234,7 @@ from camserver.wire.api.search import (
     FramesOnly,
     LookGap,
     LookHour,
+    LookPause,
     SearchFacets,
     SearchPage,
     SearchPassage,
@@ -281,6 +282,8 @@ from camserver.wire.api.tenants import (
     QuotaUse,
     Tenant,
     TenantAdded,
+    TenantAdminAsked,
+    TenantAdminLink,
     TenantAsked,
     TenantChange,
     TenantErased,
@@ -360,6 +363,7 @@ __all__ = [
     "FeedMessage",
     "FeedPing",
     "FeedResync",
+    "FeedSystem",
     "Flag",
     "FlagAsked",
     "FlagList",
@@ -395,6 +399,7 @@ __all__ = [
     "Look",
     "LookGap",
     "LookHour",
+    "LookPause",
     "MediaKind",
     "MediaLink",
     "MediaLinkAsked",
@@ -524,6 +529,8 @@ __all__ = [
     "Tag",
     "Tenant",
     "TenantAdded",
+    "TenantAdminAsked",
+    "TenantAdminLink",
     "TenantAsked",
     "TenantChange",
     "TenantErased",

@@ -7,6 +7,7 @@ from pydantic import Field, JsonValue
 from camserver.domain.hints import NAME_CHARS_MAX, NAMES_MAX
 from camserver.domain.polygons import POINTS_MAX, POLYGONS_MAX, ZONE_NAME_MAX_CHARS
 from camserver.domain.presets import Preset
+from camserver.wire.api.names import ONE_LINE
 from camserver.wire.api.shapes import CAMERA_ID_PATTERN, Answer, Asked, Label
 
 
@@ -29,7 +30,7 @@ Polygons = Annotated[list[Points], Field(max_length=POLYGONS_MAX)]
 class Zone(Asked):
     """A part of the picture with a name."""
 
-    name: Annotated[str, Field(min_length=1, max_length=ZONE_NAME_MAX_CHARS)]
+    name: Annotated[str, Field(min_length=1, max_length=ZONE_NAME_MAX_CHARS), ONE_LINE]
     points: Points
 
 
@@ -77,7 +78,7 @@ class CameraValues(Asked):
 
 class CameraAsked(CameraValues):
     camera_id: Annotated[str, Field(pattern=CAMERA_ID_PATTERN)]
-    name: Annotated[str, Field(min_length=1, max_length=128)]
+    name: Annotated[str, Field(min_length=1, max_length=128), ONE_LINE]
     site: Annotated[str, Field(min_length=1, max_length=128)] | None = None  # null: the oldest one
     source: SourceAsked
     sub: SourceAsked | None = None  # the small stream, with the same login
@@ -96,7 +97,7 @@ class CameraChange(CameraValues):
     A new source at the same host keeps the credentials, one at another host does not: they must be given again.
     """
 
-    name: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    name: Annotated[str, Field(min_length=1, max_length=128), ONE_LINE] | None = None
     enabled: bool | None = None
     site: Annotated[str, Field(min_length=1, max_length=128)] | None = None
     source: SourceAsked | None = None
@@ -216,7 +217,9 @@ class Camera(Answer):
     latest_picture: PictureRef | None
     open_event: OpenEvent | None
     health: CameraHealth
-    stream_fault: StreamFault | None  # only for those who may manage cameras
+    stream_fault: StreamFault | None  # to those who may not manage cameras only `watched_live`, while it lasts
+    # Names in its hints that nothing here is called by: misspelled, or of another analyzer.
+    unknown_hints: list[str] | None  # only for those who may manage cameras
 
 
 class CameraPage(Answer):

@@ -92,6 +92,7 @@ class Frame(Answer):
     count_hint: int | None
     retention_class: str
     boxes: list[Box]
+    warnings: list[str]  # what the analyzer had to say besides, such as a name in hints that means nothing
     tags: list[Tag]
 
 

@@ -4,14 +4,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
+from camserver.domain.change_kinds import ChangeKind
 from camserver.wire.api.shapes import Answer
 
 
 class Change(Answer):
-    """That something changed, never its content. `object` is the uuid of a frame, an event or an incident."""
+    """That something changed, never its content. `object` is the uuid of a frame, an event, an incident
+    or a case."""
 
     seq: int
-    kind: str  # camera, session, look, frame, event, incident, receiver, delivery, suggestion
+    kind: ChangeKind
     at: int
     site: str | None
     camera_id: str | None
@@ -42,6 +44,13 @@ class FeedResync(Answer):
     last_seq: int
 
 
+class FeedSystem(Answer):
+    """What `GET /api/system/status` answers is another one in something that people should see."""
+
+    type: Literal["system"] = "system"
+    last_seq: int
+
+
 class FeedPing(Answer):
     """The connection lives. Nothing is expected in return."""
 
@@ -49,5 +58,7 @@ class FeedPing(Answer):
     last_seq: int
 
 
-class FeedMessage(RootModel[Annotated[FeedChanges | FeedResync | FeedPing, Field(discriminator="type")]]):
+class FeedMessage(
+    RootModel[Annotated[FeedChanges | FeedResync | FeedSystem | FeedPing, Field(discriminator="type")]]
+):
     """What the server sends on the feed's socket; clients send nothing."""

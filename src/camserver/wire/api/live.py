@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from camserver.domain.suggest import MANUAL_MAX_SEC
-from camserver.wire.api.shapes import CAMERA_ID_PATTERN, UUID_PATTERN, Answer, Asked
+from camserver.wire.api.shapes import CAMERA_ID_PATTERN, Answer, Asked
 
 CameraId = Annotated[str, Field(pattern=CAMERA_ID_PATTERN)]
-LeaseId = Annotated[str, Field(pattern=UUID_PATTERN)]
+LeaseId = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 StreamQuality = Literal["sub", "main"]
 # What is shown is not what was asked for, and why.
 ViewingNote = Literal[

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from camserver.wire.api.names import ONE_LINE
 from camserver.wire.api.shapes import CAMERA_ID_PATTERN, Answer, Asked, Language
 
 Login = Annotated[str, Field(min_length=1, max_length=128)]
@@ -15,7 +16,7 @@ class SetUp(Asked):
     token: Annotated[str, Field(min_length=1, max_length=128, repr=False)]
     login: Login
     password: Password
-    display_name: Annotated[str, Field(max_length=128)] = ""
+    display_name: Annotated[str, Field(max_length=128), ONE_LINE] = ""
     language: Language | None = None
 
 
@@ -101,7 +102,7 @@ class PasswordLinkUse(Asked):
 # People
 
 RoleName = Literal["system_admin", "tenant_admin", "site_manager", "viewer"]
-DisplayName = Annotated[str, Field(max_length=128)]
+DisplayName = Annotated[str, Field(max_length=128), ONE_LINE]
 SiteName = Annotated[str, Field(min_length=1, max_length=128)]
 CameraId = Annotated[str, Field(pattern=CAMERA_ID_PATTERN)]
 GRANTS_MAX = 1_000
@@ -197,7 +198,7 @@ Scope = Literal[
 class TokenAsked(Asked):
     """`user`: login or id of whom it stands for; oneself when left out."""
 
-    name: Annotated[str, Field(min_length=1, max_length=128)]
+    name: Annotated[str, Field(min_length=1, max_length=128), ONE_LINE]
     scopes: Annotated[tuple[Scope, ...], Field(min_length=1, max_length=16)] = ("read",)
     days: Annotated[int, Field(ge=1, le=1_098)] = 90
     user: Annotated[str, Field(min_length=1, max_length=128)] | None = None

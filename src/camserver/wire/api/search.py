@@ -3,7 +3,7 @@
 from typing import Literal
 
 from camserver.wire.api.events import Event, Frame
-from camserver.wire.api.shapes import Answer
+from camserver.wire.api.shapes import Answer, Label
 
 TimelineBucket = Literal["5m", "15m", "1h"]
 FramesOnly = Literal["all", "pictures", "quiet", "failed"]
@@ -61,9 +61,9 @@ class SearchFacets(Answer):
 class TimelineCamera(Answer):
     """A camera's time, a letter for each bucket.
 
-    `looked`: o looks worked, x all failed, m some failed, . nobody looked, ? not counted yet, or before the camera
-    was there. `severity`: 0 to 3, the gravest of what was seen. `events`: pairs of a bucket and how many events began
-    in it.
+    `looked`: o looks worked, x all failed, m some failed, . nobody looked, w nobody looked because its device bears
+    one stream and was watched live, ? not counted yet, or before the camera was there. `severity`: 0 to 3, the
+    gravest of what was seen. `events`: pairs of a bucket and how many events began in it.
     """
 
     camera_id: str
@@ -77,6 +77,7 @@ class TimelineCamera(Answer):
 class Timeline(Answer):
     from_at: int
     to_at: int  # not included
+    timezone: str | None  # that `day` was meant in; null when times were asked for
     bucket_ms: int
     counted_until: int  # what happened later may be missing
     cameras: list[TimelineCamera]
@@ -103,16 +104,27 @@ class LookGap(Answer):
 
     start_at: int
     end_at: int  # not included
+    cause: Label | None = None  # why, where looks were put off for most of it
+
+
+class LookPause(Answer):
+    """Time in which looks were put off through no fault of the camera, exactly."""
+
+    start_at: int
+    end_at: int  # not included
+    cause: Label
 
 
 class CameraLooks(Answer):
     camera_id: str
     from_at: int
     to_at: int  # not included
+    timezone: str | None  # the site's, in which `day` was meant; null when times were asked for
     interval_ms: int  # between two looks, as it is set now
     counted_until: int
     hours: list[LookHour]
     gaps: list[LookGap]
+    pauses: list[LookPause]
 
 
 class CameraFramePage(Answer):

@@ -34,6 +34,13 @@ class TenantAsked(Asked):
     quotas: QuotasAsked = QuotasAsked()
 
 
+class TenantAdminAsked(Asked):
+    """Whose link it is to be: an administrator's of the tenant, or a login that nobody has yet."""
+
+    login: Login
+    language: Language | None = None
+
+
 class TenantChange(Asked):
     """What is left out stays. `disabled`: nobody of it signs in, its tokens do not work, its cameras stop."""
 
@@ -98,4 +105,12 @@ class ExportPage(Answer):
 
 class TenantAdded(Answer):
     tenant: Tenant
+    password_link: PasswordLink
+
+
+class TenantAdminLink(Answer):
+    """`made`: there was nobody with that login, so the administrator is new."""
+
+    login: str
+    made: bool
     password_link: PasswordLink

@@ -10,7 +10,7 @@ from camserver.base import assets
 from camserver.base.errors import ModelUnusable
 from camserver.services.analyzer.litert_detector import LiteRtDetector
 from camserver.services.analyzer.models.bundle import read_bundle
-from camserver.services.analyzer.models.loading import load, load_bundle
+from camserver.services.analyzer.models.loading import load, load_bundle, load_fast
 from camserver.services.analyzer.pictures import decode
 from tests.rig.footage import asset, cyclist
 from tests.services.analyzer.models.made import BYTES_MAX, Made
@@ -85,6 +85,21 @@ def test_a_file_of_the_settings_is_held_against_its_hash(tmp_path: Path) -> None
     )
     with pytest.raises(ModelUnusable, match=r"sha256.*analyzer\.model_sha256"):
         load(settings_in(tmp_path, model_path=path, model_sha256="0" * 64))
+
+
+def test_so_is_the_file_for_requests_that_ask_for_less(tmp_path: Path) -> None:
+    path = asset(assets.MODEL)
+    (loaded,) = load_fast(settings_in(tmp_path, fast_model_path=path, fast_model_sha256=assets.MODEL_SHA256))
+    assert loaded.model.name == path.stem
+    with pytest.raises(ModelUnusable, match=r"sha256.*analyzer\.fast_model_sha256"):
+        load_fast(settings_in(tmp_path, fast_model_path=path, fast_model_sha256="0" * 64))
+
+
+@pytest.mark.parametrize("named_by", ["model_path", "fast_model_path"])
+def test_a_file_that_is_not_there_is_told_with_its_own_setting(tmp_path: Path, named_by: str) -> None:
+    settings = settings_in(tmp_path, **{named_by: tmp_path / "none.tflite"})
+    with pytest.raises(ModelUnusable, match=rf"none\.tflite.*Check analyzer\.{named_by};"):
+        load_fast(settings) if named_by == "fast_model_path" else load(settings)
 
 
 def test_what_it_does_not_know_a_model_is_not_credited_with(tmp_path: Path) -> None:

@@ -212,6 +212,17 @@ async def test_what_unpacks_to_too_much_is_refused(settings: Settings, shelf: Sh
         await look(settings)
 
 
+async def test_what_is_wrong_is_told_of_the_address_and_not_of_a_passing_file(
+    settings: Settings, shelf: Shelf
+) -> None:
+    shelf.content = b"no zip"
+    with_secret = replace(settings, analyzer=replace(settings.analyzer, bundle_url=f"{shelf.url}?token=secret"))
+    with pytest.raises(ModelUnusable, match="can't be used") as refused:
+        await look(with_secret)
+    assert f"the model bundle {shelf.url} can't be used" in refused.value.message
+    assert "secret" not in refused.value.message
+
+
 async def test_addresses_of_this_machine_are_refused_unless_allowed(settings: Settings, shelf: Shelf) -> None:
     shelf.content = signed().zipped()
     closed = replace(settings, deliveries=replace(settings.deliveries, allow_loopback=False))

@@ -24,5 +24,7 @@ type Props = ComponentProps<"button"> & VariantProps<typeof buttonVariants> & { 
 export function Button({ className, variant, size, asChild = false, ...rest }: Props) {
   const Element = asChild ? Slot.Root : "button";
   const type = asChild ? {} : { type: "button" as const };
-  return <Element {...type} className={cn(buttonVariants({ variant, size }), className)} {...rest} />;
+  // An icon alone says what it does to who points at it, too.
+  const hint = size === "icon" && !asChild ? { title: rest["aria-label"] } : {};
+  return <Element {...type} {...hint} className={cn(buttonVariants({ variant, size }), className)} {...rest} />;
 }

@@ -1,4 +1,4 @@
-import { type ComponentProps, useId } from "react";
+import { type ComponentProps, useEffect, useId, useRef, useState } from "react";
 import { cn } from "./class-names";
 
 const control =
@@ -48,15 +48,40 @@ export function SelectField({ label, className, children, ...rest }: SelectProps
   );
 }
 
-/** A day; the browser's own picker. */
-export function DateField({ label, className, ...rest }: ComponentProps<"input"> & { label: string }) {
+/** Somebody who types a year has one of a few digits on the way. */
+const isWhole = (day: string) => day === "" || day >= "1000";
+
+interface DateProps extends ComponentProps<"input"> {
+  label: string;
+  value: string;
+}
+
+/** A day; the browser's own picker. A day that is half written is nobody's business but the field's. */
+export function DateField({ label, className, value, onChange, ...rest }: DateProps) {
   const id = useId();
+  const ref = useRef<HTMLInputElement>(null);
+  const [written, setWritten] = useState(value);
+  // Changed from elsewhere: cleared, or gone back to.
+  useEffect(() => {
+    if (document.activeElement !== ref.current) setWritten(value);
+  }, [value]);
   return (
     <div className="grid min-w-0 gap-1.5 [search_&]:gap-1">
       <label htmlFor={id} className={labelled}>
         {label}
       </label>
-      <input id={id} type="date" className={cn(control, className)} {...rest} />
+      <input
+        ref={ref}
+        id={id}
+        type="date"
+        className={cn(control, className)}
+        value={written}
+        onChange={(event) => {
+          setWritten(event.target.value);
+          if (isWhole(event.target.value)) onChange?.(event);
+        }}
+        {...rest}
+      />
     </div>
   );
 }

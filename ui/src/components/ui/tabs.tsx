@@ -9,7 +9,7 @@ const tab = (on: boolean) =>
   );
 
 /** Room for the outline of what has the focus, which scrolling would cut off. */
-const row = "-mx-1 flex max-w-[calc(100%+0.5rem)] gap-1 overflow-x-auto p-1";
+const row = "fades-beyond -mx-1 flex max-w-[calc(100%+0.5rem)] gap-1 overflow-x-auto p-1";
 
 interface ChoicesProps {
   label: string;
@@ -46,12 +46,33 @@ interface RowProps {
   onChoose: (value: string) => void;
 }
 
+/** On a telephone the one that is chosen may be beyond the edge. */
+function useInSight<Row extends HTMLElement>(selector: string, chosen: string | undefined) {
+  const ref = useRef<Row>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another one was chosen
+  useEffect(() => {
+    // Not scrollIntoView: it also moves the place from which the Tab key goes on.
+    const show = () => {
+      const box = ref.current?.getBoundingClientRect();
+      const one = ref.current?.querySelector(selector)?.getBoundingClientRect();
+      if (!ref.current || !box || !one) return;
+      if (one.left < box.left) ref.current.scrollLeft -= box.left - one.left;
+      else if (one.right > box.right) ref.current.scrollLeft += one.right - box.right;
+    };
+    show();
+    window.addEventListener("resize", show);
+    return () => window.removeEventListener("resize", show);
+  }, [selector, chosen]);
+  return ref;
+}
+
 /** A choice among a few, all of them in sight. */
 export function ChoiceRow({ label, choices, chosen, onChoose }: RowProps) {
+  const ref = useInSight<HTMLDivElement>('[aria-pressed="true"]', chosen);
   return (
     <fieldset className="min-w-0">
       <legend className="sr-only">{label}</legend>
-      <div className={row}>
+      <div ref={ref} className={row}>
         {choices.map(({ value, text }) => (
           <button
             key={value}
@@ -70,17 +91,8 @@ export function ChoiceRow({ label, choices, chosen, onChoose }: RowProps) {
 
 /** Parts of a page that have addresses of their own. */
 export function LinkTabs({ label, links }: { label: string; links: readonly { to: string; text: ReactNode }[] }) {
-  const ref = useRef<HTMLUListElement>(null);
   const { pathname } = useLocation();
-  // On a telephone the one that is open may be beyond the edge.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the address is what opens one
-  useEffect(() => {
-    const show = () =>
-      ref.current?.querySelector('[aria-current="page"]')?.scrollIntoView?.({ block: "nearest", inline: "nearest" });
-    show();
-    window.addEventListener("resize", show);
-    return () => window.removeEventListener("resize", show);
-  }, [pathname]);
+  const ref = useInSight<HTMLUListElement>('[aria-current="page"]', pathname);
   return (
     <nav aria-label={label}>
       <ul ref={ref} className={row}>

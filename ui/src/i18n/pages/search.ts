@@ -3,7 +3,6 @@ import type { Texts } from "../words";
 export const ja = {
   title: "検索",
   text: "メモと案件の記録から探す",
-  textHint: "例: 赤い服",
   find: "検索",
   facets: "絞り込み",
   counted_other: "{{count}} 件",
@@ -36,8 +35,7 @@ export const ja = {
 
 export const en: Texts<typeof ja> = {
   title: "Search",
-  text: "Words in memos and notes of cases",
-  textHint: "For example: red jacket",
+  text: "Words in memos and notes",
   find: "Search",
   facets: "Narrow down",
   counted_one: "{{count}} event",

@@ -15,6 +15,7 @@ export const ja = {
     ok: "{{time}}: 異常なし",
     failed: "{{time}}: 取得に失敗",
     none: "{{time}}: 見ていません",
+    watched: "{{time}}: 見ていません（同じ機器がライブ視聴中だったため）",
     unknown: "{{time}}: まだ集計されていません",
   },
 };
@@ -35,6 +36,7 @@ export const en: Texts<typeof ja> = {
     ok: "{{time}}: nothing happened",
     failed: "{{time}}: looks failed",
     none: "{{time}}: nobody looked",
+    watched: "{{time}}: nobody looked, because the device was watched live",
     unknown: "{{time}}: not counted yet",
   },
 };

@@ -26,6 +26,7 @@ class Shown:
     signed_by: str | None  # the fingerprint of a key of the settings
     in_use: bool
     problem: str | None  # why it can't be used; files and signature only, unless it was tried
+    chosen: bool = False  # by `camserver models use`; not in use when it can't be used
 
 
 def list_models(settings: Settings) -> list[Shown]:
@@ -40,7 +41,7 @@ def list_models(settings: Settings) -> list[Shown]:
     installed = [_installed(settings, one, one == active and not by_settings) for one in models.all()]
     # The one that comes with camserver stands in for one that can't be used.
     sees = any(one.in_use and one.problem is None for one in installed)
-    installed = [replace(one, in_use=one.in_use and sees) for one in installed]
+    installed = [replace(one, in_use=one.in_use and sees, chosen=one.in_use) for one in installed]
     return [*named, _shipped(settings, not by_settings and not sees, wrong), *installed]
 
 
@@ -99,7 +100,7 @@ def _tried(settings: Settings, shown: Shown) -> Shown:
         elif shown.name == MODEL_PATH and chosen.model_path is not None:
             load_file(chosen.model_path, chosen.detector, 1, chosen.model_sha256)
         elif shown.name == FAST_MODEL_PATH and chosen.fast_model_path is not None:
-            load_file(chosen.fast_model_path, "litert", 1)
+            load_file(chosen.fast_model_path, "litert", 1, chosen.fast_model_sha256, FAST_MODEL_PATH)
         elif shown.name == REMOTE:
             asyncio.run(_ask(settings))
         else:

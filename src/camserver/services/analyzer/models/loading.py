@@ -15,6 +15,7 @@ from camserver.services.analyzer.detector import Detector, Model
 from camserver.services.analyzer.model_form import given_labels, parse_labels
 from camserver.services.analyzer.models.bundle import Bundle, check_trusted
 from camserver.services.analyzer.models.installed import InstalledModels, Pointer
+from camserver.services.analyzer.models.manifest import FAST_MODEL_PATH, MODEL_PATH
 
 log = get_logger(__name__)
 
@@ -83,8 +84,10 @@ def load(settings: Settings, *, stand_in: bool = True) -> Loaded:
 
 def load_fast(settings: Settings) -> list[Detector]:
     """Those for requests that ask for less; empty when they get the same model as all others."""
-    path = settings.analyzer.fast_model_path
-    return [] if path is None else load_file(path, "litert", settings.analyzer.workers)
+    chosen = settings.analyzer
+    if chosen.fast_model_path is None:
+        return []
+    return load_file(chosen.fast_model_path, "litert", chosen.workers, chosen.fast_model_sha256, FAST_MODEL_PATH)
 
 
 def load_shipped(path: Path, count: int) -> list[Detector]:
@@ -92,21 +95,26 @@ def load_shipped(path: Path, count: int) -> list[Detector]:
     return load_file(path, "litert", count, assets.MODEL_SHA256)
 
 
-def load_file(path: Path, runtime: str, count: int, sha256: str | None = None) -> list[Detector]:
-    """Detectors of a file, which must have that hash if one is given; the first has seen a picture."""
+def load_file(
+    path: Path, runtime: str, count: int, sha256: str | None = None, named_by: str = MODEL_PATH
+) -> list[Detector]:
+    """Detectors of a file, which must have that hash if one is given; the first has seen a picture.
+
+    `named_by`: the setting that names the file, which errors tell.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:
         raise ModelUnusable(
             f"the analyzer's model {path} can't be used: {error.strerror or error}. Check "
-            "analyzer.model_path; `make setup` fetches the one that comes with camserver"
+            f"analyzer.{named_by}; `make setup` fetches the one that comes with camserver"
         ) from error
     found = hashlib.sha256(content).hexdigest()
     if sha256 is not None and found != sha256.lower():
         raise ModelUnusable(
             f"the analyzer's model {path} can't be used: its sha256 is {found}, not {sha256.lower()}; it is "
             "damaged or another one. `make setup` repairs the one that comes with camserver; for another see "
-            "analyzer.model_sha256"
+            f"analyzer.{named_by.removesuffix('_path')}_sha256"
         )
     # Imported here: a runtime takes a while, and only one of them is needed.
     detectors: list[Detector]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from camserver.base import assets
 from camserver.base.cancelling import go_on_unless_cancelled
@@ -62,6 +63,12 @@ def pause_sec(check_hours: float, failures: int, jitter: float) -> float:
     return full_sec * (1 - JITTER_SHARE * jitter)
 
 
+def _shown(url: str) -> str:
+    """Without what may be a secret in it."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
 class Updating:
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._settings = settings
@@ -107,7 +114,11 @@ class Updating:
             fetched = await client.fetch(chosen.bundle_url, tag, path, chosen.bundle_max_bytes)
             if fetched is None:
                 return Update(Outcome.UNCHANGED)
-            outcome, pointer = await self._take(path)
+            try:
+                outcome, pointer = await self._take(path)
+            except ModelUnusable as error:
+                # The file is gone in a moment, and nobody put it there.
+                raise ModelUnusable(error.message.replace(str(path), _shown(chosen.bundle_url))) from error
             await asyncio.to_thread(self._remember_tag, chosen.bundle_url, fetched.tag, pointer)
             return Update(outcome, pointer)
         finally:

@@ -10,11 +10,11 @@ from camserver.base.errors import BadInput, Forbidden, NotFound
 from camserver.base.records import fields_of
 from camserver.base.secrets import Secret
 from camserver.domain.people import Permission
-from camserver.domain.phrases import camera_cause_phrase
+from camserver.domain.vocabulary import Vocabulary
 from camserver.objects.keys import Kind
 from camserver.services.web import camera_values, pictures
 from camserver.services.web.calls import Call, TheCall
-from camserver.services.web.labels import shown_health
+from camserver.services.web.labels import active_vocabulary, shown_fault, shown_health
 from camserver.services.web.looks import note_media
 from camserver.services.web.once import Repeat
 from camserver.services.web.plain_answers import plain_answer
@@ -26,7 +26,6 @@ from camserver.store import camera_changes, camera_filters, camera_tiles, camera
 from camserver.store.camera_changes import CameraChange
 from camserver.store.camera_narrowing import CameraFilter
 from camserver.store.cameras import CameraSummary, LatestFrame, Stream
-from camserver.store.worker_news import StreamFault
 from camserver.wire import api
 
 routes = Routes()
@@ -58,8 +57,9 @@ async def list_cameras(
         next_after = tiles[-1].camera_id if len(tiles) == limit else None
         return plain_answer(api.CameraPage, {"cameras": shown_tiles, "next_after": next_after})
     found = await call.store.read(cameras.page, after, limit, wanted)
+    vocabulary = await active_vocabulary(call)
     return api.CameraPage(
-        cameras=[shown(call, camera) for camera in found],
+        cameras=[shown(call, camera, vocabulary) for camera in found],
         next_after=found[-1].camera_id if len(found) == limit else None,
     )
 
@@ -80,16 +80,18 @@ async def add_camera(call: TheCall, asked: api.CameraAsked) -> api.Camera:
         do_not_process=asked.do_not_process,
         network_zone=asked.network_zone,
     )
-    return shown(call, await call.store.write(cameras.add, new, call.address, call.now_ms))
+    added = await call.store.write(cameras.add, new, call.address, call.now_ms)
+    return shown(call, added, await active_vocabulary(call))
 
 
 @routes.get("/api/cameras/{camera_id}", Permission.READ)
 async def get_camera(call: TheCall, camera_id: CameraId) -> api.Camera:
     """One camera."""
-    return shown(call, await call.store.read(cameras.get, camera_id))
+    found = await call.store.read(cameras.get, camera_id)
+    return shown(call, found, await active_vocabulary(call))
 
 
-@routes.patch("/api/cameras/{camera_id}", Permission.MANAGE_CAMERAS)
+@routes.patch("/api/cameras/{camera_id}", Permission.MANAGE_CAMERAS, repeat=Repeat.ANSWER)
 async def change_camera(call: TheCall, camera_id: CameraId, asked: api.CameraChange) -> api.Camera:
     """Changes a camera. Its worker goes on with the new values at once, without giving the camera back."""
     given = asked.model_fields_set
@@ -109,10 +111,10 @@ async def change_camera(call: TheCall, camera_id: CameraId, asked: api.CameraCha
         values=tuple(camera_values.columns(asked).items()),
     )
     changed = await call.store.write(camera_changes.change, camera_id, wanted, call.address, call.now_ms)
-    return shown(call, changed)
+    return shown(call, changed, await active_vocabulary(call))
 
 
-@routes.delete("/api/cameras/{camera_id}", Permission.MANAGE_CAMERAS, status_code=204)
+@routes.delete("/api/cameras/{camera_id}", Permission.MANAGE_CAMERAS, status_code=204, repeat=Repeat.ANSWER)
 async def remove_camera(call: TheCall, camera_id: CameraId) -> None:
     """Removes a camera. Its events and pictures stay until their retention is over."""
     await call.store.write(cameras.remove, camera_id, call.address, call.now_ms)
@@ -184,8 +186,9 @@ def _source(camera: CameraSummary, stream: Stream | None) -> api.Source | None:
     )
 
 
-def shown(call: Call, camera: CameraSummary) -> api.Camera:
+def shown(call: Call, camera: CameraSummary, vocabulary: Vocabulary) -> api.Camera:
     manages = call.principal.may(Permission.MANAGE_CAMERAS)
+    own = camera_values.own(camera.own, camera.network_zone) if manages else None
     default_sec = call.web.settings.looks.polling_interval_sec
     return api.Camera(
         camera_id=camera.camera_id,
@@ -198,7 +201,7 @@ def shown(call: Call, camera: CameraSummary) -> api.Camera:
         polling_interval_sec=camera.own.polling_interval_sec or default_sec,
         source=_source(camera, camera.main) if manages else None,
         sub=_source(camera, camera.sub) if manages else None,
-        own=camera_values.own(camera.own, camera.network_zone) if manages else None,
+        own=own,
         do_not_process=camera.do_not_process,
         caps=None if camera.caps is None else json.loads(camera.caps),
         last_probe_at=camera.last_probe_at,
@@ -215,20 +218,8 @@ def shown(call: Call, camera: CameraSummary) -> api.Camera:
             else api.OpenEvent.model_validate(camera.open_event, from_attributes=True)
         ),
         health=shown_health(camera.health),
-        stream_fault=_stream_fault(camera.stream_fault) if manages else None,
-    )
-
-
-def _stream_fault(fault: StreamFault | None) -> api.StreamFault | None:
-    if fault is None:
-        return None
-    cause = camera_cause_phrase(fault.fault or "error")
-    return api.StreamFault(
-        stream=fault.stream,
-        cause=api.Label(id=fault.fault or "error", label_ja=cause.ja, label_en=cause.en),
-        message=fault.message,
-        at=fault.at,
-        over_at=fault.over_at,
+        stream_fault=shown_fault(camera.stream_fault, manages),
+        unknown_hints=None if own is None else camera_values.unknown_hints(own.hints, vocabulary),
     )
 
 

@@ -68,7 +68,7 @@ async def get_case(call: TheCall, case_uuid: CaseUuid) -> api.CaseDetail:
     return api.CaseDetail(**shown, note_list=[api.CaseNote.model_validate(asdict(note)) for note in notes])
 
 
-@routes.patch("/api/cases/{case_uuid}", Permission.INVESTIGATE)
+@routes.patch("/api/cases/{case_uuid}", Permission.INVESTIGATE, repeat=Repeat.ANSWER)
 async def change_case(call: TheCall, case_uuid: CaseUuid, asked: api.CaseChange) -> api.Case:
     """Renames, holds, closes or reopens a case. What a case lets go of stays for some days more."""
     wanted = CaseChange(
@@ -112,7 +112,9 @@ async def add_case_item(call: TheCall, case_uuid: CaseUuid, asked: api.CaseItemA
     return api.CaseItemAdded(added=added)
 
 
-@routes.delete("/api/cases/{case_uuid}/items/{kind}/{object_uuid}", Permission.INVESTIGATE, status_code=204)
+@routes.delete(
+    "/api/cases/{case_uuid}/items/{kind}/{object_uuid}", Permission.INVESTIGATE, status_code=204, repeat=Repeat.ANSWER
+)
 async def remove_case_item(
     call: TheCall, case_uuid: CaseUuid, kind: api.CaseItemKind, object_uuid: ObjectUuid
 ) -> None:

@@ -21,11 +21,11 @@ EventUuid = Annotated[str, Path(pattern=api.UUID_PATTERN)]
 
 
 @routes.get("/api/events/{event_uuid}/clip", Permission.READ, response_class=Response, responses=films.RESPONSES)
-async def get_event_clip(call: TheCall, event_uuid: EventUuid) -> Response:
+async def get_event_clip(call: TheCall, event_uuid: EventUuid, playable: films.Playable = False) -> Response:
     """The clip of an event, whole or a part of it (`Range`)."""
     place = await call.store.read(clips.place, event_uuid)
     await note_media(call, "clip", event_uuid, place.in_case)
-    return await films.clip_response(call, place, pictures.KEPT)
+    return await films.clip_response(call, place, pictures.KEPT, playable=playable)
 
 
 def shown_clip(clip: ClipDetail) -> api.Clip:

@@ -8,6 +8,7 @@ from fastapi import Path, Query
 from camserver.domain.people import Permission
 from camserver.domain.why import explain
 from camserver.services.web.calls import TheCall
+from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.store import delegation, feature_flags, lease_desk
 from camserver.store.delegation import Placement, WorkerSummary
@@ -29,31 +30,31 @@ async def list_workers(call: TheCall) -> api.WorkerList:
     return api.WorkerList(workers=[_worker(one) for one in found])
 
 
-@routes.post("/api/workers/{worker_id}/drain", Permission.MANAGE_WORKERS)
+@routes.post("/api/workers/{worker_id}/drain", Permission.MANAGE_WORKERS, repeat=Repeat.ANSWER)
 async def drain_worker(call: TheCall, worker_id: WorkerId) -> api.Worker:
     """Empties a worker: it gets no further camera, and those it has move to others as far as they have room."""
     return _worker(await call.store.write(delegation.drain, worker_id, True, call.address, call.now_ms))
 
 
-@routes.post("/api/workers/{worker_id}/undrain", Permission.MANAGE_WORKERS)
+@routes.post("/api/workers/{worker_id}/undrain", Permission.MANAGE_WORKERS, repeat=Repeat.ANSWER)
 async def undrain_worker(call: TheCall, worker_id: WorkerId) -> api.Worker:
     """Lets a worker take cameras again."""
     return _worker(await call.store.write(delegation.drain, worker_id, False, call.address, call.now_ms))
 
 
-@routes.post("/api/cameras/{camera_id}/reassign", Permission.MANAGE_WORKERS)
+@routes.post("/api/cameras/{camera_id}/reassign", Permission.MANAGE_WORKERS, repeat=Repeat.ANSWER)
 async def reassign_camera(call: TheCall, camera_id: CameraId, asked: api.WorkerNamed) -> api.Placement:
     """Sends a camera to another worker of its site, once. Its holder stops first."""
     return _placed(await call.store.write(delegation.move, camera_id, asked.worker_id, call.address, call.now_ms))
 
 
-@routes.post("/api/cameras/{camera_id}/pin", Permission.MANAGE_WORKERS)
+@routes.post("/api/cameras/{camera_id}/pin", Permission.MANAGE_WORKERS, repeat=Repeat.ANSWER)
 async def pin_camera(call: TheCall, camera_id: CameraId, asked: api.WorkerNamed) -> api.Placement:
     """Lets only that worker take the camera, until it is unpinned."""
     return _placed(await call.store.write(delegation.pin, camera_id, asked.worker_id, call.address, call.now_ms))
 
 
-@routes.delete("/api/cameras/{camera_id}/pin", Permission.MANAGE_WORKERS)
+@routes.delete("/api/cameras/{camera_id}/pin", Permission.MANAGE_WORKERS, repeat=Repeat.ANSWER)
 async def unpin_camera(call: TheCall, camera_id: CameraId) -> api.Placement:
     """Lets any worker of its site take the camera again."""
     return _placed(await call.store.write(delegation.pin, camera_id, None, call.address, call.now_ms))
@@ -74,7 +75,7 @@ async def list_leases(
     )
 
 
-@routes.post("/api/leases/reclaim", Permission.MANAGE_WORKERS)
+@routes.post("/api/leases/reclaim", Permission.MANAGE_WORKERS, repeat=Repeat.ANSWER)
 async def reclaim_lease(call: TheCall, asked: api.ReclaimAsked) -> api.Reclaimed:
     """Takes a camera back from its worker, so that it is given out anew without waiting for its lease to run out."""
     outcome = await call.store.write(lease_desk.reclaim, asked.camera_id, asked.force, call.address, call.now_ms)
@@ -115,7 +116,7 @@ async def list_flags(call: TheCall) -> api.FlagList:
     return _flags(await call.store.read(feature_flags.flags))
 
 
-@routes.post("/api/flags", Permission.MANAGE_SYSTEM)
+@routes.post("/api/flags", Permission.MANAGE_SYSTEM, repeat=Repeat.ANSWER)
 async def set_flag(call: TheCall, asked: api.FlagAsked) -> api.FlagList:
     """Sets a feature flag for a site or for all; null clears it."""
     return _flags(
@@ -129,7 +130,7 @@ async def get_quota(call: TheCall) -> api.Quota:
     return api.Quota.model_validate(asdict(await call.store.read(feature_flags.quota)))
 
 
-@routes.post("/api/quota", Permission.MANAGE_SYSTEM)
+@routes.post("/api/quota", Permission.MANAGE_SYSTEM, repeat=Repeat.ANSWER)
 async def set_quota(call: TheCall, asked: api.QuotaAsked) -> api.Quota:
     """Sets how many cameras may run at once. Those that run go on."""
     done = await call.store.write(feature_flags.set_quota, asked.cameras_running_max, call.address, call.now_ms)

@@ -8,6 +8,7 @@ from fastapi import Path, Query
 
 from camserver.domain.people import Permission
 from camserver.services.web.calls import TheCall
+from camserver.services.web.once import Repeat
 from camserver.services.web.routes.filters import Cursor, From, To
 from camserver.services.web.routing import Routes
 from camserver.store import delivery_pages
@@ -53,7 +54,7 @@ async def get_delivery(call: TheCall, delivery_uuid: DeliveryUuid) -> api.Delive
     return _shown(await call.store.read(delivery_pages.get, delivery_uuid))
 
 
-@routes.post("/api/deliveries/requeue", Permission.MANAGE_DELIVERIES, within_sites=True)
+@routes.post("/api/deliveries/requeue", Permission.MANAGE_DELIVERIES, within_sites=True, repeat=Repeat.ANSWER)
 async def requeue_deliveries(call: TheCall, asked: api.RequeueAsked) -> api.Requeued:
     """Queues dead deliveries again, oldest first, up to 1000 at a time."""
     wanted = DeliveryFilter(
@@ -65,7 +66,9 @@ async def requeue_deliveries(call: TheCall, asked: api.RequeueAsked) -> api.Requ
     return api.Requeued(count=await call.store.write(delivery_pages.requeue_all, wanted, call.address, call.now_ms))
 
 
-@routes.post("/api/deliveries/{delivery_uuid}/requeue", Permission.MANAGE_DELIVERIES, within_sites=True)
+@routes.post(
+    "/api/deliveries/{delivery_uuid}/requeue", Permission.MANAGE_DELIVERIES, within_sites=True, repeat=Repeat.ANSWER
+)
 async def requeue_delivery(call: TheCall, delivery_uuid: DeliveryUuid) -> api.Delivery:
     """Queues one dead delivery again. Its attempts and its age begin anew; its id stays."""
     return _shown(await call.store.write(delivery_pages.requeue, delivery_uuid, call.address, call.now_ms))

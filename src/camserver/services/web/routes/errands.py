@@ -1,11 +1,12 @@
 """Errands: a picture now, why the gate let something pass, and the answers of all that workers are sent on."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Path, Query, Response
 
 from camserver.domain.people import Permission
 from camserver.services.web import errands, pictures
+from camserver.services.web.admitting import CODECS
 from camserver.services.web.calls import TheCall
 from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
@@ -21,7 +22,8 @@ LOOK_TTL_SEC = 45
 EXPLAIN_TTL_SEC = 30
 # As long as cameras' video is kept in memory at most; usually half of it.
 RECENT_MAX_SEC, RECENT_SEC = 60, 30
-RECENT_TTL_SEC = 60
+# Long enough for a film of a large H.265 picture to be transcoded on a busy machine.
+RECENT_TTL_SEC = 90
 
 
 @routes.post("/api/cameras/{camera_id}/look", Permission.READ, repeat=Repeat.ANSWER, status_code=202)
@@ -32,13 +34,20 @@ async def look_now(call: TheCall, camera_id: CameraId) -> api.Errand:
 
 @routes.post("/api/cameras/{camera_id}/recent-clip", Permission.READ, repeat=Repeat.ANSWER, status_code=202)
 async def recent_clip(
-    call: TheCall, camera_id: CameraId, sec: Annotated[int, Query(ge=1, le=RECENT_MAX_SEC)] = RECENT_SEC
+    call: TheCall,
+    camera_id: CameraId,
+    sec: Annotated[int, Query(ge=1, le=RECENT_MAX_SEC)] = RECENT_SEC,
+    plays: Annotated[list[Literal["h264", "h265"]] | None, Query(max_length=4)] = None,
 ) -> api.Errand:
     """Asks for the last seconds of a camera that is connected, such as one that is watched live, as a film.
 
-    The errand's picture is that film, an MP4 file; its result says why when there is none.
+    The errand's picture is that film, an MP4 file; its result says why when there is none. With `plays`, the codecs
+    that a browser plays, it is transcoded to H.264 where it would not play (`note` and `source_codec` in the result
+    say so); without, it is as the camera sends it.
     """
-    span = {"from_ms": call.now_ms - sec * 1000, "to_ms": call.now_ms, stored.RECENT: True}
+    span: dict[str, object] = {"from_ms": call.now_ms - sec * 1000, "to_ms": call.now_ms, stored.RECENT: True}
+    if plays:
+        span["plays"] = sorted({CODECS[codec] for codec in plays})
     return await errands.ask_camera(call, camera_id, "clip", span, RECENT_TTL_SEC)
 
 

@@ -57,7 +57,12 @@ async def list_frame_copies(call: TheCall, frame_uuid: FrameUuid) -> api.Archive
 
 def shown_frame(vocabulary: Vocabulary, frame: FrameDetail) -> api.Frame:
     return api.Frame.model_validate(
-        {**fields_of(frame), "pictures": list(frame.pictures), "tags": shown_tags(vocabulary, frame.tags)},
+        {
+            **fields_of(frame),
+            "pictures": list(frame.pictures),
+            "warnings": list(frame.warnings),
+            "tags": shown_tags(vocabulary, frame.tags),
+        },
         from_attributes=True,
     )
 

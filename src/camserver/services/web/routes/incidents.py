@@ -11,6 +11,7 @@ from camserver.base.records import fields_of
 from camserver.domain.people import Permission
 from camserver.services.web.calls import TheCall
 from camserver.services.web.labels import plain_issue, shown_issue
+from camserver.services.web.once import Repeat
 from camserver.services.web.plain_answers import plain_answer
 from camserver.services.web.routes.filters import CameraIds, Cursor, From, SeverityMin, SiteName, To
 from camserver.services.web.routing import Routes
@@ -74,7 +75,7 @@ async def get_incident(call: TheCall, incident_uuid: Annotated[str, Path(pattern
     return shown_incident(await call.store.read(incident_pages.get, incident_uuid))
 
 
-@routes.post("/api/incidents/{incident_uuid}/review", Permission.REVIEW)
+@routes.post("/api/incidents/{incident_uuid}/review", Permission.REVIEW, repeat=Repeat.ANSWER)
 async def review_incident(
     call: TheCall, incident_uuid: Annotated[str, Path(pattern=api.UUID_PATTERN)], seen: api.ReviewAsked
 ) -> api.Incident:
@@ -85,7 +86,7 @@ async def review_incident(
     return shown_incident(found)
 
 
-@routes.delete("/api/incidents/{incident_uuid}/review", Permission.REVIEW)
+@routes.delete("/api/incidents/{incident_uuid}/review", Permission.REVIEW, repeat=Repeat.ANSWER)
 async def unreview_incident(
     call: TheCall, incident_uuid: Annotated[str, Path(pattern=api.UUID_PATTERN)]
 ) -> api.Incident:

@@ -8,6 +8,7 @@ from fastapi import Path, Query
 from camserver.domain.people import Permission
 from camserver.domain.progress import analysis_standing
 from camserver.services.web.calls import Call, TheCall
+from camserver.services.web.once import Repeat
 from camserver.services.web.routes.filters import CameraIds, Cursor
 from camserver.services.web.routing import Routes
 from camserver.store import analyzers, counts, job_pages
@@ -62,7 +63,7 @@ async def jobs_status(call: TheCall) -> api.JobsStatus:
     )
 
 
-@routes.post("/api/jobs/requeue", Permission.MANAGE_CAMERAS)
+@routes.post("/api/jobs/requeue", Permission.MANAGE_CAMERAS, repeat=Repeat.ANSWER)
 async def requeue_jobs(call: TheCall, asked: api.JobsRequeueAsked) -> api.JobsRequeued:
     """Queues jobs again that were given up, newest first, up to the limit."""
     wanted = JobFilter(asked.statuses, asked.camera_ids, asked.reason)
@@ -70,7 +71,7 @@ async def requeue_jobs(call: TheCall, asked: api.JobsRequeueAsked) -> api.JobsRe
     return api.JobsRequeued(requeued=done.count, more=done.more)
 
 
-@routes.post("/api/jobs/{frame_uuid}/requeue", Permission.MANAGE_CAMERAS)
+@routes.post("/api/jobs/{frame_uuid}/requeue", Permission.MANAGE_CAMERAS, repeat=Repeat.ANSWER)
 async def requeue_job(call: TheCall, frame_uuid: FrameUuid) -> api.Job:
     """Queues one job again that was given up. Its attempts and its age begin anew."""
     return _shown(await call.store.write(job_pages.requeue, frame_uuid, call.address, call.now_ms))

@@ -8,6 +8,7 @@ from camserver.base.errors import BadInput, Forbidden
 from camserver.domain import links
 from camserver.domain.links import LinkKeys, Signature
 from camserver.domain.people import Permission
+from camserver.domain.shares import Sharing, link_ttl_sec
 from camserver.objects.keys import Kind
 from camserver.services.web import films, pictures
 from camserver.services.web.access import Gate
@@ -38,12 +39,14 @@ Part = Annotated[str, Query(max_length=200)]
 async def make_link(call: TheCall, asked: api.MediaLinkAsked) -> api.MediaLink:
     """A link that opens one picture, the clip of the frame's event, or a copy at an archive, without signing in.
 
-    It works until it expires. What belongs to a case has none.
+    It works until it expires and can't be revoked: `ttl_sec` is at most 7 days, and one hour for those who may not
+    share (`media.shares`). What belongs to a case has none.
     """
     principal = call.principal
     maker = f"{principal.tenant_id} {principal.user_id} {principal.token_id}"
     call.web.links_made.count(maker, call.web.clock.boot_ms(), LINKS)
-    ttl_sec = asked.ttl_sec or call.web.settings.media.link_ttl_sec
+    media = call.web.settings.media
+    ttl_sec = link_ttl_sec(principal, Sharing(media.shares), asked.ttl_sec, media.link_ttl_sec)
     exp_unix = call.now_ms // 1000 + ttl_sec
     details = {"kind": "copy" if asked.archive_file_id is not None else asked.kind, "expires_at": exp_unix * 1000}
     entry = audit.Entry("media_link_made", call.now_ms, call.address, "frame", asked.frame_uuid, details)
@@ -84,11 +87,11 @@ async def open_link(
         place = await call.web.store.read(clips.linked, frame_uuid)
         await note_link(call, kind, frame_uuid)
         return await films.clip_response(call, place, _HEADERS)
-    picture, content = await pictures.linked(call, frame_uuid, kind)
+    picture = await call.web.store.read(frame_pages.linked_picture, frame_uuid, kind)
     await note_link(call, kind, frame_uuid)
     if boxes:
         return await pictures.drawn_response(call, picture, kind, _HEADERS, with_words=False)
-    return await pictures.picture_response(call, picture, kind, _HEADERS, content)
+    return await pictures.picture_response(call, picture, kind, _HEADERS)
 
 
 async def _archived(call: Call, frame_uuid: str, given: Signature) -> Response:

@@ -10,6 +10,7 @@ from camserver.base.errors import BadInput, NotFound
 from camserver.domain.people import Permission
 from camserver.services.web import errands
 from camserver.services.web.calls import TheCall
+from camserver.services.web.labels import active_vocabulary
 from camserver.services.web.once import Repeat
 from camserver.services.web.routes.cameras import permitted, shown
 from camserver.services.web.routing import Routes
@@ -63,11 +64,11 @@ async def probe_camera(call: TheCall, camera_id: CameraId, asked: onboarding.Cam
     return await errands.ask_camera(call, camera_id, "probe", request, PROBE_TTL_SEC)
 
 
-@routes.post("/api/cameras/{camera_id}/move", Permission.MANAGE_CAMERAS)
+@routes.post("/api/cameras/{camera_id}/move", Permission.MANAGE_CAMERAS, repeat=Repeat.ANSWER)
 async def move_camera(call: TheCall, camera_id: CameraId, asked: onboarding.CameraMove) -> api.Camera:
     """Changes the camera's host to the one where a probe (`at`) has proven it to be. Its login stays."""
     moved = await call.store.write(camera_moves.move, camera_id, asked.errand_uuid, call.address, call.now_ms)
-    return shown(call, moved)
+    return shown(call, moved, await active_vocabulary(call))
 
 
 def known_reference(camera: CameraSummary) -> str | None:

@@ -15,6 +15,7 @@ from camserver.clients.push_sealing import ServerKey, encoded, parse_keys
 from camserver.domain.deliveries import ReceiverKind
 from camserver.domain.people import Permission
 from camserver.services.web.calls import Call, TheCall
+from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.store import push_subscriptions
 from camserver.store.push_subscriptions import NewSubscription
@@ -76,7 +77,7 @@ async def add_push_subscription(call: TheCall, asked: api.PushSubscriptionAsked)
     )
 
 
-@routes.delete("/api/push/subscriptions/{subscription_uuid}", Permission.READ, status_code=204)
+@routes.delete("/api/push/subscriptions/{subscription_uuid}", Permission.READ, status_code=204, repeat=Repeat.ANSWER)
 async def remove_push_subscription(call: TheCall, subscription_uuid: SubscriptionUuid) -> None:
     """Switches one of one's own browsers off."""
     _person(call)

@@ -14,6 +14,7 @@ from camserver.base.errors import BadInput, Forbidden
 from camserver.base.secrets import Secret
 from camserver.clients.archive_folder import check_allowed
 from camserver.domain.deliveries import ReceiverKind
+from camserver.domain.names import is_name
 from camserver.domain.people import Permission
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.field_problems import known_fields, problem_in_words
@@ -61,7 +62,7 @@ async def get_receiver(call: TheCall, receiver_uuid: ReceiverUuid) -> api.Receiv
     return _shown(call, await call.store.read(receivers.get, receiver_uuid))
 
 
-@routes.patch("/api/receivers/{receiver_uuid}", Permission.MANAGE_DELIVERIES)
+@routes.patch("/api/receivers/{receiver_uuid}", Permission.MANAGE_DELIVERIES, repeat=Repeat.ANSWER)
 async def change_receiver(call: TheCall, receiver_uuid: ReceiverUuid, asked: api.ReceiverChange) -> api.Receiver:
     """Changes a receiver; dispatchers go by it within seconds."""
     found = await call.store.read(receivers.get, receiver_uuid)
@@ -87,7 +88,7 @@ async def change_receiver(call: TheCall, receiver_uuid: ReceiverUuid, asked: api
     return _shown(call, changed)
 
 
-@routes.delete("/api/receivers/{receiver_uuid}", Permission.MANAGE_DELIVERIES, status_code=204)
+@routes.delete("/api/receivers/{receiver_uuid}", Permission.MANAGE_DELIVERIES, status_code=204, repeat=Repeat.ANSWER)
 async def remove_receiver(call: TheCall, receiver_uuid: ReceiverUuid) -> None:
     """Removes a receiver. What was on its way to it is given up."""
     found = await call.store.read(receivers.get, receiver_uuid)
@@ -120,7 +121,7 @@ def _permitted(call: Call, kind_name: str) -> ReceiverKind:
 
 def _name(asked: str) -> str:
     name = asked.strip()
-    if not name or not name.isprintable():
+    if not is_name(name):
         raise BadInput("the name is empty or holds characters that can't be shown", reason="receiver_name")
     return name
 

@@ -10,6 +10,7 @@ from camserver.domain.people import Permission
 from camserver.domain.retention import RetentionPolicy
 from camserver.domain.tenants import kept_bytes_max
 from camserver.services.web.calls import Call, TheCall
+from camserver.services.web.once import Repeat
 from camserver.services.web.retention_forecast import Forecast
 from camserver.services.web.routing import Routes
 from camserver.store import garbage, tenant_quotas, upkeep, upkeep_pages
@@ -76,10 +77,10 @@ async def _own_policy(call: Call) -> RetentionPolicy:
     return replace(policy, tenant_max_bytes=kept_bytes_max(policy.tenant_max_bytes, quota))
 
 
-@routes.post("/api/retention/run", Permission.MANAGE_SYSTEM, status_code=202)
+@routes.post("/api/retention/run", Permission.MANAGE_SYSTEM, status_code=202, repeat=Repeat.ANSWER)
 async def run_retention(call: TheCall) -> api.RoundAsked:
     """Asks for a round now. A dispatcher begins it within some seconds; see `round_ended_at`."""
-    await call.web.store.write(upkeep.ask_round, call.principal, call.address, call.now_ms)
+    await call.store.write_beyond(upkeep.ask_round, call.address, call.now_ms)
     return api.RoundAsked(asked_at=call.now_ms)
 
 

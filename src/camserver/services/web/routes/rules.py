@@ -38,7 +38,7 @@ async def add_notify_rule(call: TheCall, asked: api.NotifyRuleAsked) -> api.Noti
     return _shown(await call.store.write(notify_rules.add, await _values(call, asked), call.address, call.now_ms))
 
 
-@routes.post("/api/notify/rules/order", Permission.MANAGE_DELIVERIES)
+@routes.post("/api/notify/rules/order", Permission.MANAGE_DELIVERIES, repeat=Repeat.ANSWER)
 async def order_notify_rules(call: TheCall, asked: api.NotifyRuleOrder) -> api.NotifyRuleList:
     """Puts the rules into another order."""
     return _listed(await call.store.write(notify_rules.reorder, tuple(asked.rule_uuids), call.address, call.now_ms))
@@ -50,7 +50,7 @@ async def get_notify_rule(call: TheCall, rule_uuid: RuleUuid) -> api.NotifyRule:
     return _shown(await call.store.read(notify_rules.get, rule_uuid))
 
 
-@routes.patch("/api/notify/rules/{rule_uuid}", Permission.MANAGE_DELIVERIES)
+@routes.patch("/api/notify/rules/{rule_uuid}", Permission.MANAGE_DELIVERIES, repeat=Repeat.ANSWER)
 async def change_notify_rule(call: TheCall, rule_uuid: RuleUuid, asked: api.NotifyRuleAsked) -> api.NotifyRule:
     """Writes a rule anew, as a whole; its place stays. Dispatchers go by it at once."""
     return _shown(
@@ -58,7 +58,7 @@ async def change_notify_rule(call: TheCall, rule_uuid: RuleUuid, asked: api.Noti
     )
 
 
-@routes.delete("/api/notify/rules/{rule_uuid}", Permission.MANAGE_DELIVERIES, status_code=204)
+@routes.delete("/api/notify/rules/{rule_uuid}", Permission.MANAGE_DELIVERIES, status_code=204, repeat=Repeat.ANSWER)
 async def remove_notify_rule(call: TheCall, rule_uuid: RuleUuid) -> None:
     """Removes a rule."""
     await call.store.write(notify_rules.remove, rule_uuid, call.address, call.now_ms)

@@ -9,6 +9,7 @@ from camserver.base.records import fields_of
 from camserver.domain import scoring_report
 from camserver.domain.people import Permission
 from camserver.services.web.calls import TheCall
+from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.services.web.scoring_files import DOCUMENTS, attachment, filled_sheet
 from camserver.services.web.streamed import Streamed
@@ -66,7 +67,7 @@ async def list_scoring_chunks(
     )
 
 
-@routes.post("/api/scoring/runs/{run_uuid}/control", Permission.MANAGE_DELIVERIES)
+@routes.post("/api/scoring/runs/{run_uuid}/control", Permission.MANAGE_DELIVERIES, repeat=Repeat.ANSWER)
 async def control_scoring_run(call: TheCall, run_uuid: RunUuid, asked: api.ScoringControl) -> api.ScoringRun:
     """Pauses a run, lets it go on, cancels it, or makes what failed due again. What is in the sheet stays."""
     return shown_run(await call.store.write(scoring_pages.control, run_uuid, asked.wanted, call.address, call.now_ms))

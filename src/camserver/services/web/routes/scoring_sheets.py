@@ -135,7 +135,7 @@ async def get_scoring_sheet(call: TheCall, sheet_uuid: SheetUuid) -> api.Scoring
     return _shown(await call.store.read(scoring_sheets.get, sheet_uuid))
 
 
-@routes.patch("/api/scoring/sheets/{sheet_uuid}", Permission.MANAGE_DELIVERIES)
+@routes.patch("/api/scoring/sheets/{sheet_uuid}", Permission.MANAGE_DELIVERIES, repeat=Repeat.ANSWER)
 async def change_scoring_sheet(call: TheCall, sheet_uuid: SheetUuid, asked: api.ScoringWishes) -> api.ScoringSheet:
     """Asks for another layout, model or form; the sheet is looked at again."""
     held = await call.store.read(scoring_sheets.get, sheet_uuid)
@@ -155,7 +155,9 @@ async def send_scoring_part(
     return _shown(await call.store.write(scoring_sheets.note_part, sheet_uuid, key, call.now_ms))
 
 
-@routes.delete("/api/scoring/sheets/{sheet_uuid}", Permission.MANAGE_DELIVERIES, status_code=204)
+@routes.delete(
+    "/api/scoring/sheets/{sheet_uuid}", Permission.MANAGE_DELIVERIES, status_code=204, repeat=Repeat.ANSWER
+)
 async def remove_scoring_sheet(call: TheCall, sheet_uuid: SheetUuid) -> Response:
     """Removes a sheet with its files; a run of it that is not over is cancelled. Scores of events stay."""
     await call.store.write(scoring_sheets.remove, sheet_uuid, call.address, call.now_ms)

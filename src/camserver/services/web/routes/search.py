@@ -8,13 +8,13 @@ from fastapi import Depends, Query, Response
 from camserver.domain.people import Permission
 from camserver.domain.scoring_sheets import CONDITIONS_MAX, parse_condition
 from camserver.domain.texts import QUERY_MAX_CHARS
-from camserver.domain.vocabulary import Vocabulary
 from camserver.services.web.calls import TheCall
 from camserver.services.web.labels import (
+    PlainTags,
     active_vocabulary,
     plain_cause,
     plain_issue,
-    plain_tags_in,
+    plain_tags_of,
     shown_primary_event,
     shown_tags,
 )
@@ -34,7 +34,7 @@ from camserver.services.web.routes.filters import (
 from camserver.services.web.routing import Routes
 from camserver.store import event_search
 from camserver.store.cameras import public_camera_id
-from camserver.store.event_search import FoundEvent, SearchFilter
+from camserver.store.event_search import FoundEvent, Passage, SearchFilter
 from camserver.wire import api
 
 routes = Routes()
@@ -105,10 +105,11 @@ async def search_events(
     vocabulary = await active_vocabulary(call)
     tags = (tag for found in page.found for tag in found.row.tag_ids)
     await note_listed(call, "event", vocabulary, tags, any(found.passages for found in page.found))
+    known = plain_tags_of(vocabulary)
     return plain_answer(
         api.SearchPage,
         {
-            "events": [_plain(vocabulary, found) for found in page.found],
+            "events": [_plain(known, found) for found in page.found],
             "next_before": page.next_before,
             "is_cut": page.is_cut,
         },
@@ -138,7 +139,7 @@ async def count_facets(call: TheCall, asked: Asked) -> api.SearchFacets:
     )
 
 
-def _plain(vocabulary: Vocabulary, found: FoundEvent) -> dict[str, Any]:
+def _plain(known: PlainTags, found: FoundEvent) -> dict[str, Any]:
     """What `api.FoundEvent` would be. The row is taken apart at once: by name, each field would be looked for."""
     (
         _,
@@ -181,13 +182,15 @@ def _plain(vocabulary: Vocabulary, found: FoundEvent) -> dict[str, Any]:
         "incident_uuid": incident_uuid,
         "best_frame_uuid": best_frame_uuid,
         "reviewed_at": reviewed_at,
-        "tags": plain_tags_in(vocabulary, tags),
+        "tags": known.of_text(tags) if tags else [],
         "issue": plain_issue(subject) if subject else None,
         "unknown": unknown_flag == 1,
-        "passages": [
-            {"kind": one.kind, "case_uuid": one.case_uuid, "excerpt": one.excerpt} for one in found.passages
-        ],
+        "passages": [_plain_passage(one) for one in found.passages] if found.passages else [],
     }
+
+
+def _plain_passage(one: Passage) -> dict[str, Any]:
+    return {"kind": one.kind, "case_uuid": one.case_uuid, "excerpt": one.excerpt}
 
 
 def _values(found: Sequence[event_search.FacetValue]) -> list[api.FacetValue]:

@@ -9,6 +9,7 @@ from camserver.domain.people import check_password
 from camserver.services.web import sign_ins
 from camserver.services.web.access import SESSION_COOKIE, Gate, token_hash
 from camserver.services.web.calls import Call, TheCall, Web
+from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.services.web.sign_ins import DEVICE_COOKIE, HINT_COOKIE, over_tls
 from camserver.services.web.throttle import FREE_TRIES, keys_of
@@ -91,7 +92,7 @@ async def sign_out(call: TheCall, response: Response) -> api.SignedOut:
     return api.SignedOut(provider_url=await call.web.oidc.sign_out_address(hint))
 
 
-@routes.post("/api/session/password", Gate.SESSION, status_code=204)
+@routes.post("/api/session/password", Gate.SESSION, status_code=204, repeat=Repeat.ANSWER)
 async def change_password(call: TheCall, asked: api.PasswordChange) -> None:
     """One's own password. Every other sign-in of oneself ends; tokens stay."""
     assert call.signed_in is not None
@@ -157,7 +158,7 @@ async def list_sessions(call: TheCall) -> api.SignInList:
     )
 
 
-@routes.delete("/api/sessions", Gate.SESSION, status_code=204)
+@routes.delete("/api/sessions", Gate.SESSION, status_code=204, repeat=Repeat.ANSWER)
 async def end_other_sessions(call: TheCall) -> None:
     """Signs oneself out everywhere else."""
     await call.store.write(sessions.end_others, call.address, call.now_ms)

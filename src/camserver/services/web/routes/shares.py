@@ -55,7 +55,7 @@ async def list_shares(call: TheCall) -> api.ShareList:
     return api.ShareList(shares=[_shown(one) for one in found])
 
 
-@routes.delete("/api/shares/{share_uuid}", Permission.READ, status_code=204)
+@routes.delete("/api/shares/{share_uuid}", Permission.READ, status_code=204, repeat=Repeat.ANSWER)
 async def revoke_share(call: TheCall, share_uuid: Annotated[str, Path(pattern=api.UUID_PATTERN)]) -> None:
     """Ends a share at once."""
     await call.store.write(shares.revoke, share_uuid, call.address, call.now_ms)
@@ -92,12 +92,12 @@ async def open_share_picture(
 
 
 @routes.get("/share/{token}/clip", Gate.PUBLIC, response_class=Response, responses=films.RESPONSES)
-async def open_share_clip(call: TheCall, token: Token) -> Response:
+async def open_share_clip(call: TheCall, token: Token, playable: films.Playable = False) -> Response:
     """The clip of a shared event."""
     share = await _opened(call, token)
     if share.clip is None:
         raise over()
-    return await films.clip_response(call, share.clip, _HEADERS)
+    return await films.clip_response(call, share.clip, _HEADERS, playable=playable)
 
 
 async def _opened(call: Call, token: str, is_page: bool = False) -> Opened:

@@ -6,6 +6,7 @@ from fastapi import Path
 
 from camserver.base.errors import BadInput
 from camserver.base.zones import is_zone
+from camserver.domain.names import is_name
 from camserver.domain.people import Permission
 from camserver.services.web.calls import TheCall
 from camserver.services.web.once import Repeat
@@ -40,7 +41,7 @@ async def get_site(call: TheCall, site: SiteNamed) -> api.Site:
     return _shown(await call.store.read(sites.get, site))
 
 
-@routes.patch("/api/sites/{site}", Permission.MANAGE_CAMERAS)
+@routes.patch("/api/sites/{site}", Permission.MANAGE_CAMERAS, repeat=Repeat.ANSWER)
 async def change_site(call: TheCall, site: SiteNamed, asked: api.SiteChange) -> api.Site:
     """Renames a site or sets its time zone."""
     check_site(asked.name, asked.timezone)
@@ -48,7 +49,7 @@ async def change_site(call: TheCall, site: SiteNamed, asked: api.SiteChange) -> 
     return _shown(await call.store.write(sites.change, site, name, asked.timezone, call.address, call.now_ms))
 
 
-@routes.delete("/api/sites/{site}", Permission.MANAGE_PEOPLE, status_code=204)
+@routes.delete("/api/sites/{site}", Permission.MANAGE_PEOPLE, status_code=204, repeat=Repeat.ANSWER)
 async def remove_site(call: TheCall, site: SiteNamed) -> None:
     """Removes a site without cameras and workers. Evidence from there stays as long as it is kept."""
     await call.store.write(sites.remove, site, call.address, call.now_ms)
@@ -56,7 +57,7 @@ async def remove_site(call: TheCall, site: SiteNamed) -> None:
 
 def check_site(name: str | None, timezone: str | None) -> None:
     """BadInput when a site can't have that name or time zone; None is nothing to check."""
-    if name is not None and (not name.strip() or not name.strip().isprintable()):
+    if name is not None and not is_name(name.strip()):
         raise BadInput(
             "a site's name is empty or holds characters that can't be shown; change it", reason="site_name"
         )

@@ -36,7 +36,7 @@ async def add_snooze(call: TheCall, asked: api.SnoozeAsked) -> api.Snooze:
     return _shown(await call.store.write(snoozes.add, new, call.address, call.now_ms))
 
 
-@routes.delete("/api/snoozes/{snooze_uuid}", Permission.MANAGE_CAMERAS, status_code=204)
+@routes.delete("/api/snoozes/{snooze_uuid}", Permission.MANAGE_CAMERAS, status_code=204, repeat=Repeat.ANSWER)
 async def end_snooze(call: TheCall, snooze_uuid: Annotated[str, Path(pattern=api.UUID_PATTERN)]) -> None:
     """Ends a snooze now."""
     await call.store.write(snoozes.end, snooze_uuid, call.address, call.now_ms)

@@ -3,6 +3,7 @@
 from camserver.domain.people import Permission, Principal, Role
 from camserver.domain.suggest import phrase_of
 from camserver.services.web.calls import Call, TheCall
+from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.store import suggestions
 from camserver.store.suggestions import Shown
@@ -22,14 +23,14 @@ async def get_suggestion(call: TheCall) -> api.SuggestionShown:
     return await _current(call)
 
 
-@routes.post("/api/suggest/manual", Permission.MANAGE_CAMERAS)
+@routes.post("/api/suggest/manual", Permission.MANAGE_CAMERAS, repeat=Repeat.ANSWER)
 async def choose_suggestion(call: TheCall, asked: api.SuggestionAsked) -> api.SuggestionShown:
     """Chooses the camera to watch for a while; what happens elsewhere does not change it until then."""
     await call.store.write(suggestions.choose, asked.camera_id, asked.duration_sec, call.address, call.now_ms)
     return await _current(call)
 
 
-@routes.delete("/api/suggest", Permission.MANAGE_CAMERAS, status_code=204)
+@routes.delete("/api/suggest", Permission.MANAGE_CAMERAS, status_code=204, repeat=Repeat.ANSWER)
 async def end_suggestion(call: TheCall) -> None:
     """Ends the suggestion; what has happened so far is not suggested again."""
     await call.store.write(suggestions.dismiss, call.web.settings.suggest, call.address, call.now_ms)

@@ -20,7 +20,7 @@ from camserver.services.web.routes.sites import check_site
 from camserver.services.web.routing import Routes
 from camserver.services.web.zip_stream import CHUNK_BYTES
 from camserver.store import erasure, tenant_desk, tenant_export
-from camserver.store.tenant_desk import NewTenant, TenantChange, TenantSummary
+from camserver.store.tenant_desk import NewAdmin, NewTenant, TenantChange, TenantSummary
 from camserver.wire import api
 
 routes = Routes()
@@ -54,17 +54,29 @@ async def add_tenant(call: TheCall, asked: api.TenantAsked) -> api.TenantAdded:
         name=rules.name_of(asked.name),
         site=asked.site.strip(),
         timezone=asked.timezone,
-        admin_login=login,
-        admin_name=asked.admin_name.strip() or login,
-        admin_language=asked.language or call.language,
-        link_hash=token_hash(token),
+        admin=NewAdmin(login, asked.admin_name.strip() or login, asked.language or call.language, token_hash(token)),
         quotas=_quotas(asked.quotas),
     )
     added = await call.store.write_beyond(tenant_desk.add, new, call.address, call.now_ms)
-    link = api.PasswordLink(
-        url=f"{call.web.public_url}/password#token={token}", expires_at=call.now_ms + PASSWORD_LINK_TTL_MS
-    )
-    return api.TenantAdded(tenant=_shown(added), password_link=link)
+    return api.TenantAdded(tenant=_shown(added), password_link=_link(call, token))
+
+
+@routes.post("/api/tenants/{tenant}/admin-link", Permission.MANAGE_SYSTEM, repeat=Repeat.SECRET, status_code=201)
+async def make_admin_link(call: TheCall, tenant: TenantNamed, asked: api.TenantAdminAsked) -> api.TenantAdminLink:
+    """A one-time link with which an administrator of the tenant chooses a password; links before it stop working.
+
+    For when everybody who looks after a tenant has lost the way in. Whom nobody knows is made an administrator.
+    """
+    login = login_of(asked.login)
+    token = secrets.token_urlsafe(32)
+    admin = NewAdmin(login, login, asked.language or call.language, token_hash(token))
+    is_made = await call.store.write_beyond(tenant_desk.link_admin, tenant, admin, call.address, call.now_ms)
+    return api.TenantAdminLink(login=login, made=is_made, password_link=_link(call, token))
+
+
+def _link(call: Call, token: str) -> api.PasswordLink:
+    url = f"{call.web.public_url}/password#token={token}"
+    return api.PasswordLink(url=url, expires_at=call.now_ms + PASSWORD_LINK_TTL_MS)
 
 
 @routes.get("/api/tenants/{tenant}", Permission.MANAGE_SYSTEM)
@@ -73,7 +85,7 @@ async def get_tenant(call: TheCall, tenant: TenantNamed) -> api.Tenant:
     return _shown(await call.web.store.read(tenant_desk.get, call.principal, tenant))
 
 
-@routes.patch("/api/tenants/{tenant}", Permission.MANAGE_SYSTEM)
+@routes.patch("/api/tenants/{tenant}", Permission.MANAGE_SYSTEM, repeat=Repeat.ANSWER)
 async def change_tenant(call: TheCall, tenant: TenantNamed, asked: api.TenantChange) -> api.Tenant:
     """Renames a tenant, sets its quotas, or switches it off or on. It holds from its people's next request on."""
     wanted = TenantChange(
@@ -85,7 +97,7 @@ async def change_tenant(call: TheCall, tenant: TenantNamed, asked: api.TenantCha
     return _shown(changed)
 
 
-@routes.delete("/api/tenants/{tenant}", Permission.MANAGE_SYSTEM, status_code=202)
+@routes.delete("/api/tenants/{tenant}", Permission.MANAGE_SYSTEM, status_code=202, repeat=Repeat.ANSWER)
 async def erase_tenant(call: TheCall, tenant: TenantNamed, asked: api.TenantErased) -> api.Tenant:
     """Erases a tenant with everything it has; it can't be undone.
 
@@ -96,7 +108,7 @@ async def erase_tenant(call: TheCall, tenant: TenantNamed, asked: api.TenantEras
     return _shown(await call.store.write_beyond(erasure.begin, wanted, call.address, call.now_ms))
 
 
-@routes.post("/api/tenants/{tenant}/export", Permission.MANAGE_SYSTEM)
+@routes.post("/api/tenants/{tenant}/export", Permission.MANAGE_SYSTEM, repeat=Repeat.ANSWER)
 async def begin_tenant_export(call: TheCall, tenant: TenantNamed) -> api.ExportPlan:
     """What there is to export of a tenant. `camserver tenant export` fetches it and makes a file of it."""
     # Apart from the note: counting takes its time, and other writers would wait for it.

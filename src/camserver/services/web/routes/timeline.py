@@ -9,6 +9,7 @@ from fastapi import Path, Query
 from camserver.base.errors import BadInput
 from camserver.base.zones import zone_of
 from camserver.domain.people import Permission
+from camserver.domain.phrases import pause_phrase
 from camserver.domain.statistics import HOUR_MS, hour_of
 from camserver.services.web.calls import TheCall
 from camserver.services.web.labels import active_vocabulary
@@ -32,7 +33,9 @@ LOOKS_LONGEST_HOURS = 50
 CameraId = Annotated[str, Path(pattern=api.CAMERA_ID_PATTERN)]
 Day = Annotated[
     str | None,
-    Query(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", description="YYYY-MM-DD by the sites' own time; or `from`, `to`."),
+    Query(
+        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", description="YYYY-MM-DD by the cameras' own time; or `from`, `to`."
+    ),
 ]
 
 
@@ -49,8 +52,10 @@ async def get_timeline(
 ) -> api.Timeline:
     """Up to 200 cameras in the order of their ids, each with whether it looked, the gravest it saw and how many
     events began, by buckets of 5 minutes (at most 12 hours), 15 minutes (26 hours) or an hour (96 hours). Times are
-    widened to whole hours. Without times: the last 24 hours."""
-    begin_ms, end_ms = await _span(call, day, from_ms, to_ms, sites)
+    widened to whole hours. Without times: the last 24 hours. A day is that of the time zone of most of the cameras
+    asked for, and `timezone` says which."""
+    zone = None if day is None else await call.store.read(timelines.zone, sites, camera_ids)
+    begin_ms, end_ms = _span(call, day, zone, from_ms, to_ms)
     _check_length(begin_ms, end_ms, LONGEST_HOURS[bucket])
     wanted = TimelineFilter(tuple(sites), tuple(camera_ids), after)
     span = Span(begin_ms, end_ms, BUCKETS_MS[bucket])
@@ -58,6 +63,7 @@ async def get_timeline(
     return api.Timeline(
         from_at=begin_ms,
         to_at=end_ms,
+        timezone=zone,
         bucket_ms=span.bucket_ms,
         counted_until=found.counted_until,
         cameras=[
@@ -80,8 +86,10 @@ async def get_camera_looks(
     call: TheCall, camera_id: CameraId, day: Day = None, from_ms: From = None, to_ms: To = None
 ) -> api.CameraLooks:
     """Whether a camera was looked at: its hours (at most 50) with looks, failures and kept pictures, and the time in
-    which nobody looked. Times are widened to whole hours. Without times: the last 24 hours."""
-    begin_ms, end_ms = await _span(call, day, from_ms, to_ms, [])
+    which nobody looked. Times are widened to whole hours. Without times: the last 24 hours. A day is that of the
+    camera's own site."""
+    zone = None if day is None else await call.store.read(timelines.zone, [], [camera_id])
+    begin_ms, end_ms = _span(call, day, zone, from_ms, to_ms)
     _check_length(begin_ms, end_ms, LOOKS_LONGEST_HOURS)
     default_sec = call.web.settings.looks.polling_interval_sec
     found = await call.store.read(timelines.looks, camera_id, begin_ms, end_ms, default_sec, call.now_ms)
@@ -89,10 +97,17 @@ async def get_camera_looks(
         camera_id=camera_id,
         from_at=begin_ms,
         to_at=end_ms,
+        timezone=zone,
         interval_ms=found.interval_ms,
         counted_until=found.counted_until,
         hours=[api.LookHour.model_validate(asdict(hour)) for hour in found.hours],
-        gaps=[api.LookGap(start_at=gap.start_at, end_at=gap.end_at) for gap in found.gaps],
+        gaps=[
+            api.LookGap(start_at=gap.start_at, end_at=gap.end_at, cause=_cause(gap.cause) if gap.cause else None)
+            for gap in found.gaps
+        ],
+        pauses=[
+            api.LookPause(start_at=one.start_at, end_at=one.end_at, cause=_cause(one.cause)) for one in found.pauses
+        ],
     )
 
 
@@ -116,14 +131,19 @@ async def list_camera_frames(
     return api.CameraFramePage(frames=[shown_frame(vocabulary, frame) for frame in found], next_before=next_before)
 
 
-async def _span(
-    call: TheCall, day: str | None, from_ms: int | None, to_ms: int | None, sites: list[str]
+def _cause(cause: str) -> api.Label:
+    phrase = pause_phrase(cause)
+    return api.Label(id=cause, label_ja=phrase.ja, label_en=phrase.en)
+
+
+def _span(
+    call: TheCall, day: str | None, zone: str | None, from_ms: int | None, to_ms: int | None
 ) -> tuple[int, int]:
-    """From and to, as bounds of hours."""
-    if day is not None:
+    """From and to, as bounds of hours. A day is meant in `zone`."""
+    if day is not None and zone is not None:
         if from_ms is not None or to_ms is not None:
             raise BadInput("give `day`, or `from` and `to`", reason="day_or_times", fields=["day", "from", "to"])
-        from_ms, to_ms = _of_day(day, await call.store.read(timelines.zone, sites))
+        from_ms, to_ms = _of_day(day, zone)
     if to_ms is None:
         to_ms = call.now_ms + 1 if from_ms is None else from_ms + 24 * HOUR_MS
     if from_ms is None:

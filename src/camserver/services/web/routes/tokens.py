@@ -52,7 +52,7 @@ async def add_token(call: TheCall, asked: api.TokenAsked) -> api.TokenAdded:
     return api.TokenAdded(token=_shown(added), secret=secret)
 
 
-@routes.delete("/api/tokens/{token_uuid}", Gate.SIGNED_IN, status_code=204)
+@routes.delete("/api/tokens/{token_uuid}", Gate.SIGNED_IN, status_code=204, repeat=Repeat.ANSWER)
 async def revoke_token(call: TheCall, token_uuid: Annotated[str, Path(pattern=api.UUID_PATTERN)]) -> None:
     """Ends a token at once."""
     await call.store.write(tokens.revoke, token_uuid, call.address, call.now_ms)

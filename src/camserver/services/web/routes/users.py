@@ -67,7 +67,7 @@ async def get_user(call: TheCall, user: UserName) -> api.User:
     return _shown(await call.store.read(people.get, user))
 
 
-@routes.patch("/api/users/{user}", Permission.MANAGE_PEOPLE)
+@routes.patch("/api/users/{user}", Permission.MANAGE_PEOPLE, repeat=Repeat.ANSWER)
 async def change_user(call: TheCall, user: UserName, asked: api.UserChange) -> api.User:
     """Changes name, role, language or reach, or switches somebody off or on. It holds from their next request on."""
     granted_only = None if asked.all_sites is None else not asked.all_sites
@@ -85,7 +85,7 @@ async def change_user(call: TheCall, user: UserName, asked: api.UserChange) -> a
     return _shown(await call.store.write(people.change, user, wanted, call.address, call.now_ms))
 
 
-@routes.delete("/api/users/{user}", Permission.MANAGE_PEOPLE, status_code=204)
+@routes.delete("/api/users/{user}", Permission.MANAGE_PEOPLE, status_code=204, repeat=Repeat.ANSWER)
 async def remove_user(call: TheCall, user: UserName) -> None:
     """Removes somebody, with their sign-ins and tokens."""
     await call.store.write(people.remove, user, call.address, call.now_ms)

@@ -6,7 +6,7 @@ from fastapi import Path
 
 from camserver.domain.admission import Kind, Quality
 from camserver.domain.people import Permission
-from camserver.services.web.admitting import admit, seconds, stream_answer, viewing_answer
+from camserver.services.web.admitting import CODECS, admit, seconds, stream_answer, viewing_answer
 from camserver.services.web.calls import TheCall
 from camserver.services.web.routing import Routes
 from camserver.store import viewings
@@ -15,8 +15,6 @@ from camserver.wire import api
 
 routes = Routes()
 LeaseId = Annotated[str, Path(pattern=api.UUID_PATTERN)]
-# As FFmpeg and a camera's probe call them.
-_CODECS = {"h264": "h264", "h265": "hevc"}
 
 
 @routes.post("/api/modal/lease", Permission.READ)
@@ -24,7 +22,7 @@ async def open_viewing(call: TheCall, asked: api.ViewingAsked) -> api.Viewing:
     """Asks to watch a camera live. Refused with SYSTEM_OVERLOAD, USER_ALREADY_HAS_MODAL or OVER_CAPACITY."""
     kind = Kind(asked.purpose)
     quality = Quality.SUB if kind is Kind.SUGGEST else Quality(asked.quality)
-    plays = frozenset(_CODECS[codec] for codec in asked.plays)
+    plays = frozenset(CODECS[codec] for codec in asked.plays)
     return viewing_answer(call, await admit(call, Wish(asked.camera_id, quality, kind, plays)))
 
 

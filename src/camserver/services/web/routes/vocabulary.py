@@ -12,6 +12,7 @@ from camserver.domain.phrases import OWN_TAGS
 from camserver.domain.vocabulary import INVESTIGATION_ONLY, parse_vocabulary
 from camserver.services.web.calls import TheCall
 from camserver.services.web.labels import active_vocabulary, shown_primary_event, shown_tag, shown_tags
+from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.store import vocabulary_choices
 from camserver.store.vocabularies import Document
@@ -55,7 +56,7 @@ async def get_vocabulary_version(call: TheCall, schema_version: SchemaVersion) -
     return api.VocabularyDocument(schema_version=found.version, document=dict(found.parsed()))
 
 
-@routes.post("/api/vocabulary", Permission.MANAGE_SYSTEM)
+@routes.post("/api/vocabulary", Permission.MANAGE_SYSTEM, repeat=Repeat.ANSWER)
 async def add_vocabulary(call: TheCall, asked: api.NewVocabulary) -> api.VocabularyVersions:
     """Adds a vocabulary that was checked; it is used when it is made the active one."""
     parsed = parse_vocabulary(asked.document)
@@ -66,11 +67,11 @@ async def add_vocabulary(call: TheCall, asked: api.NewVocabulary) -> api.Vocabul
             reason="vocabulary_unstorable",
         )
     document = Document(parsed.version, text)
-    added = await call.web.store.write(vocabulary_choices.add, call.principal, document, call.address, call.now_ms)
+    added = await call.store.write_beyond(vocabulary_choices.add, document, call.address, call.now_ms)
     return _versions(added)
 
 
-@routes.post("/api/vocabulary/active", Permission.MANAGE_SYSTEM)
+@routes.post("/api/vocabulary/active", Permission.MANAGE_SYSTEM, repeat=Repeat.ANSWER)
 async def use_vocabulary(call: TheCall, asked: api.VocabularyChoice) -> api.VocabularyVersions:
     """Makes one of them the active one, for all tenants."""
     pinned = call.web.settings.vocabulary.schema_version
@@ -81,9 +82,7 @@ async def use_vocabulary(call: TheCall, asked: api.VocabularyChoice) -> api.Voca
             reason="vocabulary_pinned",
             version=pinned,
         )
-    used = await call.web.store.write(
-        vocabulary_choices.use, call.principal, asked.schema_version, call.address, call.now_ms
-    )
+    used = await call.store.write_beyond(vocabulary_choices.use, asked.schema_version, call.address, call.now_ms)
     return _versions(used)
 
 

@@ -50,7 +50,7 @@ async def make_enrolment(call: TheCall, asked: api.EnrolmentAsked) -> api.Enrolm
     )
 
 
-@routes.post("/api/workers/{worker_id}/revoke", Permission.MANAGE_WORKERS)
+@routes.post("/api/workers/{worker_id}/revoke", Permission.MANAGE_WORKERS, repeat=Repeat.ANSWER)
 async def revoke_worker(call: TheCall, worker_id: WorkerId) -> api.WorkerRevoked:
     """Ends a worker's certificates at once: it is disconnected and not let in again."""
     count = await call.store.write(worker_identities.revoke, worker_id, call.address, call.now_ms)

@@ -1,0 +1,240 @@
+"""One connection of the HTTP server: held to limits, and answered in as few calls to the system as there can be.
+
+What uvicorn leaves unbounded is bounded here, before there is a request: how many connections an address may have
+(429), how long a request's headers may be (431) and how long they may take (408).
+
+An application may answer in one go instead of by messages: `WHOLE` among a scope's extensions is a `Whole`.
+"""
+
+import asyncio
+import ipaddress
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, Final
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import (
+    HEADER_RE,
+    HEADER_VALUE_RE,
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
+
+from camserver.base.errors import Bug
+from camserver.base.log import get_logger
+
+log = get_logger(__name__)
+
+Header = tuple[bytes, bytes]
+# Status, headers (names in lower case, Content-Length among them) and body. False: not now, send it by messages.
+Whole = Callable[[int, Iterable[Header], bytes], bool]
+WHOLE: Final = "camserver.http.response.whole"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a connection may cost before there is a request."""
+
+    headers_max_bytes: int = 65_536  # of a request's line and headers together
+    headers_timeout_sec: float = 20.0
+    connections_per_address: int = 0  # 0: any number
+    # A proxy on this machine has the connections of everybody, and what runs here could do worse.
+    spares_loopback: bool = True
+    # So do proxies elsewhere: addresses and networks without a bound.
+    spares: tuple[str, ...] = ()
+
+
+_REFUSALS = {
+    408: ("Request Timeout", "too_slow", "the request's headers took too long; try again"),
+    429: ("Too Many Requests", "too_many_connections", "too many connections from this address; close some"),
+    431: ("Request Header Fields Too Large", "headers_too_large", "the request's headers are too large; send less"),
+}
+
+
+class HttpConfig(uvicorn.Config):
+    limits: Limits
+    spared: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """Holds a connection to the limits. A WebSocket begins as a request, and is held to them until then."""
+
+    config: HttpConfig
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        self._limits = self.config.limits
+        self._head_bytes: int | None = 0  # None: not within a request's headers
+        self._refused = 0
+        self._head_timer: asyncio.TimerHandle | None = None
+        super().connection_made(transport)
+        self._start_timer()
+        if self._has_too_many():
+            log.warning("an address has too many connections; one more was refused", address=peer_of(transport))
+            self._refuse(429)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        if self._head_bytes is not None:
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._head_bytes is None or self._refused:
+            return
+        if self._head_bytes > self._limits.headers_max_bytes:
+            self._refuse(431)
+        elif self._head_timer is None:
+            self._start_timer()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._listed_bytes = 0
+        if self._head_bytes is None:
+            self._head_bytes = 0
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._head_bytes = None
+        self._stop_timer()
+        before = self.cycle
+        super().on_headers_complete()
+        cycle = self.cycle
+        if cycle is not None and cycle is not before:
+            answer: Any = partial(_answer_whole, cycle, cycle.transport)
+            self.scope["extensions"] = {WHOLE: answer}
+            cycle.transport = _Joining(cycle.transport, self.loop)  # type: ignore[assignment]  # what it calls
+
+    def send_400_response(self, msg: str) -> None:
+        if not self._refused:
+            super().send_400_response(msg)
+
+    def _count(self, size_bytes: int) -> None:
+        """What came in one piece and is too long is refused before it is complete: the parser ends at the error."""
+        self._listed_bytes += size_bytes
+        if self._listed_bytes > self._limits.headers_max_bytes:
+            if not self._refused:
+                self._refuse(431)
+            raise ValueError("the request's headers are too large")
+
+    def _has_too_many(self) -> bool:
+        most, own = self._limits.connections_per_address, peer_of(self.transport)
+        if not most or self._is_spared(own):
+            return False
+        # Of requests and of WebSockets: both are listed there.
+        return sum(peer_of(one.transport) == own for one in self.connections) > most
+
+    def _is_spared(self, address: str) -> bool:
+        try:
+            own = ipaddress.ip_address(address)
+        except ValueError:
+            return self._limits.spares_loopback  # a socket of this machine
+        if self._limits.spares_loopback and own.is_loopback:
+            return True
+        return any(own in network for network in self.config.spared)
+
+    def _start_timer(self) -> None:
+        self._head_timer = self.loop.call_later(self._limits.headers_timeout_sec, self._refuse, 408)
+
+    def _stop_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _refuse(self, status: int) -> None:
+        self._refused = status
+        self._stop_timer()
+        phrase, code, message = _REFUSALS[status]
+        body = json.dumps({"error_code": code, "message": message, "details": {"reason": code}}).encode()
+        head = (
+            f"HTTP/1.1 {status} {phrase}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+            "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+        )
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.write(head.encode() + body)
+        self.transport.close()
+
+
+@lru_cache(maxsize=4096)
+def _line(header: Header) -> bytes:
+    """Most headers are the same from answer to answer."""
+    name, value = header
+    if HEADER_RE.search(name) or HEADER_VALUE_RE.search(value):
+        raise Bug(f"the header {name!r} of an answer holds what no header may")
+    return b"%s: %s\r\n" % header
+
+
+def _answer_whole(
+    cycle: RequestResponseCycle, transport: asyncio.Transport, status: int, headers: Iterable[Header], body: bytes
+) -> bool:
+    """What the cycle does with both messages of an answer, by one write."""
+    if cycle.disconnected or cycle.response_started or cycle.flow.write_paused:
+        return False
+    lines = [STATUS_LINE[status], *map(_line, cycle.default_headers), *map(_line, headers)]
+    if not cycle.keep_alive:
+        lines.append(b"connection: close\r\n")
+    lines.append(b"\r\n")
+    cycle.waiting_for_100_continue = False
+    cycle.response_started = cycle.response_complete = True
+    transport.writelines((b"".join(lines), body))
+    cycle.message_event.set()
+    if not cycle.keep_alive:
+        transport.close()
+    cycle.on_response()
+    return True
+
+
+class _Joining:
+    """Sends an answer's head together with the first of its body: uvicorn writes them apart, and each write is a call
+    to the system and wakes whoever reads. A head whose body is not there in this turn of the loop goes alone."""
+
+    __slots__ = ("_alone", "_head", "_loop", "_transport", "_was_written")
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._head = b""
+        self._was_written = False
+        self._alone: asyncio.Handle | None = None
+
+    def write(self, data: bytes) -> None:
+        if self._alone is not None:
+            self._alone.cancel()
+            self._alone = None
+            self._transport.writelines((self._head, data))
+        elif self._was_written:
+            self._transport.write(data)
+        else:
+            self._was_written = True
+            self._head = data
+            self._alone = self._loop.call_soon(self._send_alone)
+
+    def _send_alone(self) -> None:
+        self._alone = None
+        self._transport.write(self._head)
+
+    def close(self) -> None:
+        if self._alone is not None:
+            self._alone.cancel()
+            self._send_alone()
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+
+def peer_of(transport: asyncio.Transport | None) -> str:
+    name = None if transport is None else transport.get_extra_info("peername")
+    return str(name[0]) if isinstance(name, tuple) else ""

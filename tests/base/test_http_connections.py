@@ -1,0 +1,112 @@
+"""Answers in one go, beside those by messages; what limits a connection is in test_asgi.py."""
+
+import asyncio
+import gc
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+from camserver.base import asgi
+from camserver.base.http_connections import WHOLE, Header
+from camserver.base.ports import listen
+from tests.rig.ports import port_of
+
+TIMEOUT_SEC = 60
+said: list[object] = []
+
+
+async def app(scope: Any, receive: Any, send: Any) -> None:
+    """Answers with the path; `/odd` tries what must not be sent first, `/twice` answers again."""
+    body = scope["path"].encode()
+    headers: list[Header] = [(b"content-length", b"%d" % len(body)), (b"x-kind", b"whole")]
+    whole = scope["extensions"][WHOLE]
+    scope["state"]["scope"] = scope  # a circle, as requests and what is known of them are
+    if scope["path"] == "/odd":
+        for odd in ((b"x-odd", b"a\r\nset-cookie: b"), (b"x\nodd", b"a"), (b"x-odd", b"\0")):
+            try:
+                whole(200, [odd], b"")
+            except Exception as error:
+                said.append(type(error).__name__)
+    said.append(whole(200, headers, body))
+    if scope["path"] == "/twice":
+        said.append(whole(200, headers, body))
+
+
+@pytest.fixture
+async def port() -> AsyncIterator[int]:
+    said.clear()
+    sock = listen("127.0.0.1", 0, "the test")
+    ready = asyncio.Event()
+    task = asyncio.create_task(asgi.serve(app, sock, ready.set))
+    await ready.wait()
+    yield port_of(sock)
+    task.cancel()
+    await asyncio.wait([task], timeout=TIMEOUT_SEC)
+    sock.close()
+
+
+async def answers_to(port: int, request: bytes) -> list[bytes]:
+    """Each answer's head and body, until the server closes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    async with asyncio.timeout(TIMEOUT_SEC):
+        got = await reader.read()
+    writer.close()
+    return [b"HTTP/1.1 " + one for one in got.split(b"HTTP/1.1 ")[1:]]
+
+
+async def test_requests_in_a_row_are_answered_in_their_order_and_the_last_closes(port: int) -> None:
+    asked = b"".join(b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n" % number for number in range(3))
+    last = b"GET /end HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    got = await answers_to(port, asked + last)
+    assert [one.rpartition(b"\r\n\r\n")[2] for one in got] == [b"/0", b"/1", b"/2", b"/end"]
+    assert all(one.startswith(b"HTTP/1.1 200 OK\r\n") and b"\r\nx-kind: whole\r\n" in one for one in got)
+    assert [b"connection: close" in one for one in got] == [False, False, False, True]
+    assert said == [True] * 4
+
+
+async def test_a_client_of_http_1_0_is_closed_after_its_answer(port: int) -> None:
+    [got] = await answers_to(port, b"GET /old HTTP/1.0\r\n\r\n")
+    assert got.endswith(b"\r\n\r\n/old")
+
+
+async def test_what_no_header_may_hold_is_not_sent(port: int) -> None:
+    [got] = await answers_to(port, b"GET /odd HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert said == ["Bug", "Bug", "Bug", True]
+    assert b"odd\r\n" not in got
+    assert b"set-cookie" not in got
+
+
+async def test_there_is_one_answer(port: int) -> None:
+    [got] = await answers_to(port, b"GET /twice HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert got.endswith(b"\r\n\r\n/twice")
+    assert said == [True, False]
+
+
+async def test_a_request_leaves_nothing_that_holds_itself(port: int) -> None:
+    await answers_to(port, b"GET /warm HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    gc.collect()
+    gc.disable()
+    try:
+        asked = b"".join(b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n" % number for number in range(50))
+        await answers_to(port, asked + b"GET /end HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        left = [one for one in gc.get_objects() if isinstance(one, RequestResponseCycle)]
+        # The connection's own last one may still be there.
+        assert len(left) <= 1
+    finally:
+        gc.enable()
+
+
+async def test_a_client_that_is_gone_is_not_answered(port: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    sock: socket.socket = writer.get_extra_info("socket")
+    writer.write(b"GET /gone HTTP/1.1\r\nHost: x\r\n\r\n")
+    await writer.drain()
+    sock.shutdown(socket.SHUT_RDWR)
+    writer.close()
+    del reader
+    [got] = await answers_to(port, b"GET /after HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert got.endswith(b"/after")
