@@ -83,7 +83,10 @@ class GuardedServer:
     def freeze(self) -> None:
         """Nobody there does anything any more, and nobody is told: connections stay open and are silent."""
         os.kill(self.pid, signal.SIGSTOP)  # first, so that it makes no more processes
-        self._send_all(signal.SIGSTOP, self._children())
+        children = self._children()
+        self._send_all(signal.SIGSTOP, children)
+        # A thread that runs on another core stands still a moment later: until then it may answer.
+        poll(lambda: all(_stands_still(pid) for pid in (self.pid, *children)), f"{self.pid} stands still")
 
     def thaw(self) -> None:
         self._send_all(signal.SIGCONT, self._children())
@@ -113,3 +116,12 @@ class GuardedServer:
     def log_tail(self) -> str:
         text = self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
         return text[-LOG_TAIL_CHARS:]
+
+
+def _stands_still(pid: int) -> bool:
+    """Whether each thread of the process is stopped, or the process is gone."""
+    try:
+        stats = [(task / "stat").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
+    except (FileNotFoundError, ProcessLookupError):
+        return not Path(f"/proc/{pid}").exists()
+    return all(stat.rpartition(")")[2].split()[0] in "TtZX" for stat in stats)

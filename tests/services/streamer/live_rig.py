@@ -7,7 +7,7 @@ import json
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 import av
@@ -32,13 +32,15 @@ from camserver.wire.live import (
     sound_head,
 )
 from tests.media.video import encoded, flat
-from tests.rig.polling import TIMEOUT_SEC
+from tests.rig.polling import TIMEOUT_SEC, until
 from tests.rig.ports import listening_socket
 
 KEYS = live_links.live_keys(b"a media key of the tests")
 STREAMER = "streamer-1"
 TENANT = 1
 CAMERA = "cam_2f_19"
+
+T = TypeVar("T")
 
 
 class FakeDesk:
@@ -162,6 +164,16 @@ class FakeFeed:
             stamp = 9_000 * self._sent
             self.line.send(packet_head(stamp, stamp, packet.is_keyframe, 100 * self._sent), packet.data)
             self._sent += 1
+
+    async def push_until(self, asking: "asyncio.Task[T]", what: str) -> T:
+        """As a camera that goes on: a segment is done when the next keyframe comes, whenever it was asked for."""
+
+        def is_answered() -> bool:
+            self.push(1)
+            return asking.done()
+
+        await until(is_answered, what)
+        return await asking
 
     async def closed(self) -> int | None:
         await asyncio.wait_for(self.line.closed.wait(), 60)

@@ -9,7 +9,6 @@ import pytest
 from camserver.services.streamer.sound import SoundTimes
 from camserver.wire.live import FeedSound
 from tests.media.test_sound import tone
-from tests.rig.polling import until
 from tests.services.streamer.live_rig import Rig, heard, shown, streamer
 
 AAC = FeedSound("aac", b"\x14\x08", 16_000, 1)
@@ -72,15 +71,8 @@ async def test_segments_have_sound_where_it_is_asked_for(rig: Rig) -> None:
         feed.push(1)
         feed.sound(piece, number * 1024)
     for name, has_sound in (("sound.m3u8", True), ("index.m3u8", False)):
-        asking = asyncio.ensure_future(rig.hls(lease_id, name))
-
-        def is_answered(asking: "asyncio.Future[tuple[int, bytes, str]]" = asking) -> bool:
-            # A segment is done when the next keyframe comes.
-            feed.push(1)
-            return asking.done()
-
-        await until(is_answered, f"{name} is there")
-        status, playlist, _ = await asking
+        asking = asyncio.create_task(rig.hls(lease_id, name))
+        status, playlist, _ = await feed.push_until(asking, f"{name} is there")
         assert status == 200
         names = [line for line in playlist.decode().splitlines() if line and not line.startswith("#")]
         init = playlist.decode().partition('URI="')[2].partition('"')[0]

@@ -100,19 +100,19 @@ async def test_whoever_reads_lists_is_told_when_a_transcode_begins_and_goes_on_w
     reads = asyncio.create_task(rig.hls(lease_id))
     feed = await rig.feed()
     feed.begin()
-    feed.push(6)
-    status, before, _ = await reads
+    status, before, _ = await feed.push_until(reads, "a list")
     assert status == 200
     assert b"#CAMSERVER" not in before
+    await until(lambda: rig.desk.viewings[lease_id].feed == "fed", "the store knows of its feed")
     rig.desk.change(lease_id, transcode=True, units=4)
-    await until(lambda: rig.desk.viewings[lease_id].feed == "wanted", "another feed is wanted")
+    await until(lambda: rig.desk.viewings[lease_id].feed != "fed", "this feed is not the one it needs")
     begun_boot_ms = rig.clock.boot_ms()
     await until(lambda: rig.clock.boot_ms() > begun_boot_ms + 10 * NUMBER_EVERY_MS, "as many numbers as were given")
     again = asyncio.create_task(rig.hls(lease_id))
+    await until(lambda: rig.desk.viewings[lease_id].feed == "wanted", "another feed is wanted")
     feed = await rig.feed(transcode=True)
     feed.begin("transcoded_codec", "hevc")
-    feed.push(6)
-    status, after, _ = await again
+    status, after, _ = await feed.push_until(again, "a list of the transcode")
     assert status == 200
     assert {b"#CAMSERVER-NOTE:transcoded_codec,hevc", b"#CAMSERVER-UNITS:4"} <= set(after.splitlines())
     assert _numbers(after)[0] > _numbers(before)[-1], "players pass over what they take for older"
