@@ -7,6 +7,7 @@ import pytest
 from camserver.base.errors import Conflict
 from camserver.domain.people import Principal, Role
 from camserver.domain.scoring import ChunkPlan, PauseReason, ResultState, RunSpec, RunStatus, Source, plan_chunks
+from camserver.domain.scoring_found import KEPT_MS, Found
 from camserver.domain.sheet_layout import Category, SheetLayout
 from camserver.store import (
     ScopedStore,
@@ -24,6 +25,7 @@ from camserver.store.scoring_journal import Kept, Result, Settled, Spent, Unwrit
 from camserver.store.scoring_limits import Together
 from camserver.store.scoring_moves import Claim, Place
 from camserver.store.scoring_runs import NewRun
+from camserver.store.tx import Tx
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -263,6 +265,24 @@ async def test_those_with_one_key_know_of_each_other(fresh_store: Store) -> None
     assert await fresh_store.write(scoring_limits.tell, key, "two", 25.0, NOW + 50, NOW + 11) == Together(1, 25.0)
     await fresh_store.write(scoring_limits.leave, key, "two")
     assert await fresh_store.write(scoring_limits.tell, key, "one", 5.0, NOW + 10, NOW) == Together(1, 5.0)
+
+
+async def test_what_was_found_out_with_a_key_is_there_for_an_hour(fresh_store: Store) -> None:
+    key, other = "a" * 64, "b" * 64
+    assert await fresh_store.read(scoring_limits.found, key, NOW) is None
+    first, second = Found(50.0, 51.0, None, 0.2), Found(4.5, None, 30.25, 1.5)
+    await fresh_store.write(scoring_limits.remember, key, first, NOW)
+    await fresh_store.write(scoring_limits.remember, other, first, NOW)
+    await fresh_store.write(scoring_limits.remember, key, second, NOW + 1)
+    assert await fresh_store.read(scoring_limits.found, key, NOW + KEPT_MS) == second
+    assert await fresh_store.read(scoring_limits.found, other, NOW + KEPT_MS) is None
+    assert await fresh_store.read(scoring_limits.found, key, NOW + 1 + KEPT_MS) is None
+    await fresh_store.write(scoring_limits.remember, key, first, NOW + KEPT_MS)
+    assert await fresh_store.read(_keys_found) == [key]
+
+
+async def _keys_found(tx: Tx) -> list[str]:
+    return [row["key_digest"] for row in await tx.all("SELECT key_digest FROM scoring_found")]
 
 
 async def test_how_fast_a_model_was_is_remembered(fresh_store: Store) -> None:

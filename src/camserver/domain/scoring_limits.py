@@ -15,6 +15,7 @@ is seconds of any clock that never goes back, passed in.
 from collections import Counter
 from typing import Final
 
+from camserver.domain.scoring_found import Found
 from camserver.domain.scoring_pace import Pace
 from camserver.domain.scoring_places import Numbers, Places
 from camserver.domain.scoring_tickets import Stop, Ticket, Wait
@@ -115,6 +116,22 @@ class ConcurrencyController:
         self._spread_left = 0
         self._is_paced = False  # the pace that refusals told is what the next question waits for
 
+    def go_on(self, found: Found) -> None:
+        """Before the first question: with what another process found out. It is a beginning only, since much may have
+        changed; but nothing is risked to find out the same again."""
+        self.latency_sec = found.latency_sec
+        self._places.go_on(found.places, found.too_many)
+        if found.pace is not None:
+            self._pace.go_on(found.pace)
+        self._purse = 0.0
+
+    @property
+    def found(self) -> Found | None:
+        """For the next process; None: nothing is known yet."""
+        if not self._answered:
+            return None
+        return Found(self.limit, self._places.too_many, self._pace.per_sec, self.latency_sec)
+
     # -- Sending -------------------------------------------------------------------------------------------------
 
     @property
@@ -198,7 +215,7 @@ class ConcurrencyController:
         """An answer of any kind that is no refusal for being too many."""
         self._flying -= 1
         took_sec = max(now_sec - ticket.sent_sec, 0.0)
-        if not self._answered:
+        if not self.latency_sec:
             self.latency_sec = took_sec
         # A straggler tells nothing about the others.
         self.latency_sec = 0.9 * self.latency_sec + 0.1 * min(took_sec, STRAGGLER * self.latency_sec)

@@ -33,6 +33,8 @@ BEYOND: Final = 1.03
 BEYOND_MIN: Final = 3
 # What is not known for lack of questions is gone through in this time.
 UNSURE_SEC: Final = 5.0
+# Of a pace that another process found out, so much is sure.
+SURE_BEFORE: Final = 0.9
 REST_FIRST_SEC: Final = 4.0
 REST_MAX_SEC: Final = 20.0
 # Timers come late on a busy machine: who was held back longer than it should be may make up for so much.
@@ -106,8 +108,15 @@ class Pace:
             if one.number >= number:
                 one.accepted -= 1
 
+    def go_on(self, per_sec: float) -> None:
+        """Before the first question: another process found out this much."""
+        self.per_sec = self._measured = self._most = max(per_sec, PACE_MIN)
+        self._sure = SURE_BEFORE * self.per_sec
+
     def begin(self, at_sec: float) -> None:
         """The first question is sent."""
+        if self.per_sec is not None:
+            self._rest(at_sec)
         self._whole = Moment(at_sec, 0, 0)
         self._past.mark(Moment(at_sec, 0, 0))
 

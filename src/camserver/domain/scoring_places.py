@@ -28,6 +28,9 @@ SENT_MAX: Final = 256
 SAME_NUMBER: Final = 0.1
 NEARLY: Final = 0.8
 NUMBER_MIN: Final = 8  # less is met by chance too often
+# Where another process went on before, it is begun with so much of what that had: its last questions may still be
+# in flight.
+BEGIN_SHARE: Final = 0.5
 
 
 class Places:
@@ -38,6 +41,7 @@ class Places:
         self._cut_factor = cut_factor
         self._clean_batches = clean_batches
         self._is_slow_start = True
+        self._slow_until: float | None = None  # so many were found to fit before
         self._is_climbing = False
         self._ceiling: float | None = None  # this many were too many
         self._clean = 0.0  # batches at the ceiling
@@ -65,6 +69,8 @@ class Places:
             # The more are in flight, the more are sent before the first refusal comes.
             step = CLIMB if self._is_climbing else min(1.0, max(CLIMB, GENTLE_FROM / self.limit))
             self.limit = min(self.limit + step, self._most)
+            if self._slow_until is not None and self.limit >= self._slow_until:
+                self._stop_growing()
             return
         step = 1 / (self.limit * self._clean_batches)
         if self._ceiling is not None and self.limit < FAR_BELOW * self._ceiling:
@@ -93,6 +99,20 @@ class Places:
         self.limit = max(1.0, min(self.limit, too_many) * (factor or self._cut_factor))
         self.cuts += 1
 
+    @property
+    def too_many(self) -> float | None:
+        """So many were refused, when it was tried last."""
+        return self._ceiling
+
+    def go_on(self, limit: float, too_many: float | None) -> None:
+        """Before the first question: another process found out this much."""
+        limit = min(max(limit, 1.0), self._most)
+        self.limit = max(self.limit, BEGIN_SHARE * limit)
+        self._ceiling = too_many
+        if too_many is not None:
+            self.limit = min(self.limit, limit)
+            self._slow_until = limit
+
     def hold(self, limit: float) -> None:
         """From here on, with nothing known about what is too many."""
         self.limit = min(max(limit, 1.0), self._most)
@@ -101,6 +121,7 @@ class Places:
 
     def _stop_growing(self) -> None:
         self._is_slow_start = self._is_climbing = False
+        self._slow_until = None
         self._clean = 0.0
 
 

@@ -7,9 +7,12 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
+from camserver.base.secrets import Secret
 from camserver.clients.sheets.sheet import SheetError, SheetTrouble
 from camserver.domain.scoring import RunStatus
-from camserver.store import Store, open_store, scoring_pages, scoring_runs
+from camserver.domain.scoring_limits import ConcurrencyController
+from camserver.services.scoring.slots import Sharing, Slots, key_digest
+from camserver.store import Store, open_store, scoring_limits, scoring_pages, scoring_runs
 from camserver.store.scoring_runs import Run
 from tests.fakes.scoring_llm import Behaviour, ByConcurrency, ScoringLlm
 from tests.rig.polling import until
@@ -279,3 +282,18 @@ async def test_more_than_fits_is_refused_seldom(stage: Stage, llm: ScoringLlm) -
     assert ended.refused == llm.refused
     assert ended.calls == llm.calls == 400 + llm.refused
     assert llm.in_flight_most == 6
+
+
+async def test_the_next_process_goes_on_with_what_was_found_out(stage: Stage, llm: ScoringLlm) -> None:
+    digest = key_digest("openai", llm.url, Secret("a-key-of-the-test"))
+    sheet = ListSheet.of(texts(60))
+    assert await stage.work(await stage.begin(sheet), sheet) is RunStatus.COMPLETED
+    found = await stage.store.read(scoring_limits.found, digest, stage.clock.now_ms())
+    assert found is not None
+    assert found.places > POLICY.concurrency_start
+    for_another_key = Slots(ConcurrencyController(1, 100))
+    await Sharing(stage.store, stage.clock, "of another key", "one", for_another_key).begin()
+    assert for_another_key.controller.limit == 1
+    slots = Slots(ConcurrencyController(1, 100))
+    await Sharing(stage.store, stage.clock, digest, "one", slots).begin()
+    assert slots.controller.limit == 0.5 * found.places

@@ -130,6 +130,7 @@ class ScoringPipeline:
         """Until the run is over, paused or cancelled; how it stands then."""
         if self._store.dialect is Dialect.SQLITE:
             await self._store.write(scoring_runs.forget_dead, self._run.run_id)
+        await self._sharing.begin()
         self._writer.wake()
         try:
             status = await self._stages()

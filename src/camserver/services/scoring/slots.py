@@ -1,6 +1,8 @@
-"""Places for questions in flight, as the controller gives them; and sharing one key between machines."""
+"""Places for questions in flight, as the controller gives them; and sharing one key between processes, whether they
+work at the same time or one after the other."""
 
 import asyncio
+import contextlib
 import hashlib
 import random
 
@@ -8,6 +10,7 @@ from camserver.base.clock import Clock
 from camserver.base.errors import Retry
 from camserver.base.log import get_logger
 from camserver.base.secrets import Secret
+from camserver.domain.scoring_found import KEPT_MS, Found
 from camserver.domain.scoring_limits import ConcurrencyController, Ticket, Wait, share_of
 from camserver.store import Dialect, Store, scoring_limits
 
@@ -17,6 +20,8 @@ TELL_EVERY_SEC = 1.0
 # The loop counts time in milliseconds, and would go round and round for less. Who is late by that may make up for it.
 NAP_SEC = 0.002
 SILENT_AFTER_MS = 15_000
+# What stays as it is is told again before it is too old to be gone on with.
+REMIND_MS = KEPT_MS // 4
 
 
 class Slots:
@@ -80,7 +85,8 @@ def key_digest(provider: str, base_url: str | None, key: Secret | None) -> str:
 
 
 class Sharing:
-    """Tells the others that use the same key what this process has; takes its share when somebody comes or goes."""
+    """Tells the others that use the same key what this process has; takes its share when somebody comes or goes. What
+    was found out is told to those that come later, too."""
 
     def __init__(self, store: Store, clock: Clock, digest: str, worker: str, slots: Slots) -> None:
         self._store = store
@@ -88,21 +94,42 @@ class Sharing:
         self._digest = digest
         self._worker = worker
         self._slots = slots
+        self._remembered: Found | None = None
+        self._remembered_ms = 0
         self.workers = 1
 
+    async def begin(self) -> None:
+        """Before the first question: goes on with what others found out a while ago."""
+        self._remembered = await self._store.read(scoring_limits.found, self._digest, self._clock.now_ms())
+        if self._remembered is not None:
+            self._slots.controller.go_on(self._remembered)
+
     async def run(self) -> None:
-        if self._store.dialect is Dialect.SQLITE:
-            return  # one process has the database
+        is_alone = self._store.dialect is Dialect.SQLITE  # one process has the database
         known = 0
         try:
             while True:
                 try:
-                    known = await self._told(known)
+                    if not is_alone:
+                        known = await self._told(known)
+                    await self._remember()
                 except Retry as error:
                     log.warning("the shared limit could not be told", cause=error.message)
                 await asyncio.sleep(TELL_EVERY_SEC)
         finally:
-            await self._store.write(scoring_limits.leave, self._digest, self._worker)
+            with contextlib.suppress(Retry):  # others find it out as this one did
+                await self._remember()
+                if not is_alone:
+                    await self._store.write(scoring_limits.leave, self._digest, self._worker)
+
+    async def _remember(self) -> None:
+        mine = self._slots.controller.found
+        found = None if mine is None else mine.scaled(self.workers)
+        now_ms = self._clock.now_ms()
+        is_due = now_ms - self._remembered_ms >= REMIND_MS
+        if found is not None and (is_due or found.is_news(self._remembered)):
+            await self._store.write(scoring_limits.remember, self._digest, found, now_ms)
+            self._remembered, self._remembered_ms = found, now_ms
 
     async def _told(self, known: int) -> int:
         now_ms = self._clock.now_ms()
@@ -113,5 +140,6 @@ class Sharing:
         self.workers = together.workers
         share = share_of(controller.limit, known, together.workers, together.places)
         if share is not None:
-            controller.share(share, known / together.workers if known else 1.0)
+            # What was found out before is of all together.
+            controller.share(share, max(known, 1) / together.workers)
         return together.workers

@@ -6,7 +6,7 @@ Conventions
   UUIDv7 elsewhere (`frame_uuid`).
 - `tenant_id` is on every table that holds a tenant's data: tenants are the shard key. Exceptions belong to the
   installation: schema_versions, epochs, setup_links, duties, analyzers, streamers, admission_metrics,
-  scoring_limits.
+  scoring_limits, scoring_found.
 - Booleans are SMALLINT 0/1: the same literal works on the three databases.
 - Strings compare byte by byte (MariaDB: utf8mb4_bin), as on the other two.
 - JSON columns are read and written as text.
@@ -65,6 +65,7 @@ from camserver.store.tables.scoring import (
     scoring_chunks,
     scoring_events,
     scoring_files,
+    scoring_found,
     scoring_limits,
     scoring_results,
     scoring_runs,
@@ -145,6 +146,7 @@ __all__ = [
     "scoring_chunks",
     "scoring_events",
     "scoring_files",
+    "scoring_found",
     "scoring_limits",
     "scoring_results",
     "scoring_runs",

@@ -190,3 +190,16 @@ scoring_limits = table(
     PrimaryKeyConstraint("key_digest", "worker"),
     by_key=True,
 )
+
+# What was found out about a provider with this key, for the next process that asks it.
+scoring_found = table(
+    "scoring_found",
+    word("key_digest", 64),
+    Column("places", Double, nullable=False),
+    Column("too_many", Double, nullable=True),
+    Column("pace", Double, nullable=True),
+    Column("latency_sec", Double, nullable=False),
+    number("found_at"),
+    PrimaryKeyConstraint("key_digest"),
+    by_key=True,
+)
