@@ -177,7 +177,9 @@ async def _memo(tx: Tx, now_ms: int) -> None:
 async def _dead_jobs(tx: Tx, now_ms: int) -> None:
     """A few looks whose analysis was given up."""
     jobs = await tx.all("SELECT job_id FROM inference_jobs WHERE status = 'done' ORDER BY job_id DESC LIMIT 9")
-    for place, error in enumerate(("timeout: no answer within 30 s", "bad_request: the picture is too small")):
+    for place, error in enumerate(
+        ("timeout: POST /v1/analyze got no answer within 30 s", "bad_request: the picture is too small")
+    ):
         for job in jobs[place * 2 : place * 2 + 2]:
             await tx.run(
                 "UPDATE inference_jobs SET status = 'dead', attempt = 5, last_error = :error WHERE job_id = :id",

@@ -2,6 +2,7 @@ import { useState } from "react";
 import { Link } from "react-router";
 import { useEventDeliveries } from "@/api/deliveries";
 import { type Gathered, gathered, reasonOf } from "@/display/deliveries";
+import { useTroubleText } from "@/hooks/use-trouble-text";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/deliveries";
 import * as listWords from "@/i18n/pages/eventlist";
@@ -63,9 +64,12 @@ export default function EventDeliveries({ eventUuid }: { eventUuid: string }) {
 
 function Told({ delivery, count }: Gathered) {
   const { t, i18n } = useWords();
+  const troubleText = useTroubleText();
   const told = reasonOf(delivery);
   const said =
-    told && i18n.exists(`reasons.${told}`, { ns: "deliveries" }) ? t(`reasons.${told as "snoozed"}`) : told;
+    told && i18n.exists(`reasons.${told}`, { ns: "deliveries" })
+      ? t(`reasons.${told as "snoozed"}`)
+      : troubleText(told);
   const isDead = delivery.status === "dead";
   return (
     <li className="text-sm">

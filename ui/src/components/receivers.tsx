@@ -11,6 +11,7 @@ import {
   receiverValues,
 } from "@/display/receiver-kinds";
 import { useTellFailure } from "@/hooks/use-tell";
+import { useTroubleText } from "@/hooks/use-trouble-text";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/deliveries";
 import { tell } from "@/shell/notices";
@@ -78,6 +79,7 @@ export function Receivers() {
 }
 
 function ReceiverRow({ receiver, onEdit }: { receiver: Receiver; onEdit: () => void }) {
+  const troubleText = useTroubleText();
   const { t } = useWords();
   const { t: shared } = useTranslation();
   const failed = useTellFailure();
@@ -116,7 +118,7 @@ function ReceiverRow({ receiver, onEdit }: { receiver: Receiver; onEdit: () => v
       <Cell column={4}>
         {receiver.last_error ? (
           <span className="text-severity-2">
-            {receiver.last_error}
+            {troubleText(receiver.last_error)}
             {receiver.last_error_at !== null && (
               <Age at={receiver.last_error_at} className="block text-quiet text-xs" />
             )}

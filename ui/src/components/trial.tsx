@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useTryReceiver } from "@/api/deliveries";
 import type { Delivery, Receiver } from "@/api/types";
+import { useTroubleText } from "@/hooks/use-trouble-text";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/rules";
 import { useProblemText } from "./problem-notice";
@@ -78,6 +79,7 @@ export function TrialDialog({ name, trial }: { name: string; trial: ReturnType<t
 
 function TrialLine({ line: { name, state, cause } }: { line: Line }) {
   const { t } = useWords();
+  const troubleText = useTroubleText();
   const Icon = ICONS[state];
   return (
     <li className="flex gap-3 rounded-lg border p-3 text-sm">
@@ -87,7 +89,9 @@ function TrialLine({ line: { name, state, cause } }: { line: Line }) {
       />
       <div className="min-w-0 [overflow-wrap:anywhere]">
         <p className="font-medium">{name}</p>
-        <p className={state === "notArrived" ? "text-severity-3" : "text-quiet"}>{t(state, { cause })}</p>
+        <p className={state === "notArrived" ? "text-severity-3" : "text-quiet"}>
+          {t(state, { cause: troubleText(cause) })}
+        </p>
       </div>
     </li>
   );

@@ -22,6 +22,7 @@ import { reasonOf } from "@/display/deliveries";
 import { useAddress } from "@/hooks/use-address";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { useTellFailure } from "@/hooks/use-tell";
+import { useTroubleText } from "@/hooks/use-trouble-text";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/deliveries";
 import { tell } from "@/shell/notices";
@@ -144,11 +145,14 @@ function Log() {
 function DeliveryRow({ delivery }: { delivery: Delivery }) {
   const { t, i18n } = useWords();
   const cameraName = useCameraName();
+  const troubleText = useTroubleText();
   const camera = delivery.camera_id && cameraName(delivery.camera_id);
   // Why it was made, held back or given up; what has no words here is said in the server's.
   const told = reasonOf(delivery);
   const said =
-    told && i18n.exists(`reasons.${told}`, { ns: "deliveries" }) ? t(`reasons.${told as "snoozed"}`) : told;
+    told && i18n.exists(`reasons.${told}`, { ns: "deliveries" })
+      ? t(`reasons.${told as "snoozed"}`)
+      : troubleText(told);
   const failed = useTellFailure();
   const requeue = useRequeueDelivery();
   // What has no receiver arrives nowhere: it becomes messages and copies, which are rows of their own.

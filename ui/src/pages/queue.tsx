@@ -30,6 +30,7 @@ import { numberText } from "@/display/sizes";
 import { useAddress } from "@/hooks/use-address";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { useTellFailure } from "@/hooks/use-tell";
+import { useTroubleText } from "@/hooks/use-trouble-text";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/queue";
 import { tell } from "@/shell/notices";
@@ -146,6 +147,7 @@ export function QueuePage() {
 }
 
 function Analyzers() {
+  const troubleText = useTroubleText();
   const { t } = useWords();
   const query = useJobsStatus();
   return (
@@ -186,7 +188,7 @@ function Analyzers() {
                       {t("inFlight", { count: one.in_flight, max: one.concurrency })}
                       {one.latency_ms !== null && `, ${t("latency", { ms: one.latency_ms })}`}
                     </span>
-                    {one.last_error && <span className="text-severity-2">{one.last_error}</span>}
+                    {one.last_error && <span className="text-severity-2">{troubleText(one.last_error)}</span>}
                   </li>
                 ))}
               </ul>
@@ -200,6 +202,7 @@ function Analyzers() {
 
 function JobRow({ job }: { job: Job }) {
   const { t } = useWords();
+  const troubleText = useTroubleText();
   const { t: shared } = useTranslation();
   const failed = useTellFailure();
   const requeue = useRequeueJob();
@@ -222,7 +225,7 @@ function JobRow({ job }: { job: Job }) {
       </Cell>
       <Cell column={3}>
         {job.reason ? t(`reasons.${job.reason}`) : "–"}
-        {job.error && <span className="block text-quiet text-xs">{job.error}</span>}
+        {job.error && <span className="block text-quiet text-xs">{troubleText(job.error)}</span>}
       </Cell>
       <Cell column={4}>
         <Age at={job.captured_at} />
