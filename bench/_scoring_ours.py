@@ -80,7 +80,8 @@ async def measure(url: str, rows: int, equal: int) -> dict[str, Any]:
             if equal:
                 await answer_before(store, run, rows, clock.now_ms())
             client = open_client("openai", model="m", base_url=url, key=None, timeout_sec=60, lean=True)
-            pipeline = ScoringPipeline(store, clock, sheet, run, policy, Models([client], [None], url, None))
+            models = Models([client], [None], url, None)
+            pipeline = ScoringPipeline(store, clock, sheet, run, policy, models, aside=Path(folder) / "aside")
             collect_seldom()
             cpu, began = cpu_seconds(os.getpid()), time.perf_counter()
             status = await pipeline.work()

@@ -156,6 +156,7 @@ async def _go(
     from camserver.services.scoring.estimating import estimate
     from camserver.services.scoring.opening import find_or_begin, open_models, price_for, refuse_unpriced, spec_of
     from camserver.services.scoring.pipeline import ScoringPipeline
+    from camserver.services.scoring.spool import aside_in
     from camserver.services.scoring.telling import tell
 
     policy = settings.scoring
@@ -173,7 +174,7 @@ async def _go(
     if asked.wishes.retries_failed:
         _tell(asked, say("retried", count=found.retried))
     _tell(asked, say("resumed" if found.is_resumed else "begun", run_uuid=run.run_uuid))
-    pipeline = ScoringPipeline(store, clock, sheet, run, policy, models)
+    pipeline = ScoringPipeline(store, clock, sheet, run, policy, models, aside=aside_in(settings.server.data_dir))
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, pipeline.stop)
     beside = [

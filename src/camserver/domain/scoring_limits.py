@@ -366,7 +366,9 @@ class ConcurrencyController:
         # What comes back has to be waited for before it is tried.
         pace = self._pace.per_sec
         pause_sec = max(min(wait_sec, PAUSE_MAX_SEC), PAUSE_QUESTIONS / pace if pace is not None else 0.0)
-        self._next_send_sec = max(self._next_send_sec, now_sec + pause_sec)
+        # Of a window that is known it is known when that will be.
+        again_sec = 0.0 if is_trial else self._pace.comes_back_sec(self._sent - self.refused)
+        self._next_send_sec = max(self._next_send_sec, now_sec + pause_sec, again_sec)
 
     def _is_by_time(self, ticket: Ticket, nothing_left: Moment) -> bool:
         pace = self._pace.per_sec

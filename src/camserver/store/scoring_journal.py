@@ -48,6 +48,14 @@ class Spent(NamedTuple):
     cost_micro: int = 0
 
 
+class Entry(NamedTuple):
+    """What is written together: results, answers that are kept, and what they cost."""
+
+    results: tuple[Result, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    spent: Spent = Spent()
+
+
 class Unwritten(NamedTuple):
     result_id: int
     chunk: int

@@ -1,8 +1,8 @@
 """InvokerPool: asks the models. One dispatcher takes tasks off the queue as the shared controller allows.
 
 Nearly every question is asked once and answered well, so that this costs the least: it is sent without a task of its
-own, its place is free as soon as its answer is there, and answers are looked at several at once and go into the
-journal together. Whatever else comes back is handled by a task (asking.py).
+own, its place is free as soon as its answer is there, and answers go into the journal together. Whatever else comes
+back is handled by a task (asking.py).
 """
 
 import asyncio
@@ -23,21 +23,19 @@ from camserver.domain.scoring_limits import Ticket
 from camserver.domain.scoring_prompts import user_prompt
 from camserver.services.scoring.asking import Asking, Model, Pictures
 from camserver.services.scoring.budget import Budget
-from camserver.services.scoring.journal import LINGER_MAX_SEC, Entry, Journal
+from camserver.services.scoring.journal import Journal
 from camserver.services.scoring.slots import Slots
 from camserver.services.scoring.spending import Spending, Tally
 from camserver.services.scoring.tasks import ChunkFailed, Interrupted, Task, Verdict
 from camserver.services.scoring.validating import ValidationPool
-from camserver.store.scoring_journal import Kept, Result
+from camserver.store.scoring_journal import Entry, Kept, Result
 
 log = get_logger(__name__)
 
 # Of the questions in flight, so many answers go into the journal together; they wait for each other no longer than
 # such a part of the time that an answer takes.
-GROUP_SHARE = 0.1
-LINGER_SHARE = 0.1
-# An answer that is there, and what it is to.
-_Arrived = tuple[Task, Prompt, Ticket, Reply]
+GROUP_SHARE = 0.5
+LINGER_SHARE = 0.5
 
 
 class InvokerPool:
@@ -68,8 +66,6 @@ class InvokerPool:
         self._asked: dict[str, Task] = {}
         self._sent: set[Task] = set()  # without a task of the loop, and nothing came back yet
         self._landed = asyncio.Event()  # one of these came back
-        self._arrived: list[_Arrived] = []  # not looked at yet
-        self._looking: asyncio.TimerHandle | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._interrupted: asyncio.Future[None] | None = None
         journal.on_failure = self._interrupt
@@ -145,17 +141,16 @@ class InvokerPool:
         return worst_micro
 
     def _is_much_owed(self) -> bool:
-        """What a crash makes us pay twice is no more than may be in flight, and a few that go into the journal
-        together."""
+        """What a loss of power makes us pay twice is no more than may be in flight, and a few that go into the
+        journal together. Of a killed process these are kept aside."""
         controller, journal = self.slots.controller, self._journal
         group = int(GROUP_SHARE * controller.limit)
         journal.enough = max(1, group)
         journal.linger_sec = LINGER_SHARE * controller.latency_sec
-        owed = journal.unsettled_paid + len(self._arrived)
+        owed = journal.unsettled_paid
         return owed > 0 and owed + controller.in_flight >= controller.places + group
 
     async def _room(self) -> None:
-        self._look()
         while self._journal.unsettled_paid and self._is_much_owed():
             await self._journal.progress()
 
@@ -180,29 +175,13 @@ class InvokerPool:
             return
         self.slots.controller.answered(ticket, self.slots.now_sec())
         self.slots.release()
-        self._arrived.append((task, prompt, ticket, came))
-        if len(self._arrived) >= self._journal.enough or self._asking.is_paced or self._asking.is_draining:
-            self._look()
-        elif self._looking is None:
-            linger_sec = min(self._journal.linger_sec, LINGER_MAX_SEC)
-            self._looking = asyncio.get_running_loop().call_later(linger_sec, self._look)
-
-    def _look(self) -> None:
-        """At the answers that are there, all of them: they go into the journal together."""
-        if self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
-        arrived, self._arrived = self._arrived, []
-        for task, prompt, ticket, reply in arrived:
-            try:
-                is_done = self._is_plain(task, prompt, reply)
-            except Exception as error:
-                self._interrupt(error)
-                is_done = False
-            if not is_done:
-                self._handle_apart(task, Tally(ticket, reply, is_told=True, has_place=False))
-        if self._journal.unsettled_paid:
-            self._journal.hurry()
+        try:
+            is_done = self._is_plain(task, prompt, came)
+        except Exception as error:
+            self._interrupt(error)
+            is_done = False
+        if not is_done:
+            self._handle_apart(task, Tally(ticket, came, is_told=True, has_place=False))
 
     def _is_plain(self, task: Task, prompt: Prompt, reply: Reply) -> bool:
         """Whether it is a good answer, which is settled then; any other one is looked at closely."""
@@ -229,7 +208,6 @@ class InvokerPool:
         """Waits for what is in flight: it is paid for. What takes too long, or only waits to be asked again, is given
         up."""
         self._asking.drain()
-        self._look()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience_sec):
                 while self._sent:

@@ -1,20 +1,24 @@
 """Makes results durable, many in one transaction, and remembers what was answered a moment ago.
 
 A transaction costs as much as a question, so results wait for others: for a small part of the time that an answer
-takes, and no longer than until there are enough of them. What was paid for and is not durable is bounded by that.
+takes, and no longer than until there are enough of them. What was paid for and is not durable is bounded by that, and
+kept aside meanwhile (spool.py), so that a kill does not lose it.
 """
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from camserver.base.clock import Clock
 from camserver.base.errors import Retry
 from camserver.base.log import get_logger
-from camserver.domain.scoring import retry_delay_sec
+from camserver.domain.scoring import ResultState, retry_delay_sec
+from camserver.services.scoring import spool
+from camserver.services.scoring.spool import Spool
 from camserver.store import Store, scoring_journal
-from camserver.store.scoring_journal import Kept, Result, Spent
+from camserver.store.scoring_journal import Entry, Kept, Spent
+from camserver.store.scoring_runs import Run
 
 log = get_logger(__name__)
 
@@ -24,18 +28,9 @@ WAITING_MAX = 100
 LINGER_MAX_SEC = 0.1
 # Between the look into the cache and the answer lie the tasks that wait; this is far more.
 RECENT_MAX = 5_000
-
-
 NOTHING = Spent()
-
-
-class Entry(NamedTuple):
-    """What is written together: results, answers that are kept, and what they cost."""
-
-    results: tuple[Result, ...] = ()
-    kept: tuple[Kept, ...] = ()
-    spent: Spent = NOTHING
-
+# A result that may be asked for again: a new one takes its place.
+_ASKED_AGAIN = frozenset({ResultState.FAILED, ResultState.MOVED, ResultState.AWAY})
 
 _Waiting = tuple[Entry, Callable[[], None]]
 
@@ -45,22 +40,25 @@ class Journal:
         self,
         store: Store,
         clock: Clock,
-        run_id: int,
-        tenant_id: int,
+        run: Run,
+        token: str,
+        aside: Path | None,
         on_failure: Callable[[Exception], None] = lambda error: None,
     ) -> None:
-        """`on_failure` is told what keeps an entry from being written, now and for good."""
+        """`aside`: the folder for what is not durable yet. `on_failure` is told what keeps an entry from being
+        written, now and for good."""
         self._store = store
         self._clock = clock
-        self._run_id = run_id
-        self._tenant_id = tenant_id
+        self._run = run
+        self._token = token
+        self._aside = aside
+        self._spool: Spool | None = None
         self._recent: OrderedDict[str, Kept] = OrderedDict()
         self._waiting: deque[_Waiting] = deque()
         self._writing: asyncio.Task[None] | None = None
         self._is_enough = asyncio.Event()
         self._progress = asyncio.Event()
         self._is_closing = False
-        self._is_hurried = False  # what waits now waits for no others
         self.on_failure = on_failure
         self.linger_sec = 0.0  # how long a result waits for others
         self.enough = 1  # so many are not waited for
@@ -69,10 +67,33 @@ class Journal:
         self.recorded = asyncio.Event()  # set whenever there is something new for the sheet
         self.spent = NOTHING  # of this process, since its start
 
+    async def begin(self) -> None:
+        """Takes over what killed processes of this run were about to write."""
+        if self._aside is None:
+            return
+        run_uuid = self._run.run_uuid
+        try:
+            for entry in await asyncio.to_thread(spool.left_by, self._aside, run_uuid):
+                if entry.results and not await self._is_durable(entry):
+                    await self._record([entry])
+            await asyncio.to_thread(spool.sweep, self._aside, run_uuid, self._clock.now_ms())
+            self._spool = await asyncio.to_thread(Spool, self._aside, run_uuid, self._token)
+        except OSError as error:
+            log.warning("answers can't be kept aside", cause=str(error))
+
+    async def _is_durable(self, entry: Entry) -> bool:
+        first = entry.results[0]
+        known = await self._store.read(scoring_journal.of_chunk, self._run.run_id, first.row, first.row)
+        state = known.get((first.row, first.first_category, first.identity))
+        return state is not None and (state not in _ASKED_AGAIN or first.scores is None)
+
     def put(self, entry: Entry, then: Callable[[], None]) -> None:
         """`then` is called once it is durable. Ask for room first."""
         self.unsettled += 1
-        self.unsettled_paid += entry.spent.calls > 0
+        if entry.spent.calls > 0:
+            self.unsettled_paid += 1
+            if self._spool is not None:
+                self._spool.add([entry])
         self._waiting.append((entry, then))
         if len(self._waiting) >= self.enough or self._is_closing:
             self._is_enough.set()
@@ -91,11 +112,6 @@ class Journal:
         self._progress.clear()
         await self._progress.wait()
 
-    def hurry(self) -> None:
-        """What waits is written now: those who put it waited for each other before."""
-        self._is_hurried = True
-        self._is_enough.set()
-
     def remember(self, asked_as: str, kept: Kept) -> None:
         """For rows with the same question (`asked_as`), before the cache can be asked for it."""
         self._recent[asked_as] = kept
@@ -111,13 +127,15 @@ class Journal:
         self._is_enough.set()
         while self._writing is not None:
             await asyncio.wait([self._writing])
+        if self._spool is not None:
+            held, self._spool = self._spool, None
+            await asyncio.to_thread(held.close)
 
     async def _write_all(self) -> None:
         try:
             while self._waiting:
-                if len(self._waiting) < self.enough and not self._is_closing and not self._is_hurried:
+                if len(self._waiting) < self.enough and not self._is_closing:
                     await self._linger()
-                self._is_hurried = False
                 batch = [self._waiting.popleft() for _ in range(min(BATCH_MAX, len(self._waiting)))]
                 await self._write(batch)
         finally:
@@ -160,15 +178,20 @@ class Journal:
     def _forget(self, batch: Sequence[_Waiting]) -> None:
         self.unsettled -= len(batch)
         self.unsettled_paid -= sum(entry.spent.calls > 0 for entry, _ in batch)
+        if self._spool is not None:
+            self._spool.settled(self._waiting_paid())
         self._progress.set()
+
+    def _waiting_paid(self) -> Iterator[Entry]:
+        return (entry for entry, _ in self._waiting if entry.spent.calls > 0)
 
     async def _record(self, entries: Sequence[Entry]) -> None:
         results = tuple(one for entry in entries for one in entry.results)
         kept = {one.question_key: one for entry in entries for one in entry.kept}
         await self._store.write(
             scoring_journal.record,
-            self._run_id,
-            self._tenant_id,
+            self._run.run_id,
+            self._run.tenant_id,
             results,
             tuple(kept.values()),
             _sum([entry.spent for entry in entries]),

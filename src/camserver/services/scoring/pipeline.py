@@ -12,6 +12,7 @@ import os
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import uuid_utils
 
@@ -78,13 +79,15 @@ class ScoringPipeline:
         policy: ScoringPolicy,
         models: Models,
         pictures: Pictures | None = None,
+        aside: Path | None = None,
     ) -> None:
+        """`aside`: a folder of this machine, for answers that are not in the journal yet."""
         self._store = store
         self._clock = clock
         self._run = run
         self._policy = policy
         token = str(uuid_utils.uuid7())
-        self._journal = Journal(store, clock, run.run_id, run.tenant_id)
+        self._journal = Journal(store, clock, run, token, aside)
         self._budget = Budget(store, run.run_id, run.budget_micro is not None)
         controller = ConcurrencyController(
             policy.concurrency_start, policy.concurrency_max, policy.cut_factor, policy.clean_batches
@@ -131,6 +134,7 @@ class ScoringPipeline:
         if self._store.dialect is Dialect.SQLITE:
             await self._store.write(scoring_runs.forget_dead, self._run.run_id)
         await self._sharing.begin()
+        await self._journal.begin()
         self._writer.wake()
         try:
             status = await self._stages()

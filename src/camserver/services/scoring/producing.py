@@ -15,10 +15,10 @@ from camserver.domain.sheet_layout import blocks
 from camserver.domain.sheet_rows import SheetRow
 from camserver.services.scoring.following import Following
 from camserver.services.scoring.invoking import InvokerPool, result_of
-from camserver.services.scoring.journal import Entry, Journal
+from camserver.services.scoring.journal import Journal
 from camserver.services.scoring.tasks import OpenChunk, Task, Verdict, pictures_of
 from camserver.store import Store, scoring_journal
-from camserver.store.scoring_journal import Kept, Spent
+from camserver.store.scoring_journal import Entry, Kept, Spent
 
 # Tasks that the cache is asked for at once.
 LOOKED_UP_AT_ONCE = 100

@@ -26,6 +26,7 @@ from camserver.services.scoring.looking import look_at_next
 from camserver.services.scoring.opening import open_models
 from camserver.services.scoring.pipeline import ScoringPipeline
 from camserver.services.scoring.places import Places
+from camserver.services.scoring.spool import aside_in
 from camserver.services.scoring.telling import tell
 from camserver.store import Store, scoring_desk, scoring_runs
 from camserver.store.scoring_runs import Run
@@ -159,7 +160,9 @@ async def work_on(store: Store, clock: Clock, settings: "Settings", places: Plac
         for client in clients:
             stack.push_async_callback(client.close)
         pictures = places.picture if held.sheet.kind is SheetKind.EVENTS else None
-        pipeline = ScoringPipeline(store, clock, sheet, chosen, settings.scoring, models, pictures)
+        pipeline = ScoringPipeline(
+            store, clock, sheet, chosen, settings.scoring, models, pictures, aside_in(settings.server.data_dir)
+        )
         return await _worked(store, clock, chosen, pipeline)
 
 
