@@ -292,13 +292,19 @@ def main() -> None:
         folder = Path(made)
         if not parts.isdisjoint(("audience", "each", "hls")):
             rows += of_cameras(parts, folder)
+        # Each of these is an installation of its own.
         if "cold" in parts:
-            rows += cold_rows(folder, partial(go2rtc, login=""))
+            rows += cold_rows(_made(folder / "cold"), partial(go2rtc, login=""))
         if "latency" in parts:
-            rows += latency_rows(folder)
+            rows += latency_rows(_made(folder / "latency"))
     if "admission" in parts:
         rows += admission_rows()
     report("live", rows)
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
 
 
 def of_cameras(parts: set[str], folder: Path) -> list[Row]:
