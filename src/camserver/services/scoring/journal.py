@@ -1,6 +1,6 @@
 """Makes results durable, many in one transaction, and remembers what was answered a moment ago.
 
-A transaction costs as much as a question, so results wait for others: for a small part of the time that an answer
+A transaction costs as much as a question, so results wait for others: for a part of the time that an answer
 takes, and no longer than until there are enough of them. What was paid for and is not durable is bounded by that, and
 kept aside meanwhile (spool.py), so that a kill does not lose it.
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from camserver.base.clock import Clock
-from camserver.base.errors import Retry
+from camserver.base.errors import CamError, Retry
 from camserver.base.log import get_logger
 from camserver.domain.scoring import ResultState, retry_delay_sec
 from camserver.services.scoring import spool
@@ -74,12 +74,22 @@ class Journal:
         run_uuid = self._run.run_uuid
         try:
             for entry in await asyncio.to_thread(spool.left_by, self._aside, run_uuid):
-                if entry.results and not await self._is_durable(entry):
-                    await self._record([entry])
+                await self._take_over(entry)
             await asyncio.to_thread(spool.sweep, self._aside, run_uuid, self._clock.now_ms())
             self._spool = await asyncio.to_thread(Spool, self._aside, run_uuid, self._token)
         except OSError as error:
             log.warning("answers can't be kept aside", cause=str(error))
+
+    async def _take_over(self, entry: Entry) -> None:
+        if not entry.results or await self._is_durable(entry):
+            return
+        try:
+            await self._record([entry])
+        except Retry:
+            raise
+        except CamError as error:
+            # It is asked again; a run must not stand still for it.
+            log.warning("an answer that was kept aside can't be written", code=error.code, cause=error.message)
 
     async def _is_durable(self, entry: Entry) -> bool:
         first = entry.results[0]
