@@ -1,8 +1,11 @@
 """Words of the active vocabulary as people read them."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
+from typing import TypeVar
+
+import orjson
 
 from camserver.base.errors import Bug
 from camserver.domain.phrases import OWN_TAGS, camera_cause_phrase, camera_issue_phrase, primary_event_phrase
@@ -13,6 +16,8 @@ from camserver.store import Store, vocabularies
 from camserver.store.cameras import CameraHealth
 from camserver.store.worker_news import StreamFault
 from camserver.wire import api
+
+R = TypeVar("R", bound=Hashable)
 
 
 async def active_vocabulary(call: Call) -> Vocabulary:
@@ -101,6 +106,7 @@ class PlainTags(dict[str, dict[str, object]]):
         super().__init__()
         self.vocabulary = vocabulary
         self.lists: dict[str, list[dict[str, object]]] = {}  # by ids that are parted by commas
+        self._written: dict[tuple[object, Hashable], orjson.Fragment] = {}
 
     def __missing__(self, tag_id: str) -> dict[str, object]:
         [tag] = shown_tags(self.vocabulary, [tag_id])
@@ -118,7 +124,19 @@ class PlainTags(dict[str, dict[str, object]]):
             found = self.lists[text] = [self[tag_id] for tag_id in sorted(text.split(","))]
         return found
 
+    def written(self, row: R, plain: "Callable[[PlainTags, R], dict[str, object]]") -> orjson.Fragment:
+        """A row of an answer as JSON. Lists show the same rows again and again, so it is written once: what `plain`
+        makes of it depends on the row and these tags alone."""
+        key = (plain, row)  # rows of two kinds may be equal
+        found = self._written.get(key)
+        if found is None:
+            if len(self._written) >= WRITTEN_MAX:
+                self._written.clear()
+            found = self._written[key] = orjson.Fragment(orjson.dumps(plain(self, row)))
+        return found
 
+
+WRITTEN_MAX = 4_096
 # Of the vocabulary that was asked for last, which is the active one.
 PLAIN_TAGS_MAX = 4_096
 _plain_tags: PlainTags | None = None

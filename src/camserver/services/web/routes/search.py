@@ -34,6 +34,7 @@ from camserver.services.web.routes.filters import (
 from camserver.services.web.routing import Routes
 from camserver.store import event_search
 from camserver.store.cameras import public_camera_id
+from camserver.store.event_pages import EventRow
 from camserver.store.event_search import FoundEvent, Passage, SearchFilter
 from camserver.wire import api
 
@@ -109,7 +110,10 @@ async def search_events(
     return plain_answer(
         api.SearchPage,
         {
-            "events": [_plain(known, found) for found in page.found],
+            "events": [
+                _with_passages(known, found) if found.passages else known.written(found.row, _plain)
+                for found in page.found
+            ],
             "next_before": page.next_before,
             "is_cut": page.is_cut,
         },
@@ -139,8 +143,13 @@ async def count_facets(call: TheCall, asked: Asked) -> api.SearchFacets:
     )
 
 
-def _plain(known: PlainTags, found: FoundEvent) -> dict[str, Any]:
-    """What `api.FoundEvent` would be. The row is taken apart at once: by name, each field would be looked for."""
+def _with_passages(known: PlainTags, found: FoundEvent) -> dict[str, Any]:
+    return {**_plain(known, found.row), "passages": [_plain_passage(one) for one in found.passages]}
+
+
+def _plain(known: PlainTags, row: EventRow) -> dict[str, Any]:
+    """What `api.FoundEvent` would be, of a search without a text. The row is taken apart at once: by name, each field
+    would be looked for."""
     (
         _,
         event_uuid,
@@ -163,7 +172,7 @@ def _plain(known: PlainTags, found: FoundEvent) -> dict[str, Any]:
         unknown_flag,
         reviewed_at,
         tags,
-    ) = found.row
+    ) = row
     return {
         "event_uuid": event_uuid,
         "state": state,
@@ -185,7 +194,7 @@ def _plain(known: PlainTags, found: FoundEvent) -> dict[str, Any]:
         "tags": known.of_text(tags) if tags else [],
         "issue": plain_issue(subject) if subject else None,
         "unknown": unknown_flag == 1,
-        "passages": [_plain_passage(one) for one in found.passages] if found.passages else [],
+        "passages": [],
     }
 
 
