@@ -74,7 +74,7 @@ async def _claim_and_start(desk: DeliveryDesk, group: asyncio.TaskGroup) -> None
         await desk.clock.sleep(STORE_PAUSE_SEC)
         return
     _put_in_lanes(desk, claimed, asked)
-    # A driver may have forgotten it while it connected; what was claimed is given back at the end.
+    # The driver forgets a cancellation that comes while it connects. What was claimed is given back at the end.
     go_on_unless_cancelled()
     _start(desk, group)
     if len(claimed) < AHEAD // 2:
