@@ -8,6 +8,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import orjson
+
 from camserver.domain.audit import LOOK_FOLDED_MS
 from camserver.domain.people import Principal
 from camserver.store.tx import Row, Scoped, Tx
@@ -50,8 +52,9 @@ class Entry:
 
 
 def _written(details: Mapping[str, str | int]) -> str:
-    clean = {name: _clean(value) if isinstance(value, str) else value for name, value in details.items()}
-    return json.dumps(clean, ensure_ascii=False)
+    # A name may be an enumeration's.
+    clean = {str(name): _clean(value) if isinstance(value, str) else value for name, value in details.items()}
+    return orjson.dumps(clean).decode()
 
 
 def _ordered(details: Mapping[str, str | int] | None) -> str | None:
@@ -61,6 +64,8 @@ def _ordered(details: Mapping[str, str | int] | None) -> str | None:
 
 def _clean(text: str) -> str:
     """Without what some database refuses: an entry must never be what keeps a failed sign-in from being noted."""
+    if text.isascii() and "\0" not in text:
+        return text
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
@@ -72,9 +77,19 @@ async def add(tx: Tx, tenant_id: int, user_id: int | None, entry: Entry) -> None
 
 async def add_own(tx: Scoped, entry: Entry) -> None:
     """In the principal's name; the local admin token has no user and counts as the system."""
-    kind, actor_id = actor(tx.principal)
-    entry = _with_token(tx.principal, entry)
-    await tx.run(_INSERT, actor_kind=kind, actor_id=actor_id, **entry.columns())
+    await tx.run(_INSERT, **own_row(tx.principal, entry))
+    tx.logged = True
+
+
+def own_row(principal: Principal, entry: Entry) -> dict[str, object]:
+    """An entry in the principal's name, as `add_rows` writes it."""
+    kind, actor_id = actor(principal)
+    return {"actor_kind": kind, "actor_id": actor_id, **_with_token(principal, entry).columns()}
+
+
+async def add_rows(tx: Scoped, rows: Sequence[Mapping[str, object]]) -> None:
+    """Entries of several people of the principal's tenant."""
+    await tx.many(_INSERT, rows)
     tx.logged = True
 
 

@@ -1,18 +1,17 @@
-"""Signed links to pictures and clips that are given out: whether they may be, and that they were, at once."""
+"""Signed links to pictures and clips: whether one may be given out."""
 
-from camserver.store import archive_links, audit, clips, frame_pages
+from camserver.store import archive_links, clips, frame_pages
 from camserver.store.tx import Scoped
 
 CLIP = "clip"
 
 
-async def give(tx: Scoped, frame_uuid: str, kind: str, archive_file_id: str | None, entry: audit.Entry) -> None:
-    """Notes a link to a picture of a frame, the clip of its event or a copy at an archive; NotFound or Forbidden when
-    there is none, or none may be given out."""
+async def check(tx: Scoped, frame_uuid: str, kind: str, archive_file_id: str | None) -> None:
+    """NotFound or Forbidden when there is no such picture of the frame, clip of its event or copy at an archive, or
+    none that may be given out. Whoever opens the link is held to the same again."""
     if archive_file_id is not None:
         await archive_links.linkable(tx, frame_uuid, archive_file_id)
     elif kind == CLIP:
         await clips.linkable(tx, frame_uuid)
     else:
         await frame_pages.linkable_picture(tx, frame_uuid, kind)
-    await audit.add_own(tx, entry)

@@ -151,15 +151,17 @@ def serve(connection: sqlite3.Connection, channel: socket.socket) -> None:
     """Runs batches until the server closes its end."""
     buffer = bytearray()
     waiting: list[Request] = []
+    # One for all: a new one of that size for each would be dearer than what is received.
+    room = memoryview(bytearray(_RECEIVE_BYTES))
     while True:
         if not waiting:
-            received = channel.recv(_RECEIVE_BYTES)
-            if not received:
+            size = channel.recv_into(room)
+            if not size:
                 return
-            buffer += received
+            buffer += room[:size]
         with contextlib.suppress(BlockingIOError):
-            while len(waiting) < BATCH_MAX and (more := channel.recv(_RECEIVE_BYTES, socket.MSG_DONTWAIT)):
-                buffer += more
+            while len(waiting) < BATCH_MAX and (size := channel.recv_into(room, flags=socket.MSG_DONTWAIT)):
+                buffer += room[:size]
                 waiting.extend(numbered(message) for message in frames(buffer))
         waiting.extend(numbered(message) for message in frames(buffer))
         if waiting:

@@ -23,6 +23,7 @@ from camserver.services.web.feeds import Feeds
 from camserver.services.web.figures import InstallationFigures
 from camserver.services.web.kept_bytes import KeptBytes
 from camserver.services.web.messages import Language, choose_language
+from camserver.services.web.note_desk import NoteDesk
 from camserver.services.web.oidc import OidcSignIn
 from camserver.services.web.passwords import Passwords
 from camserver.services.web.playable import PlayableFilms
@@ -61,6 +62,7 @@ class Web:
     devices: Devices
     feeds: Feeds
     desk: AdmissionDesk
+    notes: NoteDesk
     archive_files: ArchiveFiles
     oidc: OidcSignIn | None  # None: no provider is configured
     drawings: Drawings

@@ -23,6 +23,7 @@ from camserver.services.web.calls import Web
 from camserver.services.web.drawings import Drawings
 from camserver.services.web.feeds import Feeds
 from camserver.services.web.figures import InstallationFigures
+from camserver.services.web.note_desk import NoteDesk
 from camserver.services.web.oidc import OidcSignIn
 from camserver.services.web.passwords import Passwords
 from camserver.services.web.playable import PlayableFilms
@@ -73,6 +74,7 @@ async def run(
         forget_source()
         await web.feeds.close()
         await web.desk.close()
+        await web.notes.close()
         await web.archive_files.close()
         if web.oidc is not None:
             await web.oidc.close()
@@ -109,6 +111,7 @@ async def _make_web(
         devices=Devices(secrets.session_key),
         feeds=Feeds(store, clock),
         desk=AdmissionDesk(store, settings.admission),
+        notes=NoteDesk(store),
         archive_files=ArchiveFiles(clock, settings, secrets),
         oidc=OidcSignIn(settings, secrets.session_key, public_url, clock) if settings.oidc.issuer else None,
         drawings=drawings,

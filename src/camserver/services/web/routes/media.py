@@ -48,9 +48,10 @@ async def make_link(call: TheCall, asked: api.MediaLinkAsked) -> api.MediaLink:
     media = call.web.settings.media
     ttl_sec = link_ttl_sec(principal, Sharing(media.shares), asked.ttl_sec, media.link_ttl_sec)
     exp_unix = call.now_ms // 1000 + ttl_sec
+    await call.store.read(media_links.check, asked.frame_uuid, asked.kind, asked.archive_file_id)
     details = {"kind": "copy" if asked.archive_file_id is not None else asked.kind, "expires_at": exp_unix * 1000}
     entry = audit.Entry("media_link_made", call.now_ms, call.address, "frame", asked.frame_uuid, details)
-    await call.store.write(media_links.give, asked.frame_uuid, asked.kind, asked.archive_file_id, entry)
+    await call.web.notes.write(principal, entry)
     signature = links.sign(_keys(call), asked.frame_uuid, asked.archive_file_id or asked.kind, exp_unix)
     url = f"{call.web.public_url}/media/frame/{asked.frame_uuid}?{signature.query}"
     return api.MediaLink(url=url, expires_at=exp_unix * 1000)
