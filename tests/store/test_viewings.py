@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -276,6 +277,10 @@ class Counted(Tx):
     async def flat(self, kind: type[F], sql: str | Sql, **params: object) -> list[F]:
         self.statements += 1
         return await self._tx.flat(kind, sql, **params)
+
+    async def values(self, sql: str | Sql, **params: object) -> tuple[Any, ...] | None:
+        self.statements += 1
+        return await self._tx.values(sql, **params)
 
     async def run(self, sql: str | Sql, **params: object) -> int:
         self.statements += 1

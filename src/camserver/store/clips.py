@@ -7,7 +7,9 @@ event: whoever deletes an event moves its clip's object to `garbage` in the same
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import uuid_utils
 
@@ -281,28 +283,16 @@ SELECT k.clip_uuid, k.state, k.reason, k.begin_at, k.end_at, k.object_key, k.obj
   k.height, e.event_uuid, e.retention_class"""
 
 
-async def of_event(tx: Scoped, event_id: int, retention_class: str) -> ClipDetail | None:
+# What `ClipDetail` is made of, of a clip `k`.
+COLUMNS = "k.state, k.reason, k.begin_at, k.end_at, k.object_bytes, k.codec, k.width, k.height"
+
+
+def detail_of(tx: Scoped, retention_class: str, values: Sequence[Any]) -> ClipDetail | None:
     """The clip of an event that the reader was found to reach; None when none was asked for, or it is not theirs to
     see."""
-    if _is_closed(retention_class, tx):
+    if values[0] is None or _is_closed(retention_class, tx):
         return None
-    row = await tx.one(
-        "SELECT state, reason, begin_at, end_at, object_bytes, codec, width, height FROM clips "
-        "WHERE event_id = :event_id AND tenant_id = :tenant_id",
-        event_id=event_id,
-    )
-    if row is None:
-        return None
-    return ClipDetail(
-        state=row["state"],
-        reason=row["reason"],
-        begin_at=row["begin_at"],
-        end_at=row["end_at"],
-        bytes=row["object_bytes"],
-        codec=row["codec"],
-        width=row["width"],
-        height=row["height"],
-    )
+    return ClipDetail(*values)
 
 
 async def place(tx: Scoped, event_uuid: str) -> ClipPlace:

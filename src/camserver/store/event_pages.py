@@ -104,12 +104,12 @@ _REVIEWED = f"""(SELECT r.reviewed_at FROM incident_reviews r WHERE r.incident_i
 _COLUMNS = f"""e.event_id, e.event_uuid, e.state, e.primary_event, e.start_at, e.last_seen_at, e.end_at,
   e.severity_max, e.confidence_max, e.frame_count, e.retention_class, e.subject, e.cause, c.camera_id,
   c.name AS camera_name, s.name AS site, i.incident_uuid, f.frame_uuid AS best_frame_uuid, {_UNASKED}"""
-_JOINS = """
+JOINS = """
 JOIN cameras c ON c.camera_key = e.camera_key
 JOIN sites s ON s.site_id = e.site_id
 LEFT JOIN incidents i ON i.incident_id = e.incident_id
 LEFT JOIN frames f ON f.frame_id = e.best_frame_id"""
-_EVENTS = f"SELECT {_COLUMNS} FROM events e {_JOINS} WHERE e.tenant_id = :tenant_id AND IN_REACH(e)"
+_EVENTS = f"SELECT {_COLUMNS} FROM events e {JOINS} WHERE e.tenant_id = :tenant_id AND IN_REACH(e)"
 
 
 def _tags(joined: str) -> str:
@@ -122,9 +122,11 @@ _FOUND = {
     dialect: _COLUMNS.replace(_UNASKED, f"e.unknown_flag, {_REVIEWED} AS reviewed_at, {_TAGS.on(dialect)} AS tags")
     for dialect in Dialect
 }
+# What `EventRow` takes of one event; needs `:hidden`.
+ONE_COLUMNS = {dialect: _COLUMNS.replace("NULL AS tags", f"{_TAGS.on(dialect)} AS tags") for dialect in Dialect}
 _ONE = {
-    dialect: f"{_EVENTS} AND e.event_uuid = :event_uuid".replace("NULL AS tags", f"{_TAGS.on(dialect)} AS tags")
-    for dialect in Dialect
+    dialect: f"{_EVENTS.replace(_COLUMNS, columns, 1)} AND e.event_uuid = :event_uuid"
+    for dialect, columns in ONE_COLUMNS.items()
 }
 
 
@@ -134,7 +136,7 @@ def found(tx: Scoped) -> Shown[EventRow]:
         EventRow,
         _FOUND[tx.dialect],
         lambda row: (row.start_at, row.event_id),
-        _JOINS,
+        JOINS,
         {"user_id": tx.principal.user_id or 0, "hidden": hidden_group(tx)},
     )
 
@@ -188,18 +190,10 @@ def _narrowed(tx: Scoped, wanted: EventFilter) -> tuple[str, dict[str, object]]:
 
 
 async def get(tx: Scoped, event_uuid: str) -> EventDetail:
-    return await detail_of(tx, await row_of(tx, event_uuid))
-
-
-async def row_of(tx: Scoped, event_uuid: str) -> EventRow:
     rows = await tx.flat(EventRow, _ONE[tx.dialect], event_uuid=event_uuid, hidden=hidden_group(tx))
     if not rows:
         raise missing(event_uuid)
-    return rows[0]
-
-
-async def detail_of(tx: Scoped, row: EventRow) -> EventDetail:
-    summary = summary_of(row)
+    summary = summary_of(rows[0])
     return EventDetail(
         summary,
         await incident_pages.find(tx, summary.incident_uuid),

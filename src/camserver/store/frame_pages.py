@@ -7,7 +7,8 @@ investigation only, and pictures of cases, are for those who may investigate. Re
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -90,6 +91,48 @@ class Span:
     last_seen_at: int
 
 
+class FrameRow(NamedTuple):
+    """The columns of `_FRAMES`."""
+
+    frame_id: int
+    frame_uuid: str
+    captured_at: int
+    received_at: int
+    late: int
+    collector_status: str
+    error_code: str | None
+    verdict: str
+    diff_ratio: float | None
+    luma_delta: float | None
+    blur_score: float | None
+    full_w: int | None
+    full_h: int | None
+    infer_w: int | None
+    infer_h: int | None
+    letterbox: int
+    letterbox_top: int | None
+    letterbox_left: int | None
+    letterbox_bottom: int | None
+    letterbox_right: int | None
+    infer_hash64_hex: str | None
+    epoch_id: int | None
+    infer_bytes: int | None
+    full_bytes: int | None
+    analyzed: int
+    detected: int
+    primary_event: str
+    unknown_flag: int
+    severity: int
+    confidence: float | None
+    count_hint: int | None
+    retention_class: str
+    result_json: str | None
+    camera_id: str
+    camera_name: str
+    site: str
+    event_uuid: str | None
+
+
 _FRAMES = """
 SELECT f.frame_id, f.frame_uuid, f.captured_at, f.received_at, f.late, f.collector_status, f.error_code, f.verdict,
   f.diff_ratio, f.luma_delta, f.blur_score, f.full_w, f.full_h, f.infer_w, f.infer_h, f.letterbox, f.letterbox_top,
@@ -114,10 +157,11 @@ _ONE = Sql(_one("GROUP_CONCAT(g.tag_id)"), postgres=_one("STRING_AGG(g.tag_id, '
 async def find(tx: Scoped, frame_uuid: str | None) -> FrameDetail | None:
     if frame_uuid is None:
         return None
-    row = await tx.one(_ONE, frame_uuid=frame_uuid, hidden=_hidden(tx))
-    if row is None:
+    found = await tx.values(_ONE, frame_uuid=frame_uuid, hidden=_hidden(tx))
+    if found is None:
         return None
-    return _detail(tx, row, tuple(sorted(row["tags"].split(","))) if row["tags"] else ())
+    *values, tags = found
+    return _detail(tx, FrameRow._make(values), tuple(sorted(tags.split(","))) if tags else ())
 
 
 async def get(tx: Scoped, frame_uuid: str) -> FrameDetail:
@@ -130,7 +174,8 @@ async def get(tx: Scoped, frame_uuid: str) -> FrameDetail:
 async def of_event(tx: Scoped, span: Span, after: str | None, limit: int) -> tuple[FrameDetail, ...]:
     """Frames of an event the principal was found to reach, oldest first."""
     captured_at, frame_id = (-1, -1) if after is None else parse_cursor(after)
-    rows = await tx.all(
+    rows = await tx.flat(
+        FrameRow,
         f"{_FRAMES} AND f.camera_key = :camera_key AND f.event_id = :event_id "
         "AND f.captured_at BETWEEN :start_at AND :last_seen_at "
         "AND (f.captured_at > :captured_at OR (f.captured_at = :captured_at AND f.frame_id > :frame_id)) "
@@ -181,10 +226,11 @@ async def of_camera(
         "captured_at": captured_at,
         "frame_id": frame_id,
     }
-    found: list[Row] = []
+    found: list[FrameRow] = []
     for step in LOOKED_AT:
         left = most - len(found)
-        rows = await tx.all(
+        rows = await tx.flat(
+            FrameRow,
             f"{_FRAMES} AND f.frame_id IN (SELECT w.frame_id FROM ({_WALKED} LIMIT {step}) w)"
             f"{_ONLY[wanted.only]} ORDER BY f.captured_at DESC, f.frame_id DESC LIMIT :limit",
             limit=left,
@@ -213,12 +259,14 @@ _PICTURE = """
 SELECT f.tenant_id, f.camera_key, f.captured_at, f.frame_uuid, f.epoch_id, f.infer_bytes, f.full_bytes,
   f.retention_class
 FROM frames f WHERE f.frame_uuid = :frame_uuid"""
+_REACHED = f"{_PICTURE} AND f.tenant_id = :tenant_id AND IN_REACH(f)"
+_LINKED = f"{_PICTURE} AND f.tenant_id {NOT_DISABLED}"
 
 
 async def picture(tx: Scoped, frame_uuid: str, kind: str) -> PicturePlace:
     """Where a picture lies that the principal may see."""
     row = await _reached(tx, frame_uuid)
-    if _is_closed(row, tx):
+    if _is_closed(row["retention_class"], tx):
         raise Forbidden(
             "this picture belongs to a case; ask somebody who may investigate",
             reason="case_media",
@@ -235,10 +283,7 @@ async def linkable_picture(tx: Scoped, frame_uuid: str, kind: str) -> PicturePla
 
 
 async def _reached(tx: Scoped, frame_uuid: str) -> Row:
-    row = await tx.one(
-        f"{_PICTURE} AND f.tenant_id = :tenant_id AND IN_REACH(f)",
-        frame_uuid=frame_uuid,
-    )
+    row = await tx.one(_REACHED, frame_uuid=frame_uuid)
     if row is None:
         raise _missing(frame_uuid)
     return row
@@ -246,7 +291,7 @@ async def _reached(tx: Scoped, frame_uuid: str) -> Row:
 
 async def linked_picture(tx: Tx, frame_uuid: str, kind: str) -> PicturePlace:
     """Where the picture of a link lies whose signature was found right."""
-    row = await tx.one(f"{_PICTURE} AND f.tenant_id {NOT_DISABLED}", frame_uuid=frame_uuid)
+    row = await tx.one(_LINKED, frame_uuid=frame_uuid)
     if row is None:
         raise _missing(frame_uuid)
     _refuse_case(row)
@@ -268,7 +313,8 @@ async def boxes_in(tx: Tx, place: PicturePlace, kind: str) -> tuple[Box, ...]:
 
 
 def _shapes(row: Row) -> Shapes:
-    margins = _margins(row) if row["letterbox"] else Margins(0, 0, 0, 0)
+    bars = (row["letterbox_top"], row["letterbox_left"], row["letterbox_bottom"], row["letterbox_right"])
+    margins = _margins(*bars) if row["letterbox"] else Margins(0, 0, 0, 0)
     return Shapes(
         full=(row["full_w"], row["full_h"]) if row["full_w"] and row["full_h"] else None,
         infer=(row["infer_w"], row["infer_h"]) if row["infer_w"] and row["infer_h"] else None,
@@ -282,8 +328,8 @@ def _refuse_case(row: Row) -> None:
         raise Forbidden("this picture belongs to a case, and no link opens it; sign in to see it", reason="case_link")
 
 
-def _is_closed(row: Row, tx: Scoped) -> bool:
-    return row["retention_class"] == Retention.CASE and not tx.principal.may(Permission.INVESTIGATE)
+def _is_closed(retention_class: str, tx: Scoped) -> bool:
+    return retention_class == Retention.CASE and not tx.principal.may(Permission.INVESTIGATE)
 
 
 def _place(row: Row, kind: str) -> PicturePlace:
@@ -315,67 +361,70 @@ def _hidden(tx: Scoped) -> str:
     return "" if tx.principal.may(Permission.INVESTIGATE) else INVESTIGATION_ONLY
 
 
-async def _with_tags(tx: Scoped, rows: Sequence[Row]) -> tuple[FrameDetail, ...]:
+async def _with_tags(tx: Scoped, rows: Sequence[FrameRow]) -> tuple[FrameDetail, ...]:
     if not rows:
         return ()
     tags: dict[int, list[str]] = {}
     for row in await tx.all(
         "SELECT frame_id, tag_id FROM frame_tags WHERE frame_id IN (:frame_ids...) AND tenant_id = :tenant_id "
         "AND tag_group <> :hidden ORDER BY frame_id, tag_id",
-        frame_ids=[row["frame_id"] for row in rows],
+        frame_ids=[row.frame_id for row in rows],
         hidden=_hidden(tx),
     ):
         tags.setdefault(row["frame_id"], []).append(row["tag_id"])
-    return tuple(_detail(tx, row, tuple(tags.get(row["frame_id"], ()))) for row in rows)
+    return tuple([_detail(tx, row, tuple(tags.get(row.frame_id, ()))) for row in rows])
 
 
-def _detail(tx: Scoped, row: Row, tags: tuple[str, ...]) -> FrameDetail:
-    result = _result(row["result_json"])
+def _detail(tx: Scoped, row: FrameRow, tags: tuple[str, ...]) -> FrameDetail:
+    result = _result(row.result_json)
     return FrameDetail(
-        frame_uuid=row["frame_uuid"],
-        event_uuid=row["event_uuid"],
-        camera_id=public_camera_id(row["camera_id"]),
-        camera_name=row["camera_name"],
-        site=row["site"],
-        captured_at=row["captured_at"],
-        received_at=row["received_at"],
-        late=bool(row["late"]),
-        status=row["collector_status"],
-        error_code=row["error_code"],
-        verdict=row["verdict"],
-        diff_ratio=row["diff_ratio"],
-        luma_delta=row["luma_delta"],
-        blur_score=row["blur_score"],
-        full_w=row["full_w"],
-        full_h=row["full_h"],
-        infer_w=row["infer_w"],
-        infer_h=row["infer_h"],
-        letterbox=_margins(row) if row["letterbox"] else None,
-        infer_hash64_hex=row["infer_hash64_hex"],
-        pictures=() if _is_closed(row, tx) else _pictures(row),
-        analyzed=bool(row["analyzed"]),
-        detected=bool(row["detected"]),
-        primary_event=row["primary_event"],
-        unknown_flag=bool(row["unknown_flag"]),
-        severity=row["severity"],
-        confidence=row["confidence"],
-        count_hint=row["count_hint"],
-        retention_class=row["retention_class"],
+        frame_uuid=row.frame_uuid,
+        event_uuid=row.event_uuid,
+        camera_id=public_camera_id(row.camera_id),
+        camera_name=row.camera_name,
+        site=row.site,
+        captured_at=row.captured_at,
+        received_at=row.received_at,
+        late=bool(row.late),
+        status=row.collector_status,
+        error_code=row.error_code,
+        verdict=row.verdict,
+        diff_ratio=row.diff_ratio,
+        luma_delta=row.luma_delta,
+        blur_score=row.blur_score,
+        full_w=row.full_w,
+        full_h=row.full_h,
+        infer_w=row.infer_w,
+        infer_h=row.infer_h,
+        letterbox=_margins(*_BARS(row)) if row.letterbox else None,
+        infer_hash64_hex=row.infer_hash64_hex,
+        pictures=() if _is_closed(row.retention_class, tx) else _pictures(row),
+        analyzed=bool(row.analyzed),
+        detected=bool(row.detected),
+        primary_event=row.primary_event,
+        unknown_flag=bool(row.unknown_flag),
+        severity=row.severity,
+        confidence=row.confidence,
+        count_hint=row.count_hint,
+        retention_class=row.retention_class,
         boxes=_boxes(result),
         warnings=tuple(result.get("warnings") or ()),
         tags=tags,
-        cursor=make_cursor(row["captured_at"], row["frame_id"]),
+        cursor=make_cursor(row.captured_at, row.frame_id),
     )
 
 
-def _margins(row: Row) -> Margins:
-    return Margins(*(row[f"letterbox_{side}"] or 0 for side in ("top", "left", "bottom", "right")))
+_BARS = attrgetter("letterbox_top", "letterbox_left", "letterbox_bottom", "letterbox_right")
 
 
-def _pictures(row: Row) -> tuple[str, ...]:
-    if row["epoch_id"] is None:
+def _margins(top: int | None, left: int | None, bottom: int | None, right: int | None) -> Margins:
+    return Margins(top or 0, left or 0, bottom or 0, right or 0)
+
+
+def _pictures(row: FrameRow) -> tuple[str, ...]:
+    if row.epoch_id is None:
         return ()
-    return tuple(kind for kind, column in _BYTES_COLUMN.items() if row[column] is not None)
+    return tuple([kind for kind, column in _BYTES_COLUMN.items() if getattr(row, column) is not None])
 
 
 def _result(result_json: str | None) -> dict[str, Any]:

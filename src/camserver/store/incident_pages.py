@@ -1,12 +1,13 @@
 """Incidents as people read them: newest first, a page at a time, within the principal's tenant and sites."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from camserver.base.errors import NotFound
 from camserver.base.records import record
 from camserver.store.cameras import public_camera_id
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
-from camserver.store.tx import Row, Scoped
+from camserver.store.tx import Scoped
 
 PAGE_MAX = 200
 # So many of the newest are counted, so that a count costs the same in every house.
@@ -58,36 +59,65 @@ REVIEW_HOLDS = "r.severity >= i.severity_max AND COALESCE(r.last_event_id, 0) >=
 _MINE = f"""EXISTS (
   SELECT 1 FROM incident_reviews r WHERE r.incident_id = i.incident_id AND r.user_id = :user_id AND {REVIEW_HOLDS})"""
 _ANYBODYS = f"EXISTS (SELECT 1 FROM incident_reviews r WHERE r.incident_id = i.incident_id AND {REVIEW_HOLDS})"
-_INCIDENTS = f"""
-SELECT i.incident_id, i.incident_uuid, i.start_at, i.last_seen_at, i.severity_max, i.event_count, c.camera_id,
-  c.name AS camera_name, s.name AS site, e.event_uuid, e.primary_event, e.subject, e.state,
-  f.frame_uuid,
+
+
+class IncidentRow(NamedTuple):
+    incident_id: int
+    incident_uuid: str
+    start_at: int
+    last_seen_at: int
+    severity_max: int
+    event_count: int
+    camera_id: str
+    camera_name: str
+    site: str
+    event_uuid: str | None
+    primary_event: str | None
+    subject: str | None
+    state: str | None
+    frame_uuid: str | None
+    reviewers: int
+    reviewed_at: int | None
+
+
+def columns(site: str = "s", last_event: str = "e", frame: str = "f") -> str:
+    """What `IncidentRow` takes of an incident `i`, its camera `c`, its site, its last event and the best frame of
+    that; needs `:user_id`, the reader."""
+    return f"""i.incident_id, i.incident_uuid, i.start_at, i.last_seen_at, i.severity_max, i.event_count, c.camera_id,
+  c.name AS camera_name, {site}.name AS site, {last_event}.event_uuid, {last_event}.primary_event,
+  {last_event}.subject, {last_event}.state, {frame}.frame_uuid,
   (SELECT COUNT(*) FROM incident_reviews r WHERE r.incident_id = i.incident_id AND {REVIEW_HOLDS}) AS reviewers,
   (SELECT r.reviewed_at FROM incident_reviews r
-   WHERE r.incident_id = i.incident_id AND r.user_id = :user_id AND {REVIEW_HOLDS}) AS reviewed_at
+   WHERE r.incident_id = i.incident_id AND r.user_id = :user_id AND {REVIEW_HOLDS}) AS reviewed_at"""
+
+
+_INCIDENTS = f"""
+SELECT {columns()}
 FROM incidents i
 JOIN cameras c ON c.camera_key = i.camera_key
 JOIN sites s ON s.site_id = i.site_id
 LEFT JOIN events e ON e.event_id = i.last_event_id
 LEFT JOIN frames f ON f.frame_id = e.best_frame_id
 WHERE i.tenant_id = :tenant_id AND IN_REACH(i)"""
+_ONE = f"{_INCIDENTS} AND i.incident_uuid = :incident_uuid"
 
 
 async def page(tx: Scoped, wanted: IncidentFilter, before: str | None, limit: int) -> tuple[IncidentSummary, ...]:
     """Incidents that began before the cursor's."""
     start_at, incident_id = (BEYOND, BEYOND) if before is None else parse_cursor(before)
     clauses, params = _narrowed(tx, wanted)
-    rows = await tx.all(
+    rows = await tx.flat(
+        IncidentRow,
         f"{_INCIDENTS}{clauses} "
         "AND (i.start_at < :start_at OR (i.start_at = :start_at AND i.incident_id < :incident_id)) "
         "ORDER BY i.start_at DESC, i.incident_id DESC LIMIT :limit",
         start_at=start_at,
         incident_id=incident_id,
         limit=min(limit, PAGE_MAX),
-        user_id=_reader(tx),
+        user_id=reader(tx),
         **params,
     )
-    return tuple(_summary(row) for row in rows)
+    return tuple([summary_of(row) for row in rows])
 
 
 def _narrowed(tx: Scoped, wanted: IncidentFilter) -> tuple[str, dict[str, object]]:
@@ -118,7 +148,7 @@ async def count(tx: Scoped, wanted: IncidentFilter) -> IncidentCounts:
           ORDER BY i.start_at DESC, i.incident_id DESC LIMIT :most) n
         GROUP BY n.severity_max""",
         most=COUNTED_MAX,
-        **({} if wanted.reviewed is None or tx.principal.user_id is None else {"user_id": _reader(tx)}),
+        **({} if wanted.reviewed is None or tx.principal.user_id is None else {"user_id": reader(tx)}),
         **params,
     )
     found = {row["severity_max"]: row["incidents"] for row in rows}
@@ -128,12 +158,8 @@ async def count(tx: Scoped, wanted: IncidentFilter) -> IncidentCounts:
 async def find(tx: Scoped, incident_uuid: str | None) -> IncidentSummary | None:
     if incident_uuid is None:
         return None
-    row = await tx.one(
-        f"{_INCIDENTS} AND i.incident_uuid = :incident_uuid",
-        incident_uuid=incident_uuid,
-        user_id=_reader(tx),
-    )
-    return None if row is None else _summary(row)
+    rows = await tx.flat(IncidentRow, _ONE, incident_uuid=incident_uuid, user_id=reader(tx))
+    return summary_of(rows[0]) if rows else None
 
 
 async def get(tx: Scoped, incident_uuid: str) -> IncidentSummary:
@@ -147,27 +173,27 @@ def missing(incident_uuid: str) -> NotFound:
     return NotFound(f"there is no incident {incident_uuid}; it may be past its retention", reason="no_incident")
 
 
-def _reader(tx: Scoped) -> int:
+def reader(tx: Scoped) -> int:
     """The person who reads; 0, which is nobody's, for a program."""
     return tx.principal.user_id or 0
 
 
-def _summary(row: Row) -> IncidentSummary:
+def summary_of(row: IncidentRow) -> IncidentSummary:
     return IncidentSummary(
-        incident_uuid=row["incident_uuid"],
-        camera_id=public_camera_id(row["camera_id"]),
-        camera_name=row["camera_name"],
-        site=row["site"],
-        start_at=row["start_at"],
-        last_seen_at=row["last_seen_at"],
-        severity_max=row["severity_max"],
-        event_count=row["event_count"],
-        last_event_uuid=row["event_uuid"],
-        best_frame_uuid=row["frame_uuid"],
-        primary_event=row["primary_event"],
-        subject=row["subject"] or None,
-        is_ongoing=row["state"] == "open",
-        reviewed_at=row["reviewed_at"],
-        reviewers=row["reviewers"],
-        cursor=make_cursor(row["start_at"], row["incident_id"]),
+        incident_uuid=row.incident_uuid,
+        camera_id=public_camera_id(row.camera_id),
+        camera_name=row.camera_name,
+        site=row.site,
+        start_at=row.start_at,
+        last_seen_at=row.last_seen_at,
+        severity_max=row.severity_max,
+        event_count=row.event_count,
+        last_event_uuid=row.event_uuid,
+        best_frame_uuid=row.frame_uuid,
+        primary_event=row.primary_event,
+        subject=row.subject or None,
+        is_ongoing=row.state == "open",
+        reviewed_at=row.reviewed_at,
+        reviewers=row.reviewers,
+        cursor=make_cursor(row.start_at, row.incident_id),
     )

@@ -65,10 +65,18 @@ class MariaTx(Tx):
         return rows
 
     async def flat(self, kind: type[F], sql: str | Sql, **params: object) -> list[F]:
+        return list(map(maker_of(kind), await self._tuples(sql, params)))
+
+    async def values(self, sql: str | Sql, **params: object) -> tuple[Any, ...] | None:
+        rows = await self._tuples(sql, params)
+        return rows[0] if rows else None
+
+    async def _tuples(self, sql: str | Sql, params: Mapping[str, object]) -> Sequence[tuple[Any, ...]]:
         statement = render(sql, Dialect.MARIADB)
         cursor = self._connection.cursor()
         await _ask(cursor, statement.text, statement.arguments(Dialect.MARIADB, params))
-        return list(map(maker_of(kind), await cursor.fetchall()))
+        rows: Sequence[tuple[Any, ...]] = await cursor.fetchall()
+        return rows
 
     async def run(self, sql: str | Sql, **params: object) -> int:
         cursor = await self._execute(sql, params)

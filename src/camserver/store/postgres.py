@@ -48,6 +48,10 @@ class PostgresTx(Tx):
         rows: Any = await self.all(sql, **params)
         return list(map(maker_of(kind), rows))
 
+    async def values(self, sql: str | Sql, **params: object) -> tuple[Any, ...] | None:
+        row: Any = await self.one(sql, **params)
+        return None if row is None else tuple(row)
+
     async def run(self, sql: str | Sql, **params: object) -> int:
         statement = render(sql, Dialect.POSTGRES)
         status: str = await self._connection.execute(statement.text, *statement.arguments(Dialect.POSTGRES, params))

@@ -41,9 +41,9 @@ def connect(path: str, *, read_only: bool = False, cache_kib: int = CACHE_KIB) -
 
 def _found(cursor: sqlite3.Cursor) -> Sequence[Row]:
     rows: list[sqlite3.Row] = cursor.fetchall()
-    if not rows or len(cursor.description) < WIDE_COLUMNS:
+    if not rows or len(rows[0]) < WIDE_COLUMNS:
         return rows
-    names = [column[0] for column in cursor.description]
+    names = rows[0].keys()
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
@@ -98,6 +98,10 @@ class SqliteTx(Tx):
         [rows] = self._connection.execute(statement.text, statement.arguments(Dialect.SQLITE, params))
         # Their columns were asked for by the kind's names, so as many are there.
         return list(map(partial(tuple.__new__, kind), orjson.loads(rows[0])))
+
+    async def values(self, sql: str | Sql, **params: object) -> tuple[Any, ...] | None:
+        rows = self._execute(sql, params).fetchall()
+        return tuple(rows[0]) if rows else None
 
     async def run(self, sql: str | Sql, **params: object) -> int:
         return max(self._execute(sql, params).rowcount, 0)

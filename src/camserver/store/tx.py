@@ -88,6 +88,10 @@ class Tx(ABC):
         the fields, and in their order."""
 
     @abstractmethod
+    async def values(self, sql: str | Sql, **params: object) -> tuple[Any, ...] | None:
+        """The first row's values in the order of their columns, which may leave the operation, or None."""
+
+    @abstractmethod
     async def run(self, sql: str | Sql, **params: object) -> int:
         """Runs a statement; how many rows it matched, changed or not."""
 
@@ -295,6 +299,9 @@ class Scoped:
 
     async def flat(self, kind: type[F], sql: str | Sql, **params: object) -> list[F]:
         return await self._tx.flat(kind, sql, **self._bound(sql, params))
+
+    async def values(self, sql: str | Sql, **params: object) -> tuple[Any, ...] | None:
+        return await self._tx.values(sql, **self._bound(sql, params))
 
     async def run(self, sql: str | Sql, **params: object) -> int:
         count = await self._tx.run(sql, **self._bound(sql, params))
