@@ -3,7 +3,8 @@
 What uvicorn leaves unbounded is bounded here, before there is a request: how many connections an address may have
 (429), how long a request's headers may be (431) and how long they may take (408).
 
-An application may answer in one go instead of by messages: `WHOLE` among a scope's extensions is a `Whole`.
+An application may answer in one go instead of by messages: `WHOLE` among a scope's extensions is a `Whole`. And it
+may have a body that is there already without waiting for it: `ARRIVED` is an `Arrived`.
 """
 
 import asyncio
@@ -32,6 +33,9 @@ Header = tuple[bytes, bytes]
 # Status, headers (names in lower case, Content-Length among them) and body. False: not now, send it by messages.
 Whole = Callable[[int, Iterable[Header], bytes], bool]
 WHOLE: Final = "camserver.http.response.whole"
+# The whole body; None: it is still to come, receive it by messages.
+Arrived = Callable[[], bytes | None]
+ARRIVED: Final = "camserver.http.request.arrived"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,39 +98,33 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._listed_bytes = 0
         if self._head_bytes is None:
             self._head_bytes = 0
 
-    def on_url(self, url: bytes) -> None:
-        self._count(len(url))
-        super().on_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._count(len(name) + len(value))
-        super().on_header(name, value)
-
     def on_headers_complete(self) -> None:
+        self._refuse_long_head()
         self._head_bytes = None
         self._stop_timer()
         before = self.cycle
         super().on_headers_complete()
         cycle = self.cycle
         if cycle is not None and cycle is not before:
-            answer: Any = partial(_answer_whole, cycle, cycle.transport)
-            self.scope["extensions"] = {WHOLE: answer}
+            offered: dict[str, Any] = {
+                WHOLE: partial(_answer_whole, cycle, cycle.transport),
+                ARRIVED: partial(_arrived, cycle),
+            }
+            self.scope["extensions"] = offered
             cycle.transport = _Joining(cycle.transport, self.loop)  # type: ignore[assignment]  # what it calls
 
     def send_400_response(self, msg: str) -> None:
         if not self._refused:
             super().send_400_response(msg)
 
-    def _count(self, size_bytes: int) -> None:
-        """What came in one piece and is too long is refused before it is complete: the parser ends at the error."""
-        self._listed_bytes += size_bytes
-        if self._listed_bytes > self._limits.headers_max_bytes:
-            if not self._refused:
-                self._refuse(431)
+    def _refuse_long_head(self) -> None:
+        """What came in one piece and is too long becomes no request: the parser ends at the error."""
+        size_bytes = len(self.url) + sum([len(name) + len(value) for name, value in self.headers])
+        if size_bytes > self._limits.headers_max_bytes:
+            self._refuse(431)
             raise ValueError("the request's headers are too large")
 
     def _has_too_many(self) -> bool:
@@ -174,6 +172,16 @@ def _line(header: Header) -> bytes:
     if HEADER_RE.search(name) or HEADER_VALUE_RE.search(value):
         raise Bug(f"the header {name!r} of an answer holds what no header may")
     return b"%s: %s\r\n" % header
+
+
+def _arrived(cycle: RequestResponseCycle) -> bytes | None:
+    """What the cycle's `receive` does with a body of which nothing is to come."""
+    if cycle.more_body or cycle.disconnected or cycle.response_complete:
+        return None
+    body, cycle.body = bytes(cycle.body), bytearray()
+    cycle.message_event.clear()
+    cycle.flow.resume_reading()
+    return body
 
 
 def _answer_whole(

@@ -1,6 +1,9 @@
 """Dataclasses that are made by the thousand, and dataclasses as what they are made of."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from functools import cache
+from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
 
 T = TypeVar("T")
@@ -18,4 +21,14 @@ def record(kind: type[T]) -> type[T]:
 def fields_of(record: Any) -> dict[str, Any]:
     """The fields of a dataclass by name, as they are: `asdict` copies all that is in them, which takes many times as
     long."""
-    return {name: getattr(record, name) for name in record.__dataclass_fields__}
+    kind: Any = type(record)
+    names, values = _reader(kind)
+    return dict(zip(names, values(record), strict=True))
+
+
+@cache
+def _reader(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    names = tuple(field.name for field in fields(kind))
+    if len(names) < 2:
+        return names, lambda record: tuple([getattr(record, name) for name in names])
+    return names, attrgetter(*names)

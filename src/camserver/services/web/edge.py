@@ -22,12 +22,13 @@ from camserver.base import figures
 from camserver.base.clock import Clock
 from camserver.base.errors import BadInput, Reject
 from camserver.base.hosts import in_address
-from camserver.base.http_connections import WHOLE, Header, Whole
+from camserver.base.http_connections import ARRIVED, WHOLE, Arrived, Header, Whole
 from camserver.base.log import get_logger, keep_ids
 from camserver.config import Settings, StreamerSettings
 from camserver.domain.scoring_sheets import PART_BYTES
 from camserver.services.web.answers import error_response
 from camserver.services.web.messages import choose_language
+from camserver.services.web.requests import BODY, HEADERS, RequestHeaders
 
 log = get_logger(__name__)
 # Asked whether a line would be written at all, before it is made.
@@ -98,7 +99,7 @@ class Edge:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = uuid7().hex
         scope.setdefault("state", {})["request_id"] = request_id
-        headers = Headers(scope=scope)
+        headers = scope[HEADERS] = RequestHeaders(scope)
         host = headers.get("host", "")
         answer = _Answer(send, self._policies(host), scope)
         started_ms = self._clock.boot_ms()
@@ -135,6 +136,7 @@ class Edge:
             return
         if body is None:
             return
+        scope[BODY] = body
         if scope["method"] == "HEAD":
             await self._head(scope, body, answer)
         else:
@@ -161,7 +163,7 @@ class Edge:
         method = scope.get("method", "SOCKET")
         figures.count_request(method, status, duration_ms / 1000)
         quiet = method in ("GET", "HEAD", "SOCKET") and status is not None and status < 400
-        if quiet and not _plain_log.isEnabledFor(logging.DEBUG):
+        if not _plain_log.isEnabledFor(logging.DEBUG if quiet else logging.INFO):
             return
         write = log.debug if quiet else log.info
         write(
@@ -212,7 +214,7 @@ class _Answer:
         self.status: int | None = None
         self._whole: Whole | None = scope.get("extensions", _NO_EXTENSIONS).get(WHOLE)
         if self._whole is not None:
-            scope["extensions"] = {WHOLE: self.whole}
+            scope["extensions"] = {**scope["extensions"], WHOLE: self.whole}
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "websocket.accept":
@@ -285,9 +287,15 @@ async def _read_body(scope: Scope, headers: Headers, receive: Receive) -> bytes 
     declared = headers.get("content-length", "0")
     if declared.isdecimal() and int(declared) > max_bytes:
         raise _too_large(max_bytes)
-    if declared == "0" and "transfer-encoding" not in headers:
-        # There is nothing to wait for, and so nothing to bound in time.
-        return b"" if scope["method"] == "GET" else await _received(receive, max_bytes)
+    if declared == "0" and "transfer-encoding" not in headers and scope["method"] == "GET":
+        return b""
+    arrived: Arrived | None = scope.get("extensions", _NO_EXTENSIONS).get(ARRIVED)
+    body = None if arrived is None else arrived()
+    if body is not None:
+        # As nearly always: there is nothing to wait for, and so nothing to bound in time.
+        if len(body) > max_bytes:
+            raise _too_large(max_bytes)
+        return body
     try:
         async with asyncio.timeout(BODY_TIMEOUT_SEC):
             return await _received(receive, max_bytes)

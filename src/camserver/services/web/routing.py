@@ -30,6 +30,7 @@ from camserver.services.web.answers import answer_error
 from camserver.services.web.calls import Call, with_call
 from camserver.services.web.once import HEADER, Repeat, answer_once
 from camserver.services.web.parameters import JSON, Parameters, reads_address_only, reads_body
+from camserver.services.web.requests import ReadRequest
 from camserver.services.web.unkeyed import UNKEYED
 from camserver.wire import api
 
@@ -146,7 +147,7 @@ class GuardedRoute(APIRoute):
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request that was found to be this route's, where it `is_lean`."""
-        response = await self._guarded(Request(scope, receive, send))
+        response = await self._guarded(ReadRequest(scope, receive, send))
         if type(response) in _WHOLE_RESPONSES:
             whole: Whole | None = scope.get("extensions", {}).get(WHOLE)
             if whole is not None and whole(response.status_code, response.raw_headers, bytes(response.body)):
