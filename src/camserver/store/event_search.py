@@ -84,10 +84,15 @@ class FoundEvent:
 
 @dataclass(frozen=True, slots=True)
 class SearchPage:
-    found: tuple[FoundEvent, ...]
+    rows: Sequence[EventRow]
+    passages: Mapping[int, tuple[Passage, ...]]  # by event_id, of a search by text
     # Where the next page begins; None: there is nothing more. There may be more though this page is short.
     next_before: str | None
     is_cut: bool  # more cases have the text than were followed
+
+    @property
+    def found(self) -> tuple[FoundEvent, ...]:
+        return tuple([FoundEvent(row, self.passages.get(row.event_id, ())) for row in self.rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +129,10 @@ async def search(tx: Scoped, asked: SearchFilter, before: str | None, limit: int
     most = min(limit, PAGE_MAX)
     known = await _known(tx, asked)
     found = await _walked(tx, known, place, event_pages.found(tx), most)
-    passages = await _passages(tx, known, [row.event_id for row in found.rows])
+    passages = await _passages(tx, known, found.rows)
     return SearchPage(
-        tuple([FoundEvent(row, passages.get(row.event_id, ())) for row in found.rows]),
+        found.rows,
+        passages,
         None if found.reached == END else make_cursor(*found.reached),
         known.is_cut,
     )
@@ -225,14 +231,15 @@ async def _events_of_cases(tx: Scoped, case_ids: Sequence[int]) -> dict[int, lis
 # `+tenant_id` in what is asked for by key: without it SQLite would rather walk through all of the tenant's rows.
 
 
-async def _passages(tx: Scoped, known: _Asked, event_ids: Sequence[int]) -> dict[int, tuple[Passage, ...]]:
+async def _passages(tx: Scoped, known: _Asked, rows: Sequence[EventRow]) -> dict[int, tuple[Passage, ...]]:
     """Where the text was found. Only asked for those who may see it: `_known` refuses the others."""
-    if known.query is None or not event_ids:
+    if known.query is None or not rows:
         return {}
+    event_ids = [row.event_id for row in rows]
     found: dict[int, list[Passage]] = {event_id: [] for event_id in event_ids}
     for row in await tx.all(
         "SELECT event_id, memo FROM llm_reviews WHERE +tenant_id = :tenant_id AND event_id IN (:event_ids...)",
-        event_ids=list(event_ids),
+        event_ids=event_ids,
     ):
         if matches(known.query, row["memo"]):
             found[row["event_id"]].append(Passage(search_texts.MEMO, None, excerpt(known.query, row["memo"])))

@@ -1,9 +1,9 @@
 """Words of the active vocabulary as people read them."""
 
 import json
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import orjson
 
@@ -17,7 +17,7 @@ from camserver.store.cameras import CameraHealth
 from camserver.store.worker_news import StreamFault
 from camserver.wire import api
 
-R = TypeVar("R", bound=Hashable)
+R = TypeVar("R", bound=tuple[Any, ...])
 
 
 async def active_vocabulary(call: Call) -> Vocabulary:
@@ -106,7 +106,7 @@ class PlainTags(dict[str, dict[str, object]]):
         super().__init__()
         self.vocabulary = vocabulary
         self.lists: dict[str, list[dict[str, object]]] = {}  # by ids that are parted by commas
-        self._written: dict[tuple[object, Hashable], orjson.Fragment] = {}
+        self._written: dict[object, dict[object, tuple[object, orjson.Fragment]]] = {}  # by how, and by the row's key
 
     def __missing__(self, tag_id: str) -> dict[str, object]:
         [tag] = shown_tags(self.vocabulary, [tag_id])
@@ -124,15 +124,21 @@ class PlainTags(dict[str, dict[str, object]]):
             found = self.lists[text] = [self[tag_id] for tag_id in sorted(text.split(","))]
         return found
 
-    def written(self, row: R, plain: "Callable[[PlainTags, R], dict[str, object]]") -> orjson.Fragment:
-        """A row of an answer as JSON. Lists show the same rows again and again, so it is written once: what `plain`
-        makes of it depends on the row and these tags alone."""
-        key = (plain, row)  # rows of two kinds may be equal
-        found = self._written.get(key)
-        if found is None:
-            if len(self._written) >= WRITTEN_MAX:
-                self._written.clear()
-            found = self._written[key] = orjson.Fragment(orjson.dumps(plain(self, row)))
+    def written(
+        self, rows: Iterable[R], plain: "Callable[[PlainTags, R], dict[str, object]]"
+    ) -> list[orjson.Fragment]:
+        """Rows of an answer as JSON; each begins with its key. Lists show the same rows again and again, so each is
+        written once: what `plain` makes of it depends on the row and these tags alone."""
+        kept = self._written.setdefault(plain, {})
+        found = []
+        for row in rows:
+            # Compared with the one that was written last: to hash a whole row takes twice as long.
+            known = kept.get(row[0])
+            if known is None or known[0] != row:
+                if len(kept) >= WRITTEN_MAX:
+                    kept.clear()
+                known = kept[row[0]] = row, orjson.Fragment(orjson.dumps(plain(self, row)))
+            found.append(known[1])
         return found
 
 

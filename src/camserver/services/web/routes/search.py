@@ -104,16 +104,15 @@ async def search_events(
     except tags: an event has all of them."""
     page = await call.store.read(event_search.search, asked, before, limit)
     vocabulary = await active_vocabulary(call)
-    tags = (tag for found in page.found for tag in found.row.tag_ids)
-    await note_listed(call, "event", vocabulary, tags, any(found.passages for found in page.found))
+    tags = (tag for row in page.rows for tag in row.tag_ids)
+    await note_listed(call, "event", vocabulary, tags, any(page.passages.values()))
     known = plain_tags_of(vocabulary)
     return plain_answer(
         api.SearchPage,
         {
-            "events": [
-                _with_passages(known, found) if found.passages else known.written(found.row, _plain)
-                for found in page.found
-            ],
+            "events": [_with_passages(known, found) for found in page.found]
+            if page.passages
+            else known.written(page.rows, _plain),
             "next_before": page.next_before,
             "is_cut": page.is_cut,
         },
