@@ -11,17 +11,20 @@ import io
 import pickle
 from collections.abc import Callable
 from operator import attrgetter
+from types import BuiltinFunctionType
 from typing import Any
 
 loads = pickle.loads
+# How an object is made: by a call, or found by a name.
+Reduced = tuple[Any, ...] | str
 # Always the same object, so that it is in a message once.
 _TUPLE: Any = tuple.__new__
 
 
-class _Reducers(dict[type, Callable[[Any], tuple[Any, ...]]]):
+class _Reducers(dict[type, Callable[[Any], Reduced]]):
     """How to take an object of a type apart; found once for each type, KeyError for the standard way."""
 
-    def __missing__(self, kind: type) -> Callable[[Any], tuple[Any, ...]]:
+    def __missing__(self, kind: type) -> Callable[[Any], Reduced]:
         reducer = _reducer(kind)
         if reducer is None:
             raise KeyError(kind)
@@ -29,10 +32,13 @@ class _Reducers(dict[type, Callable[[Any], tuple[Any, ...]]]):
         return reducer
 
 
-def _reducer(kind: type) -> Callable[[Any], tuple[Any, ...]] | None:
+def _reducer(kind: type) -> Callable[[Any], Reduced] | None:
     if issubclass(kind, enum.Enum):
-        # By its name: looking a member up by value runs Python code.
-        return lambda member: (getattr, (kind, member.name))
+        # As what it is called in its module: looking a member up by value runs Python code.
+        return lambda member: f"{kind.__qualname__}.{member._name_}"
+    if kind is BuiltinFunctionType:
+        # The standard way, without finding out each time that there is no other.
+        return lambda function: function.__reduce__()
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return lambda held: (_TUPLE, (kind, tuple(held)))
     if not dataclasses.is_dataclass(kind):

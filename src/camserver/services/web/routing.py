@@ -132,12 +132,15 @@ class GuardedRoute(APIRoute):
             self.is_lean = True
             handler = _lean_handler(self, _stacked(handler))
 
+        # A key is not looked at where a repeat changes nothing.
+        repeat = None if self.repeat is Repeat.SAME else self.repeat
+
         async def guarded(request: Request) -> Response:
             try:
                 call = await admit(request.app.state.web, request, self.needs, self.within_sites)
                 request.state.call = call
-                if self.repeat is not None:
-                    return await answer_once(call, request, self.repeat, handler)
+                if repeat is not None:
+                    return await answer_once(call, request, repeat, handler)
                 return await handler(request)
             except Exception as error:
                 return answer_error(request, error)
