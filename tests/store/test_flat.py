@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import pytest
 
-from camserver.store import Store, Tx
+from camserver.store import Store, Tx, sqlite_tx
+from camserver.store.tx import shown_again
 from tests.store.scenery import furnish
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -61,3 +62,42 @@ async def test_values_are_what_was_written_in_the_order_asked_for(fresh_store: S
     ]
     assert all(one.none is None and one.text is None for one in found)
     assert all(type(one.share) is float for one in found)
+
+
+@shown_again
+class Again(NamedTuple):
+    camera_id: str
+    name: str
+    big: int
+    share: float
+
+
+async def read_again(tx: Tx) -> list[Again]:
+    return await tx.flat(
+        Again,
+        "SELECT c.camera_id, c.name, c.created_at AS big, e.confidence_max AS share "
+        "FROM cameras c JOIN events e ON e.camera_key = c.camera_key ORDER BY c.camera_id",
+    )
+
+
+async def rename(tx: Tx) -> None:
+    await tx.run("UPDATE cameras SET name = 'another' WHERE camera_id = 'cam_1'")
+
+
+async def test_rows_that_are_shown_again_are_those_that_are_there_now(
+    fresh_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_tx, "KNOWN_MAX", 3)
+    assert await fresh_store.read(read_again) == []
+    scene = await furnish(fresh_store, 4)
+    await fresh_store.write(fill, scene.tenant_id, tuple(scene.camera_keys))
+    expected = [
+        Again(f"cam_{number}", name, 2**53 + number, share)
+        for number, (name, share) in enumerate(zip(NAMES, SHARES, strict=True))
+    ]
+    for _ in range(2):
+        assert await fresh_store.read(read_again) == expected
+    await fresh_store.write(rename)
+    assert await fresh_store.read(read_again) == [
+        one._replace(name="another") if one.camera_id == "cam_1" else one for one in expected
+    ]

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from camserver.store.camera_narrowing import EVERY, CameraFilter
 from camserver.store.cameras import FROM, IN_REACH, PAGE_MAX, SHOWN, LatestPicture, older_pictures
-from camserver.store.tx import Scoped
+from camserver.store.tx import Scoped, shown_again
 
 
+@shown_again
 class CameraTile(NamedTuple):
     """The columns of `cameras.SHOWN`, then the camera's own interval."""
 

@@ -18,7 +18,7 @@ from camserver.store.frame_pages import FrameDetail
 from camserver.store.incident_pages import REVIEW_HOLDS, IncidentSummary
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
 from camserver.store.sql import Dialect, Sql
-from camserver.store.tx import Scoped
+from camserver.store.tx import Scoped, shown_again
 
 PAGE_MAX = 200
 
@@ -68,6 +68,7 @@ class EventDetail:
     best_frame: FrameDetail | None
 
 
+@shown_again
 class EventRow(NamedTuple):
     """The columns of `_EVENTS`; the last three only where they are asked for."""
 

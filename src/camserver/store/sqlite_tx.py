@@ -1,6 +1,7 @@
 """One SQLite connection and the transaction over it. Its coroutines never suspend; see tx.drive."""
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, get_args
@@ -8,7 +9,7 @@ from typing import Any, get_args
 import orjson
 
 from camserver.store.sql import Dialect, Sql, render
-from camserver.store.tx import F, Row, Tx
+from camserver.store.tx import SHOWN_AGAIN, F, Row, Tx
 
 LIBRARY_VERSION = sqlite3.sqlite_version
 STATEMENTS_CACHED = 512
@@ -49,13 +50,35 @@ def _found(cursor: sqlite3.Cursor) -> Sequence[Row]:
 
 @lru_cache(maxsize=512)
 def _together(kind: type[tuple[Any, ...]], sql: str | Sql) -> str:
-    """The same rows as one JSON text.
+    """The same rows as one text, each a line of JSON; NULL without any.
 
     The driver lets go of the interpreter at each row. Where other threads want it, getting it back for each of fifty
     rows takes longer than to read them.
     """
     text = sql if isinstance(sql, str) else sql.on(Dialect.SQLITE)
-    return f"SELECT JSON_GROUP_ARRAY(JSON_ARRAY({', '.join(map(_as_json, *_fields(kind)))})) FROM ({text})"
+    line = f"JSON_ARRAY({', '.join(map(_as_json, *_fields(kind)))})"
+    return f"SELECT GROUP_CONCAT({line}, CHAR(10)) FROM ({text})"
+
+
+def _rows_of(kind: type[F], lines: str) -> list[F]:
+    if kind not in SHOWN_AGAIN:
+        # Their columns were asked for by the kind's names, so as many are there.
+        return list(map(partial(tuple.__new__, kind), orjson.loads(f"[{lines.replace(_NEW_LINE, ',')}]")))
+    known, found = _known[kind], []
+    for line in lines.split(_NEW_LINE):
+        row = known.get(line)
+        if row is None:
+            if len(known) >= KNOWN_MAX:
+                known.clear()
+            row = known[line] = tuple.__new__(kind, orjson.loads(line))
+        found.append(row)
+    return found
+
+
+_NEW_LINE = "\n"  # within a line, JSON writes it otherwise
+# Rows of the kinds in `SHOWN_AGAIN`, by their line.
+KNOWN_MAX = 4_096
+_known: dict[type, dict[str, Any]] = defaultdict(dict)
 
 
 def _fields(kind: type[tuple[Any, ...]]) -> tuple[tuple[str, ...], list[Any]]:
@@ -95,9 +118,8 @@ class SqliteTx(Tx):
 
     async def flat(self, kind: type[F], sql: str | Sql, **params: object) -> list[F]:
         statement = render(_together(kind, sql), Dialect.SQLITE)
-        [rows] = self._connection.execute(statement.text, statement.arguments(Dialect.SQLITE, params))
-        # Their columns were asked for by the kind's names, so as many are there.
-        return list(map(partial(tuple.__new__, kind), orjson.loads(rows[0])))
+        [[lines]] = self._connection.execute(statement.text, statement.arguments(Dialect.SQLITE, params))
+        return _rows_of(kind, lines) if lines is not None else []
 
     async def values(self, sql: str | Sql, **params: object) -> tuple[Any, ...] | None:
         rows = self._execute(sql, params).fetchall()

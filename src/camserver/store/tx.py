@@ -61,6 +61,15 @@ def returned_pair(text: str) -> tuple[str, str]:
 F = TypeVar("F", bound=tuple[Any, ...])
 
 
+# Kinds of rows that lists show again and again as they are: where a database gives them as text, each is read once.
+SHOWN_AGAIN: set[type] = set()
+
+
+def shown_again(kind: type[F]) -> type[F]:
+    SHOWN_AGAIN.add(kind)
+    return kind
+
+
 def maker_of(kind: type[F]) -> Callable[[Iterable[Any]], F]:
     make: Callable[[Iterable[Any]], F] = kind._make  # type: ignore[attr-defined]  # of a NamedTuple
     return make

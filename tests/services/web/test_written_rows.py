@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 import orjson
 import pytest
 
-from camserver.services.web import labels
-from camserver.services.web.labels import PlainTags
-from tests.services.analyzer.rig import shipped
+from camserver.services.web import written_rows
+from camserver.services.web.written_rows import WrittenRows
 
 
 class Event(NamedTuple):
@@ -15,17 +14,8 @@ class Event(NamedTuple):
     state: str
 
 
-class Camera(NamedTuple):
-    number: int
-    state: str
-
-
-def as_event(known: PlainTags, row: Event) -> dict[str, Any]:
-    return {"event": row.state}
-
-
-def as_camera(known: PlainTags, row: Camera) -> dict[str, Any]:
-    return {"camera": row.state}
+def plain(row: Event) -> dict[str, Any]:
+    return {"event": row.number, "state": row.state}
 
 
 def text_of(parts: list[orjson.Fragment]) -> bytes:
@@ -33,24 +23,24 @@ def text_of(parts: list[orjson.Fragment]) -> bytes:
 
 
 def test_a_row_is_written_once() -> None:
-    known = PlainTags(shipped())
-    [first] = known.written([Event(1, "a")], as_event)
-    assert known.written([Event(1, "a")], as_event)[0] is first
-    assert text_of([first]) == b'[{"event":"a"}]'
-    # Equal as tuples, and yet something else.
-    assert text_of(known.written([Camera(1, "a")], as_camera)) == b'[{"camera":"a"}]'
-    assert text_of(known.written([Event(2, "b"), Event(1, "a")], as_event)) == b'[{"event":"b"},{"event":"a"}]'
+    written = WrittenRows(plain)
+    [first] = written.of([Event(1, "open")])
+    assert written.of([Event(1, "open")])[0] is first
+    assert text_of(written.of([Event(2, "open"), Event(1, "open")])) == (
+        b'[{"event":2,"state":"open"},{"event":1,"state":"open"}]'
+    )
 
 
 def test_a_row_that_changed_is_written_anew() -> None:
-    known = PlainTags(shipped())
-    assert text_of(known.written([Event(1, "open")], as_event)) == b'[{"event":"open"}]'
-    assert text_of(known.written([Event(1, "closed")], as_event)) == b'[{"event":"closed"}]'
+    written = WrittenRows(plain)
+    assert text_of(written.of([Event(1, "open")])) == b'[{"event":1,"state":"open"}]'
+    assert text_of(written.of([Event(1, "closed")])) == b'[{"event":1,"state":"closed"}]'
+    assert len(written) == 1
 
 
 def test_no_more_than_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(labels, "WRITTEN_MAX", 3)
-    known = PlainTags(shipped())
+    monkeypatch.setattr(written_rows, "KEPT_MAX", 3)
+    written = WrittenRows(plain)
     for number in range(10):
-        assert text_of(known.written([Event(number, "a")], as_event)) == b'[{"event":"a"}]'
-        assert len(known._written[as_event]) <= 3
+        assert text_of(written.of([Event(number, "open")])) == b'[{"event":%d,"state":"open"}]' % number
+        assert len(written) <= 3

@@ -2,22 +2,19 @@
 
 import json
 from collections.abc import Callable, Iterable
-from functools import lru_cache
-from typing import Any, TypeVar
-
-import orjson
+from functools import lru_cache, partial
+from typing import Any
 
 from camserver.base.errors import Bug
 from camserver.domain.phrases import OWN_TAGS, camera_cause_phrase, camera_issue_phrase, primary_event_phrase
 from camserver.domain.reviews import label_phrase
 from camserver.domain.vocabulary import NOTIFY_SAFE, Tag, Vocabulary, parse_vocabulary
 from camserver.services.web.calls import Call
+from camserver.services.web.written_rows import R, WrittenRows
 from camserver.store import Store, vocabularies
 from camserver.store.cameras import CameraHealth
 from camserver.store.worker_news import StreamFault
 from camserver.wire import api
-
-R = TypeVar("R", bound=tuple[Any, ...])
 
 
 async def active_vocabulary(call: Call) -> Vocabulary:
@@ -106,7 +103,7 @@ class PlainTags(dict[str, dict[str, object]]):
         super().__init__()
         self.vocabulary = vocabulary
         self.lists: dict[str, list[dict[str, object]]] = {}  # by ids that are parted by commas
-        self._written: dict[object, dict[object, tuple[object, orjson.Fragment]]] = {}  # by how, and by the row's key
+        self._written: dict[object, WrittenRows[Any]] = {}  # by how they are written
 
     def __missing__(self, tag_id: str) -> dict[str, object]:
         [tag] = shown_tags(self.vocabulary, [tag_id])
@@ -124,25 +121,14 @@ class PlainTags(dict[str, dict[str, object]]):
             found = self.lists[text] = [self[tag_id] for tag_id in sorted(text.split(","))]
         return found
 
-    def written(
-        self, rows: Iterable[R], plain: "Callable[[PlainTags, R], dict[str, object]]"
-    ) -> list[orjson.Fragment]:
-        """Rows of an answer as JSON; each begins with its key. Lists show the same rows again and again, so each is
-        written once: what `plain` makes of it depends on the row and these tags alone."""
-        kept = self._written.setdefault(plain, {})
-        found = []
-        for row in rows:
-            # Compared with the one that was written last: to hash a whole row takes twice as long.
-            known = kept.get(row[0])
-            if known is None or known[0] != row:
-                if len(kept) >= WRITTEN_MAX:
-                    kept.clear()
-                known = kept[row[0]] = row, orjson.Fragment(orjson.dumps(plain(self, row)))
-            found.append(known[1])
+    def written(self, plain: "Callable[[PlainTags, R], dict[str, Any]]") -> WrittenRows[R]:
+        """Rows of which `plain` says how they stand in an answer with these tags."""
+        found = self._written.get(plain)
+        if found is None:
+            found = self._written[plain] = WrittenRows(partial(plain, self))
         return found
 
 
-WRITTEN_MAX = 4_096
 # Of the vocabulary that was asked for last, which is the active one.
 PLAIN_TAGS_MAX = 4_096
 _plain_tags: PlainTags | None = None

@@ -1,12 +1,31 @@
 """A camera of a list as everybody is shown it, plain: what `wire.api.Camera` is without what managers see."""
 
 import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
+import orjson
+
 from camserver.services.web.labels import plain_cause, plain_issue, shown_fault
+from camserver.services.web.written_rows import WrittenRows
 from camserver.store.camera_tiles import CameraTile
 from camserver.store.cameras import LatestPicture, open_issues
 from camserver.store.worker_news import parse_fault
+
+
+def shown_tiles(
+    tiles: Sequence[CameraTile], older: Mapping[int, LatestPicture], default_interval_sec: float
+) -> list[dict[str, Any]] | list[orjson.Fragment]:
+    """`older` are the newest pictures of those whose newest look has none, by camera_key."""
+    if not older:
+        return _written(default_interval_sec).of(tiles)
+    return [plain_tile(tile, older.get(tile.camera_key), default_interval_sec) for tile in tiles]
+
+
+@lru_cache(maxsize=1)
+def _written(default_interval_sec: float) -> WrittenRows[CameraTile]:
+    return WrittenRows(lambda tile: plain_tile(tile, None, default_interval_sec))
 
 
 def plain_tile(tile: CameraTile, older: LatestPicture | None, default_interval_sec: float) -> dict[str, Any]:

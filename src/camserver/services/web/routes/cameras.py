@@ -18,7 +18,7 @@ from camserver.services.web.labels import active_vocabulary, shown_fault, shown_
 from camserver.services.web.looks import note_media
 from camserver.services.web.once import Repeat
 from camserver.services.web.plain_answers import plain_answer
-from camserver.services.web.plain_tiles import plain_tile
+from camserver.services.web.plain_tiles import shown_tiles
 from camserver.services.web.routes.filters import SiteNames
 from camserver.services.web.routing import Routes
 from camserver.services.web.sources import LOCAL_TYPES, Login, Source, one_login, parse_source, shown_url
@@ -53,9 +53,9 @@ async def list_cameras(
     if not call.principal.may(Permission.MANAGE_CAMERAS):
         tiles, older = await call.store.read(camera_tiles.page, after, limit, wanted)
         interval_sec = call.web.settings.looks.polling_interval_sec
-        shown_tiles = [plain_tile(tile, older.get(tile.camera_key), interval_sec) for tile in tiles]
         next_after = tiles[-1].camera_id if len(tiles) == limit else None
-        return plain_answer(api.CameraPage, {"cameras": shown_tiles, "next_after": next_after})
+        shown_page = {"cameras": shown_tiles(tiles, older, interval_sec), "next_after": next_after}
+        return plain_answer(api.CameraPage, shown_page)
     found = await call.store.read(cameras.page, after, limit, wanted)
     vocabulary = await active_vocabulary(call)
     return api.CameraPage(

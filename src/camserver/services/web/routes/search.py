@@ -112,7 +112,7 @@ async def search_events(
         {
             "events": [_with_passages(known, found) for found in page.found]
             if page.passages
-            else known.written(page.rows, _plain),
+            else known.written(_plain).of(page.rows),
             "next_before": page.next_before,
             "is_cut": page.is_cut,
         },
