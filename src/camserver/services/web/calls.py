@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
+from weakref import WeakKeyDictionary
 
 from fastapi import Request
 from starlette.requests import HTTPConnection
@@ -146,4 +147,14 @@ def with_call(handler: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable
         return await handler(**values)
 
     handle.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # read by FastAPI
+    _WITH_CALL[handle] = handler
     return handle
+
+
+# What `with_call` made, and of what.
+_WITH_CALL: WeakKeyDictionary[Callable[..., Any], Callable[..., Awaitable[Any]]] = WeakKeyDictionary()
+
+
+def without_request(handler: Callable[..., Any]) -> Callable[..., Any] | None:
+    """The handler that takes its call where this one takes a request; None when this one wants no call."""
+    return _WITH_CALL.get(handler)

@@ -50,10 +50,12 @@ class _Parameter:
 class Parameters:
     """Of a handler, and of what it depends on."""
 
-    def __init__(self, dependant: Dependant) -> None:
+    def __init__(self, dependant: Dependant, gives_call: bool = False) -> None:
+        """`gives_call`: where a request is asked for, its call is given."""
         self._path = [_parameter(field, "path") for field in dependant.path_params]
         self._query = [_parameter(field, "query") for field in dependant.query_params]
         self._request_name = dependant.request_param_name
+        self._gives_call = gives_call
         self._body = dependant.body_params[0] if dependant.body_params else None
         self._parts: list[tuple[str | None, Callable[..., Any], Parameters]] = [
             (part.name, _call_of(part), Parameters(part)) for part in dependant.dependencies
@@ -89,7 +91,7 @@ class Parameters:
         for parameter in self._query:
             parameter.read(query, values, errors)
         if self._request_name is not None:
-            values[self._request_name] = request
+            values[self._request_name] = request.scope["state"]["call"] if self._gives_call else request
         return values
 
 

@@ -17,20 +17,32 @@ HEADERS: Final = "camserver.headers"
 BODY: Final = "camserver.body"
 
 
+class _AsSent(dict[str, bytes]):
+    """Names as they stand in a scope. They are those that the program asks for, which are few."""
+
+    def __missing__(self, name: str) -> bytes:
+        self[name] = sent = name.lower().encode("latin-1")
+        return sent
+
+
+_as_sent = _AsSent()
+
+
 class RequestHeaders(Headers):
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope=scope)
         # Of several of one name the first counts, as with Starlette's.
-        self._by_name = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(self.raw)}
+        self._by_name: dict[bytes, bytes] = dict(reversed(scope["headers"]))
 
     def __getitem__(self, key: str) -> str:
-        return self._by_name[key.lower()]
+        return self._by_name[_as_sent[key]].decode("latin-1")
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and key.lower() in self._by_name
+        return isinstance(key, str) and _as_sent[key] in self._by_name
 
     def get(self, key: str, default: Any = None) -> Any:
-        return self._by_name.get(key.lower(), default)
+        found = self._by_name.get(_as_sent[key])
+        return default if found is None else found.decode("latin-1")
 
 
 class ReadRequest(Request):

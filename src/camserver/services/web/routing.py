@@ -27,7 +27,7 @@ from camserver.base.http_connections import WHOLE, Whole
 from camserver.domain.people import Permission
 from camserver.services.web.access import Gate, Needs, admit, admit_socket
 from camserver.services.web.answers import answer_error
-from camserver.services.web.calls import Call, with_call
+from camserver.services.web.calls import Call, with_call, without_request
 from camserver.services.web.once import HEADER, Repeat, answer_once
 from camserver.services.web.parameters import JSON, Parameters, reads_address_only, reads_body
 from camserver.services.web.requests import ReadRequest
@@ -181,8 +181,9 @@ def _lean_handler(route: APIRoute, whole: _Answers | None = None) -> _Answers:
     With `whole`, FastAPI's own, for one that reads a body as well: that one gets what is not plain JSON, and where
     something is wrong: it knows what to say to it.
     """
-    parameters = Parameters(route.dependant)
-    endpoint = route.endpoint
+    takes_call = without_request(route.endpoint)
+    parameters = Parameters(route.dependant, gives_call=takes_call is not None)
+    endpoint = takes_call or route.endpoint
     status_code = route.status_code or 200
     has_body = is_body_allowed_for_status_code(status_code)
 
