@@ -1,6 +1,7 @@
 """Answers in one go, beside those by messages; what limits a connection is in test_asgi.py."""
 
 import asyncio
+import contextlib
 import gc
 import socket
 from collections.abc import AsyncIterator
@@ -17,6 +18,7 @@ from tests.rig.ports import port_of
 
 TIMEOUT_SEC = 60
 said: list[object] = []
+seen: list[bytes] = []  # names of the last request's headers
 
 
 async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -24,6 +26,7 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
     body = scope["path"].encode()
     if scope["method"] == "POST":
         body = await body_of(scope, receive)
+    seen[:] = sorted(name for name, _ in scope["headers"])
     headers: list[Header] = [(b"content-length", b"%d" % len(body)), (b"x-kind", b"whole")]
     whole = scope["extensions"][WHOLE]
     scope["state"]["scope"] = scope  # a circle, as requests and what is known of them are
@@ -158,3 +161,34 @@ async def test_a_body_that_comes_later_comes_by_messages(port: int) -> None:
     writer.close()
     assert got.endswith(b"\r\n\r\nby messages abcdef")
     assert said[0] is None
+
+
+CHUNKED = b"POST /body HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+async def test_what_follows_a_body_in_chunks_is_no_header(port: int) -> None:
+    [got] = await answers_to(port, CHUNKED + b"3\r\nabc\r\n0\r\nX-Late: yes\r\nHost: y\r\n\r\n")
+    assert got.endswith(b"\r\n\r\nat once abc")
+    assert seen == [b"connection", b"host", b"transfer-encoding"]
+
+
+@pytest.mark.parametrize("line", [b"X-Late: " + b"y" * 20_000, b"X-Late: y\r\n" * 2_000])
+async def test_what_follows_a_body_has_an_end(port: int, line: bytes) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(CHUNKED + b"3\r\nabc\r\n0\r\n")
+    async with asyncio.timeout(TIMEOUT_SEC):
+        with contextlib.suppress(ConnectionError):
+            # Longer than any socket's buffers: whoever read it all would be kept busy for as long.
+            for _ in range(10_000):
+                writer.write(line)
+                await writer.drain()
+            raise AssertionError("all of it was read")
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+    writer.close()
+
+
+async def test_a_long_body_in_small_chunks_is_read(port: int) -> None:
+    pieces = b"".join(b"1;why=%s\r\nx\r\n" % (b"z" * 40) for _ in range(20_000))
+    [got] = await answers_to(port, CHUNKED + pieces + b"0\r\n\r\n")
+    assert got.endswith(b"x" * 20_000)

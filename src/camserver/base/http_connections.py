@@ -63,6 +63,16 @@ class HttpConfig(uvicorn.Config):
     spared: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
 
 
+class _NoMore(list[Header]):
+    """A list that nothing is added to."""
+
+    def append(self, _: Header) -> None:
+        pass
+
+
+_NO_MORE: Final = _NoMore()
+
+
 class LimitedProtocol(HttpToolsProtocol):
     """Holds a connection to the limits. A WebSocket begins as a request, and is held to them until then."""
 
@@ -71,6 +81,8 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         self._limits = self.config.limits
         self._head_bytes: int | None = 0  # None: not within a request's headers
+        self._unread_bytes: int | None = None  # behind the headers and no part of the body; None: not within a body
+        self._has_read = False  # since data came last, some of it was of a body
         self._refused = 0
         self._head_timer: asyncio.TimerHandle | None = None
         super().connection_made(transport)
@@ -89,6 +101,8 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._head_bytes is not None:
             self._head_bytes += len(data)
         super().data_received(data)
+        if self._unread_bytes is not None:
+            self._count_unread(len(data))
         if self._head_bytes is None or self._refused:
             return
         if self._head_bytes > self._limits.headers_max_bytes:
@@ -104,6 +118,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._refuse_long_head()
         self._head_bytes = None
+        self._unread_bytes = 0
         self._stop_timer()
         before = self.cycle
         super().on_headers_complete()
@@ -114,11 +129,29 @@ class LimitedProtocol(HttpToolsProtocol):
                 ARRIVED: partial(_arrived, cycle),
             }
             self.scope["extensions"] = offered
+            # What comes behind a body in chunks is no header, and the application has them already.
+            self.headers = _NO_MORE
             cycle.transport = _Joining(cycle.transport, self.loop)  # type: ignore[assignment]  # what it calls
+
+    def on_body(self, body: bytes) -> None:
+        self._has_read = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._unread_bytes = None
+        super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
         if not self._refused:
             super().send_400_response(msg)
+
+    def _count_unread(self, size_bytes: int) -> None:
+        """Chunks may be followed by a line without end, which the parser would keep."""
+        assert self._unread_bytes is not None
+        self._unread_bytes = 0 if self._has_read else self._unread_bytes + size_bytes
+        self._has_read = False
+        if self._unread_bytes > self._limits.headers_max_bytes and not self._refused:
+            self._refuse(431)
 
     def _refuse_long_head(self) -> None:
         """What came in one piece and is too long becomes no request: the parser ends at the error."""
