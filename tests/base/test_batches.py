@@ -196,3 +196,38 @@ async def test_nobody_waits_for_ever_when_the_loop_ends_in_the_middle(runner: Ru
     async with asyncio.timeout(60):
         answers = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(answer) for answer in answers] == [asyncio.CancelledError] * 3
+
+
+async def test_as_many_are_waited_for_as_there_were() -> None:
+    sizes: list[int] = []
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def run(items: tuple[int, ...]) -> list[int]:
+        sizes.append(len(items))
+        begun.set()
+        await may_end.wait()
+        return list(items)
+
+    # So long that only the number of items ends the wait.
+    batcher: Batcher[int, int] = Batcher(run, size_max=10, waiting_max=100, linger_sec=lambda: 3_600.0, gathers=True)
+    first = asyncio.create_task(batcher.submit(0))
+    await begun.wait()  # one who comes alone does not wait
+    others = [asyncio.create_task(batcher.submit(number)) for number in (1, 2)]
+    await asyncio.sleep(0)
+    may_end.set()
+    await first
+    # Three were there: the two are waited with for one more.
+    assert sizes == [1]
+    third = await batcher.submit(3)
+    assert [third, *(await asyncio.gather(*others))] == [3, 1, 2]
+    assert sizes == [1, 3]
+
+
+async def test_who_does_not_come_again_is_not_waited_for_long() -> None:
+    async def run(items: tuple[int, ...]) -> list[int]:
+        return list(items)
+
+    batcher: Batcher[int, int] = Batcher(run, size_max=10, waiting_max=100, linger_sec=lambda: 0.001, gathers=True)
+    assert await asyncio.gather(*(batcher.submit(number) for number in range(5))) == [0, 1, 2, 3, 4]
+    assert [await batcher.submit(number) for number in (7, 8)] == [7, 8]
+    await batcher.close()

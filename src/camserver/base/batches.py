@@ -21,9 +21,11 @@ class Batcher(Generic[Item, Answer]):
 
     When it asks to retry later, all of its items do. When it fails in another way, each item is run alone, since one
     of them may be what the others failed for. Whoever stops waiting has its item run all the same.
-    `linger_sec` says how long a batch waits for more items before it runs, asked anew for each. With `at_once` above
-    1 so many batches may be under way together, for a `run` that mostly waits; which of them ends first is open. One
-    begins beside another when `beside_min` items wait, since few large ones cost less than many small ones.
+    `linger_sec` says how long a batch waits for more items before it runs, asked anew for each. With `gathers` it
+    waits no longer than until as many are there as when the last batch ended, so one who comes alone does not wait.
+    With `at_once` above 1 so many batches may be under way together, for a `run` that mostly waits; which of them ends
+    first is open. One begins beside another when `beside_min` items wait, since few large ones cost less than many
+    small ones.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class Batcher(Generic[Item, Answer]):
         linger_sec: Callable[[], float] | None = None,
         at_once: int = 1,
         beside_min: int = 1,
+        gathers: bool = False,
     ) -> None:
         self._run = run
         self._size_max = size_max
@@ -42,6 +45,9 @@ class Batcher(Generic[Item, Answer]):
         self._linger_sec = linger_sec
         self._at_once = at_once
         self._beside_min = beside_min
+        self._gathers = gathers
+        self._crowd = 1  # items of the last batch, and those that waited when it ended
+        self._gathered: asyncio.Future[None] | None = None  # as many are there; None: nobody waits for that
         self._waiting: deque[_Submitted[Item, Answer]] = deque()
         self._runners: set[asyncio.Task[None]] = set()
         self._is_collecting = False  # one of the runners is about to take what waits
@@ -51,6 +57,8 @@ class Batcher(Generic[Item, Answer]):
             raise StoreBusy(f"{self._waiting_max} writes are waiting already; try again")
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
+        if self._gathered is not None and len(self._waiting) >= self._crowd:
+            self._end_gathering()
         self._start_runner()
         return await future
 
@@ -79,6 +87,7 @@ class Batcher(Generic[Item, Answer]):
                 self._is_collecting = False
                 self._start_runner()
                 await self._run_batch(batch)
+                self._crowd = min(len(batch) + len(self._waiting), self._size_max)
                 if self._is_collecting:  # another one has taken over
                     return
         except BaseException:
@@ -92,8 +101,23 @@ class Batcher(Generic[Item, Answer]):
             self._runners.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     async def _linger(self, seconds: float) -> None:
-        if seconds > 0:
+        if seconds <= 0 or (self._gathers and len(self._waiting) >= self._crowd):
+            return
+        if not self._gathers:
             await asyncio.sleep(seconds)
+            return
+        loop = asyncio.get_running_loop()
+        self._gathered = loop.create_future()
+        timer = loop.call_later(seconds, self._end_gathering)
+        try:
+            await self._gathered
+        finally:
+            timer.cancel()
+            self._gathered = None
+
+    def _end_gathering(self) -> None:
+        if self._gathered is not None and not self._gathered.done():
+            self._gathered.set_result(None)
 
     async def _run_batch(self, batch: Sequence[_Submitted[Item, Answer]]) -> None:
         try:

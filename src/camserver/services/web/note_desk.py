@@ -2,8 +2,8 @@
 the next.
 
 For what is given out many times a second, such as links. An entry is durable before what it is about leaves. One that
-comes alone is written at once; where several came together, the next ones are waited for a moment, since a
-transaction costs many times what an entry does.
+comes alone is written at once; where several came together, as many are waited for a moment, since a transaction
+costs many times what an entry does.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from camserver.store.audit import Entry
 
 TOGETHER_MAX = 64
 WAITING_MAX = 1_000
-LINGER_SEC = 0.001
+LINGER_SEC = 0.003
 
 Note = tuple[Principal, Entry]
 
@@ -41,13 +41,11 @@ class NoteDesk:
 class _OfTenant:
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._linger_sec = 0.0
         self.batcher: Batcher[Note, None] = Batcher(
-            self._write, size_max=TOGETHER_MAX, waiting_max=WAITING_MAX, linger_sec=lambda: self._linger_sec
+            self._write, size_max=TOGETHER_MAX, waiting_max=WAITING_MAX, linger_sec=lambda: LINGER_SEC, gathers=True
         )
 
     async def _write(self, notes: tuple[Note, ...]) -> Sequence[None]:
-        self._linger_sec = LINGER_SEC if len(notes) > 1 else 0.0
         rows = [audit.own_row(principal, entry) for principal, entry in notes]
         await self.store.as_(notes[0][0]).write(audit.add_rows, rows)
         return [None] * len(notes)
