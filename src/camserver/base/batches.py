@@ -23,9 +23,9 @@ class Batcher(Generic[Item, Answer]):
     of them may be what the others failed for. Whoever stops waiting has its item run all the same.
     `linger_sec` says how long a batch waits for more items before it runs, asked anew for each. With `gathers` it
     waits no longer than until as many are there as when the last batch ended, so one who comes alone does not wait.
-    With `at_once` above 1 so many batches may be under way together, for a `run` that mostly waits; which of them ends
-    first is open. One begins beside another when `beside_min` items wait, since few large ones cost less than many
-    small ones.
+    With `at_once` above 1 so many batches may be under way together, for a `run` that mostly waits; which of them
+    ends first is open. One begins beside another when `beside_min` items wait, since few large ones cost less than
+    many small ones.
     """
 
     def __init__(
