@@ -73,9 +73,9 @@ class OnceStore(ScopedStore):
 async def answer_once(
     call: Call, request: Request, repeat: Repeat, handler: Callable[[Request], Awaitable[Response]]
 ) -> Response:
-    """The handler's answer, or that of the request before with the same key."""
+    """The handler's answer, or that of the request before with the same key. Not asked where `repeat` is SAME."""
     key = request.headers.get(HEADER)
-    if key is None or repeat is Repeat.SAME:
+    if key is None:
         return await handler(request)
     if repeat is Repeat.REFUSED:
         raise BadInput(
