@@ -59,6 +59,17 @@ def test_what_is_not(query: str, text: str) -> None:
     assert not matches(parse_query(query), text)
 
 
+def test_what_nobody_wrote_together_is_not_looked_for_in_all_that_was() -> None:
+    """Each pair of its letters is in the text; that it does not match is known without reading the text."""
+    text = "赤い靴、白いトラック"
+    assert not set(parse_query("赤いトラック").tokens) <= tokens_of(text)
+
+
+@pytest.mark.parametrize(("query", "tokens"), [("犬", ("犬",)), ("赤い", ("赤い",)), ("自転車", ("自転車",))])
+def test_short_ones_are_looked_up_whole(query: str, tokens: tuple[str, ...]) -> None:
+    assert parse_query(query).tokens == tokens
+
+
 @pytest.mark.parametrize("query", ["", "  ", "・、。", "---", "_"])
 def test_a_query_without_a_letter_is_refused_by_the_name_of_its_field(query: str) -> None:
     with pytest.raises(BadInput, match="no letter") as caught:

@@ -315,6 +315,47 @@ def test_notes_and_memos_from_before_are_found(sixth_schema: str) -> None:
     assert found[-2:] == [("memo", 1, " red トラック "), ("note", 3, " 裏口 ")]
 
 
+@pytest.fixture
+def nineteenth_schema(empty_url: str, tmp_path: Path) -> str:
+    """A database from before texts were found by three letters, with a memo, a note and one of another tenant."""
+    folder = tmp_path / "nineteenth" / "migrations"
+    shutil.copytree(sqlite_schema.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__", "00[2-9]*"))
+    with pytest.MonkeyPatch.context() as older:
+        older.setattr(sqlite_schema, "MIGRATIONS", folder)
+        assert upgrade(empty_url).current == "0019"
+    on_database(empty_url, _fill_nineteenth)
+    return empty_url
+
+
+def _fill_nineteenth(connection: Connection) -> None:
+    text = "INSERT INTO search_texts (kind, object_id, tenant_id, compared) VALUES (:kind, :id, :tenant, :text)"
+    token = (
+        "INSERT INTO search_tokens (tenant_id, kind, token, at, object_id) VALUES (:tenant, :kind, :token, :at, :id)"
+    )
+    for kind, object_id, tenant, at, compared, tokens in (
+        ("memo", 1, 1, 5, " red トラック ", ("re", "red", "ト", "ラ", "ッ", "ク", "トラ", "ラッ", "ック")),
+        ("memo", 2, 2, 7, " 裏口の ", ("裏", "口", "の", "裏口", "口の")),
+        ("note", 1, 1, 6, " 裏口 ", ("裏", "口", "裏口")),
+    ):
+        of_text = {"kind": kind, "id": object_id, "tenant": tenant}
+        connection.execute(sa.text(text), {**of_text, "text": compared})
+        connection.execute(sa.text(token), [{**of_text, "at": at, "token": one} for one in tokens])
+
+
+def test_texts_from_before_are_found_by_three_letters(nineteenth_schema: str) -> None:
+    def select(connection: Connection) -> set[tuple[object, ...]]:
+        sql = "SELECT tenant_id, kind, token, at, object_id FROM search_tokens"
+        return {tuple(row) for row in connection.execute(sa.text(sql))}
+
+    before = on_database(nineteenth_schema, select)
+    assert upgrade(nineteenth_schema).up_to_date
+    assert on_database(nineteenth_schema, select) - before == {
+        (1, "memo", "トラッ", 5, 1),
+        (1, "memo", "ラック", 5, 1),
+        (2, "memo", "裏口の", 7, 2),
+    }
+
+
 # Opening
 
 

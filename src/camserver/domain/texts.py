@@ -4,9 +4,9 @@ Text is *folded* first (NFKC, then case folding), so that full and half width an
 falls into runs: what is written without spaces (kanji, kana, hangul) and words of other letters and digits. A run
 without spaces is found by any part of it, a word by its beginning.
 
-What a search looks up are *tokens*: of a run its letters and pairs of letters, of a word itself and its short
-beginnings. A text that holds all tokens of a query nearly always matches; `Query.parts` are what must be in the
-folded text to be sure.
+What a search looks up are *tokens*: of a run its letters, and two and three letters that follow each other, of a word
+itself and its short beginnings. A text that holds all tokens of a query nearly always matches; `Query.parts` are what
+must be in the folded text to be sure.
 """
 
 import re
@@ -22,6 +22,9 @@ QUERY_RUNS_MAX: Final = 8
 # A word is looked up by at most this many of its letters; the rest is compared.
 PREFIX_MAX_CHARS: Final = 6
 TOKEN_MAX_CHARS: Final = 8
+# Of what is written without spaces so many letters are looked up together. Pairs alone lead to too much: nobody may
+# have written 赤いトラック where each of 赤い, いト, トラ, ラッ and ック is in thousands of texts.
+GRAM_CHARS: Final = 3
 EXCERPT_CHARS: Final = 160
 # Words stand between spaces in what texts are compared by, so that a word's beginning can be asked for.
 _GAP: Final = " "
@@ -57,13 +60,16 @@ def tokens_of(text: str) -> frozenset[str]:
     found: set[str] = set()
     for run in _RUN.findall(fold(text)):
         if _IS_DENSE.match(run):
-            found.update(run[index : index + 2] for index in range(len(run)))
-            # A single letter is looked up as such.
-            found.update(run)
+            # Shorter ones, too: 犬 and 赤い are what people search for.
+            found.update(gram for length in range(1, GRAM_CHARS + 1) for gram in _grams(run, length))
         else:
             found.add(run[:PREFIX_MAX_CHARS])
             found.update(run[:length] for length in range(2, min(len(run), PREFIX_MAX_CHARS)))
     return frozenset(found)
+
+
+def _grams(run: str, length: int) -> list[str]:
+    return [run[index : index + length] for index in range(len(run) - length + 1)]
 
 
 def parse_query(text: str) -> Query:
@@ -82,7 +88,7 @@ def parse_query(text: str) -> Query:
     parts: list[str] = []
     for run in runs:
         if _IS_DENSE.match(run):
-            tokens += [run[index : index + 2] for index in range(max(1, len(run) - 1))]
+            tokens += _grams(run, min(len(run), GRAM_CHARS))
             parts.append(run)
         else:
             tokens.append(run[:PREFIX_MAX_CHARS])
