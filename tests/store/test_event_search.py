@@ -191,8 +191,24 @@ def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_walks, "LOOKED_AT_MAX", 8)
     monkeypatch.setattr(event_walks, "STEPS", (3, 5))
+    monkeypatch.setattr(event_walks, "FIRST_STEP", 3)
+    monkeypatch.setattr(event_walks, "LONG_STEP", 5)
     monkeypatch.setattr(event_walks, "COUNTED_MAX", 20)
     monkeypatch.setattr(event_walks, "COMPARED_MAX", 10)
+
+
+@pytest.mark.parametrize(
+    ("looked_at", "found", "most", "step"),
+    [
+        (250, 45, 50, 250),  # 28 more are needed, and a quarter is to spare
+        (250, 10, 50, 2_000),  # 1,250
+        (1_000, 260, 1_000, 3_000),  # all that may be looked at
+        (250, 0, 50, 3_750),
+        (3_750, 49, 50, 250),
+    ],
+)
+def test_a_walk_goes_on_by_what_it_found(looked_at: int, found: int, most: int, step: int) -> None:
+    assert event_walks.next_step(looked_at, found, most) == step
 
 
 def some(values: list[str], most: int = 3) -> st.SearchStrategy[tuple[str, ...]]:

@@ -52,7 +52,7 @@ async def test_a_timeline_shows_looks_severity_and_events(fresh_store: Store) ->
     assert (first.camera_id, first.site) == ("cam_0", "main")
     assert first.strip.looked == "oxo......m.." + "." * 12
     assert first.strip.severity == "002" + "0" * 21
-    assert first.strip.events == {2: 1}
+    assert first.strip.events == [(2, 1)]
     assert second.strip.looked == "." * 24
     assert (found.next_after, found.counted_until) == (None, LATER - 600_000)
 
@@ -69,7 +69,7 @@ async def test_hours_from_before_there_were_cells(fresh_store: Store) -> None:
     await fresh_store.write(execute, "UPDATE hourly_stats SET cells = NULL", {})
     found = await fresh_store.as_(somebody(scene)).read(timelines.read, TimelineFilter(), DAY, LATER)
     assert found.cameras[0].strip.looked == "m" * 12 + "." * 12
-    assert found.cameras[0].strip.events == {0: 1}
+    assert found.cameras[0].strip.events == [(0, 1)]
 
 
 async def test_cameras_are_narrowed_and_paged(fresh_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

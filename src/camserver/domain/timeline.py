@@ -46,7 +46,7 @@ class Strip:
 
     looked: str
     severity: str
-    events: Mapping[int, int]  # bucket to count, where there are any
+    events: Sequence[tuple[int, int]]  # buckets and how many began there, where there are any, in order
 
 
 def write_hour(cells: Mapping[int, Cell]) -> str:
@@ -75,13 +75,13 @@ _EMPTY_HOUR: Final = ".00" * CELLS
 
 
 # Most hours of a camera are written alike, and a day of many cameras has thousands of them.
-@lru_cache(maxsize=8192)
-def _in_buckets(hour: str, step: int) -> tuple[str, str, tuple[tuple[int, int], ...]]:
-    """An hour's looks, severities and events in buckets of `step` cells."""
+@lru_cache(maxsize=16_384)
+def _in_buckets(hour: str, step: int, first: int) -> tuple[str, str, tuple[tuple[int, int], ...]]:
+    """An hour's looks, severities and events in buckets of `step` cells, of which it begins with this one."""
     parts = [hour[place : place + step * _LETTERS] for place in range(0, HOUR_CHARS, step * _LETTERS)]
     looked = "".join([_together(part[0::_LETTERS]).value for part in parts])
     severity = "".join([max(part[1::_LETTERS]) for part in parts])
-    events = [(number, sum(map(int, part[2::_LETTERS]))) for number, part in enumerate(parts)]
+    events = [(number, sum(map(int, part[2::_LETTERS]))) for number, part in enumerate(parts, first)]
     return looked, severity, tuple([(number, count) for number, count in events if count])
 
 
@@ -100,13 +100,14 @@ def make_strip(
     step = bucket_ms // CELL_MS
     looked: list[str] = []
     severity: list[str] = []
-    events: dict[int, int] = {}
-    for hour_at in range(from_ms, to_ms, HOUR_MS):
-        hour_looked, hour_severity, hour_events = _in_buckets(hours.get(hour_at, _EMPTY_HOUR), step)
-        for number, count in hour_events:
-            events[len(looked) * (CELLS // step) + number] = count
+    events: list[tuple[int, int]] = []
+    for number, hour_at in enumerate(range(from_ms, to_ms, HOUR_MS)):
+        hour_looked, hour_severity, hour_events = _in_buckets(
+            hours.get(hour_at, _EMPTY_HOUR), step, number * (CELLS // step)
+        )
         looked.append(hour_looked)
         severity.append(hour_severity)
+        events += hour_events
     known = _unknown("".join(looked), from_ms, bucket_ms, counted_until_ms, born_ms)
     return Strip(known, "".join(severity), events)
 

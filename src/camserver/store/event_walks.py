@@ -18,12 +18,16 @@ from camserver.store.tx import F, Scoped
 
 # How many events are looked at for one answer.
 LOOKED_AT_MAX = 4_000
-# How many each statement looks at on MariaDB, which first puts together all of them. The first is enough for most
-# pages. SQLite and PostgreSQL go on event by event until there are enough, so that one statement does.
-STEPS = (250, 750, 1_000, 1_000, 1_000)
+# How many a statement looks at on MariaDB, which first puts together all of them: first so many as are enough for
+# most pages, then by how many of these were asked for. SQLite and PostgreSQL go on event by event until there are
+# enough, so that one statement does.
+STEPS = (250, 500, 1_000, 2_000, LOOKED_AT_MAX)
+FIRST_STEP, LONG_STEP = 250, 1_000
+# What is asked for is not spread evenly: rather one step that is too long than one more.
+STEP_SPARE = 1.25
 # Up to this the events on a path are counted, to take the shortest. Where all paths are in order, so many of the
 # newest are enough: how far these reach back tells which of the longer paths is the sparsest.
-COUNTED_MAX = 2_000
+COUNTED_MAX = 1_000
 COMPARED_MAX = 500
 # A path with several values has no order of its own. Up to so many values are merged; by MariaDB, which first reads
 # a whole step of each, fewer. One with more is walked in stretches of time, each longer than the last.
@@ -89,7 +93,8 @@ class Walker(Generic[F]):
 
     async def in_order(self, before: Place, most: int) -> Walk[F]:
         found: Walk[F] = Walk()
-        for step in self._steps(most):
+        looked_at, step = 0, self._first_step(most)
+        while looked_at < LOOKED_AT_MAX:
             left = most - len(found.rows)
             rows = await self._step(before, self.wanted.from_ms, step, left)
             found.rows += rows
@@ -101,17 +106,19 @@ class Walker(Generic[F]):
                 found.reached = END
                 return found
             found.reached = before = end
+            looked_at += step
+            step = next_step(looked_at, len(found.rows), most)
         return found
 
-    def _steps(self, most: int) -> tuple[int, ...]:
+    def _first_step(self, most: int) -> int:
         """Where every event on the path is asked for, the first step need not be longer than the page; where many
         are, it need not be shorter."""
         if self.tx.dialect is not Dialect.MARIADB:
-            return (LOOKED_AT_MAX,)
+            return LOOKED_AT_MAX
         everything = not self.checks and self.tx.principal.site_ids is None
         if everything:
-            return (min(_rounded(most), STEPS[-1]), *STEPS)
-        return STEPS if most <= STEPS[0] else tuple(sorted(STEPS, reverse=True))
+            return min(_rounded(most), LONG_STEP)
+        return FIRST_STEP if most <= FIRST_STEP else LONG_STEP
 
     async def in_stretches(self, before: Place, most: int) -> Walk[F]:
         found: Walk[F] = Walk()
@@ -120,7 +127,7 @@ class Walker(Generic[F]):
         newest = min(before[0], BEYOND if self.wanted.to_ms is None else self.wanted.to_ms, newest + 1)
         while looked_at < LOOKED_AT_MAX:
             begin = max(newest - length, oldest)
-            step, left = STEPS[-1], most - len(found.rows)
+            step, left = LONG_STEP, most - len(found.rows)
             rows = await self._step(before, begin, step, left)
             found.rows += rows
             if len(rows) == left:
@@ -197,6 +204,13 @@ class Walker(Generic[F]):
         last = _entries(self.path, self.tx.dialect, clauses, step, skipped=step - 1)
         row = await self.tx.one(last, **{**self.path.params, **params})
         return None if row is None else (row["start_at"], row["event_id"])
+
+
+def next_step(looked_at: int, found: int, most: int) -> int:
+    """How many events to look at for the rest, where so many of those that were looked at are asked for."""
+    left = LOOKED_AT_MAX - looked_at
+    needed = (most - found) * looked_at / found * STEP_SPARE if found else left
+    return min(left, next((step for step in STEPS if step >= needed), left))
 
 
 def _rounded(most: int) -> int:

@@ -140,15 +140,19 @@ async def _narrowed(tx: Scoped, sites: Sequence[str], camera_ids: Sequence[str])
 async def _hours(tx: Scoped, camera_keys: Sequence[int], from_ms: int, to_ms: int) -> dict[int, dict[int, str]]:
     """Hours as text, by camera and when they began."""
     rows = await tx.all(_PACKED, camera_keys=list(camera_keys), from_ms=from_ms, to_ms=to_ms)
-    return {row["camera_key"]: dict(map(_unpacked, row["hours"].split(";"))) for row in rows}
+    return {row["camera_key"]: _unpacked(row["hours"]) for row in rows}
 
 
-def _unpacked(text: str) -> tuple[int, str]:
-    hour_at, _, cells = text.partition(":")
-    if cells[0] != "=":
-        return int(hour_at), cells
+def _unpacked(text: str) -> dict[int, str]:
+    words = text.replace(";", ":").split(":")
+    hours = dict(zip(map(int, words[0::2]), words[1::2], strict=True))
+    if "=" not in text:
+        return hours
     # Hours from before there were cells have their figures only.
-    return int(hour_at), coarse_hour(*map(int, cells[1:].split(",")))
+    return {
+        hour_at: coarse_hour(*map(int, cells[1:].split(","))) if cells[0] == "=" else cells
+        for hour_at, cells in hours.items()
+    }
 
 
 # A row a camera: thousands of small rows cost more than what they say.

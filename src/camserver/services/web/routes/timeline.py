@@ -73,7 +73,7 @@ async def get_timeline(
                 site=one.site,
                 looked=one.strip.looked,
                 severity=one.strip.severity,
-                events=list(one.strip.events.items()),
+                events=list(one.strip.events),
             )
             for one in found.cameras
         ],
