@@ -92,20 +92,13 @@ class Walker(Generic[F]):
     params: dict[str, object]
 
     async def in_order(self, before: Place, most: int) -> Walk[F]:
-        found: Walk[F] = Walk()
+        found: Walk[F] = Walk(reached=before)
         looked_at, step = 0, self._first_step(most)
         while looked_at < LOOKED_AT_MAX:
-            left = most - len(found.rows)
-            rows = await self._step(before, self.wanted.from_ms, step, left)
+            rows, found.reached = await self._step(found.reached, self.wanted.from_ms, step, most - len(found.rows))
             found.rows += rows
-            if len(rows) == left:
-                found.reached = self.shown.place(rows[-1])
+            if len(found.rows) == most or found.reached == END:
                 return found
-            end = await self._end_of_step(before, self.wanted.from_ms, step)
-            if end is None:
-                found.reached = END
-                return found
-            found.reached = before = end
             looked_at += step
             step = next_step(looked_at, len(found.rows), most)
         return found
@@ -121,29 +114,23 @@ class Walker(Generic[F]):
         return FIRST_STEP if most <= FIRST_STEP else LONG_STEP
 
     async def in_stretches(self, before: Place, most: int) -> Walk[F]:
-        found: Walk[F] = Walk()
+        found: Walk[F] = Walk(reached=before)
         oldest, newest = await self._ends()
         looked_at, length = 0, FIRST_STRETCH_MS
         newest = min(before[0], BEYOND if self.wanted.to_ms is None else self.wanted.to_ms, newest + 1)
         while looked_at < LOOKED_AT_MAX:
             begin = max(newest - length, oldest)
-            step, left = LONG_STEP, most - len(found.rows)
-            rows = await self._step(before, begin, step, left)
+            rows, reached = await self._step(found.reached, begin, LONG_STEP, most - len(found.rows))
             found.rows += rows
-            if len(rows) == left:
-                found.reached = self.shown.place(rows[-1])
+            is_end = reached == END and begin <= oldest
+            # All of a stretch was seen: what comes next is older than all of it.
+            found.reached = (begin, 0) if reached == END and not is_end else reached
+            if len(found.rows) == most or is_end:
                 return found
-            end = await self._end_of_step(before, begin, step)
-            if end is not None:
-                looked_at += step
-                found.reached = before = end
-            elif begin <= oldest:
-                found.reached = END
-                return found
-            else:
-                # All of the stretch was seen: what comes next is older than all of it.
-                found.reached = before = (begin, 0)
+            if reached == END:
                 newest, length = begin, length * STRETCH_GROWTH
+            else:
+                looked_at += LONG_STEP
         return found
 
     async def _ends(self) -> tuple[int, int]:
@@ -157,11 +144,28 @@ class Walker(Generic[F]):
             return 0, 0
         return max(oldest["at"], self.wanted.from_ms or 0), newest["at"]
 
-    async def _step(self, before: Place, from_ms: int | None, step: int, most: int) -> Sequence[F]:
-        """Those of the next events on the path that are asked for."""
-        clauses, params = _span(self.path, self.wanted, before, from_ms)
+    async def _step(self, before: Place, from_ms: int | None, step: int, most: int) -> tuple[Sequence[F], Place]:
+        """Those of the next events on the path that are asked for, and how far that came; END: nothing is left."""
+        if self.tx.dialect is Dialect.MARIADB and _is_whole(self.path, Dialect.MARIADB):
+            # It would put the step together, sort it and look each event up. Where it ends is told by the index
+            # alone, and up to there events are read as they lie.
+            end = await self._end_of_step(before, from_ms, step)
+            rows = await self._read(before, from_ms, end, None, most)
+        else:
+            rows = await self._read(before, from_ms, None, step, most)
+            end = None if len(rows) == most else await self._end_of_step(before, from_ms, step)
+        return rows, self.shown.place(rows[-1]) if len(rows) == most else end or END
+
+    async def _read(
+        self, before: Place, from_ms: int | None, end: Place | None, step: int | None, most: int
+    ) -> Sequence[F]:
+        """The newest that are asked for of the next so many events, or of those up to a place."""
+        clauses, params = _span(self.path, self.wanted, before, from_ms, end)
         columns = "p.*" if _is_whole(self.path, self.tx.dialect) else ""
-        walked = _entries(self.path, self.tx.dialect, clauses, step, columns)
+        if step is None:
+            walked = f"SELECT {columns} FROM {_hinted(self.path, self.tx.dialect)} WHERE {self.path.clause}{clauses}"
+        else:
+            walked = _entries(self.path, self.tx.dialect, clauses, step, columns)
         text = search_texts.portable(self._found_in(f"({walked})", _rounded(most)))
         rows = await self.tx.flat(self.shown.kind, text, **{**self.params, **params})
         return rows[:most]
@@ -189,10 +193,14 @@ class Walker(Generic[F]):
                 return f"SELECT {columns} FROM ({bounded}) e {joins} {ordered.format('e')}"
             case Dialect.MARIADB:
                 # Else it may turn the join around, and read all events.
-                select = "SELECT STRAIGHT_JOIN"
+                select, first = "SELECT STRAIGHT_JOIN", "w"
+                if _is_whole(self.path, Dialect.MARIADB):
+                    found, first = f"{walked} e", "e"
                 if not joins:
-                    return f"{select} {columns} FROM {found} {checks} {ordered.format('w')} LIMIT {most}"
-                bounded = f"{select} e.event_id, e.start_at FROM {found} {checks} {ordered.format('w')} LIMIT {most}"
+                    return f"{select} {columns} FROM {found} {checks} {ordered.format(first)} LIMIT {most}"
+                bounded = (
+                    f"{select} e.event_id, e.start_at FROM {found} {checks} {ordered.format(first)} LIMIT {most}"
+                )
                 return (
                     f"{select} {columns} FROM ({bounded}) v JOIN events e ON e.event_id = v.event_id {joins} "
                     f"{ordered.format('v')}"
@@ -219,9 +227,11 @@ def _rounded(most: int) -> int:
 
 
 def _is_whole(path: Path, dialect: Dialect) -> bool:
-    """Whether an entry is the event itself. The others read an event by its key as fast as by the entry that leads to
-    it; PostgreSQL would look for it anew."""
-    return dialect is Dialect.POSTGRES and path.table == "events"
+    """Whether an entry is the event itself. PostgreSQL would look for it anew, and MariaDB put together what has
+    several values; else an event is read by its key as fast as by the entry that leads to it."""
+    return path.table == "events" and (
+        dialect is Dialect.POSTGRES or (dialect is Dialect.MARIADB and not path.is_ordered)
+    )
 
 
 def _is_in_order(path: Path, dialect: Dialect) -> bool:
@@ -256,7 +266,10 @@ def _hinted(path: Path, dialect: Dialect) -> str:
             return f"{path.table} p"
 
 
-def _span(path: Path, wanted: Wanted, before: Place, from_ms: int | None) -> tuple[str, dict[str, object]]:
+def _span(
+    path: Path, wanted: Wanted, before: Place, from_ms: int | None, end: Place | None = None
+) -> tuple[str, dict[str, object]]:
+    """What holds a path to the time from a moment, or the last place that still belongs to it, to before a place."""
     at, key = f"p.{path.at}", f"p.{path.key}"
     clauses = f" AND {at} <= :before_at AND ({at} < :before_at OR {key} < :before_id)"
     params: dict[str, object] = {"before_at": before[0], "before_id": before[1]}
@@ -266,6 +279,9 @@ def _span(path: Path, wanted: Wanted, before: Place, from_ms: int | None) -> tup
     if from_ms is not None:
         clauses += f" AND {at} >= :from_ms"
         params["from_ms"] = from_ms
+    if end is not None:
+        clauses += f" AND {at} >= :end_at AND ({at} > :end_at OR {key} >= :end_id)"
+        params |= {"end_at": end[0], "end_id": end[1]}
     return clauses, params
 
 
