@@ -104,6 +104,9 @@ def questions(mine: ScopedStore, deep: str) -> dict[str, Question]:
         "DELIV",
         "赤いトラック",
         "nobody wrote it",
+        # A long one, and two that are frequent but never together.
+        "白いトラック 傘をさした人物 配達員",
+        "自転車 umbrella",
     )
     day = Span(HOUR - 23 * HOUR_MS, HOUR + HOUR_MS, 900_000)
     return {

@@ -1,5 +1,7 @@
 """Words are found in Japanese and English, whatever their width and case."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +10,7 @@ from camserver.base.errors import BadInput
 from camserver.domain.texts import (
     EXCERPT_CHARS,
     QUERY_MAX_CHARS,
+    QUERY_TOKENS_MAX,
     TOKEN_MAX_CHARS,
     comparable,
     excerpt,
@@ -68,6 +71,17 @@ def test_what_nobody_wrote_together_is_not_looked_for_in_all_that_was() -> None:
 @pytest.mark.parametrize(("query", "tokens"), [("犬", ("犬",)), ("赤い", ("赤い",)), ("自転車", ("自転車",))])
 def test_short_ones_are_looked_up_whole(query: str, tokens: tuple[str, ...]) -> None:
     assert parse_query(query).tokens == tokens
+
+
+def test_of_a_long_query_some_tokens_are_looked_up_from_its_beginning_to_its_end() -> None:
+    query = "".join(chr(ord("一") + number) for number in range(40))
+    tokens = parse_query(query).tokens
+    assert len(tokens) == QUERY_TOKENS_MAX
+    places = [query.index(token) for token in tokens]
+    assert places[0] == 0
+    assert {after - before for before, after in pairwise(places)} == {3, 4}
+    assert len(query) - places[-1] <= 6
+    assert set(tokens) <= tokens_of(query)
 
 
 @pytest.mark.parametrize("query", ["", "  ", "・、。", "---", "_"])

@@ -195,6 +195,7 @@ def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_walks, "LONG_STEP", 5)
     monkeypatch.setattr(event_walks, "COUNTED_MAX", 20)
     monkeypatch.setattr(event_walks, "COMPARED_MAX", 10)
+    monkeypatch.setattr(event_walks, "SHORT_MAX", 1)
 
 
 @pytest.mark.parametrize(

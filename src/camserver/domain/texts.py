@@ -19,6 +19,8 @@ from camserver.base.errors import BadInput
 QUERY_MAX_CHARS: Final = 100
 # More would only make it slower: few texts hold so many.
 QUERY_RUNS_MAX: Final = 8
+# Looking tokens up is what takes long in a long query, and a few of them lead to what all do.
+QUERY_TOKENS_MAX: Final = 12
 # A word is looked up by at most this many of its letters; the rest is compared.
 PREFIX_MAX_CHARS: Final = 6
 TOKEN_MAX_CHARS: Final = 8
@@ -42,7 +44,7 @@ _IS_DENSE = re.compile(f"[{_DENSE}]")
 class Query:
     """What is looked up, and what the text is compared with."""
 
-    tokens: tuple[str, ...]
+    tokens: tuple[str, ...]  # of a long query some, from its beginning to its end
     parts: tuple[str, ...]  # all of them are in the `comparable` of a text that matches
 
 
@@ -94,7 +96,13 @@ def parse_query(text: str) -> Query:
             tokens.append(run[:PREFIX_MAX_CHARS])
             # One letter is a word of its own, not the beginning of a thousand.
             parts.append(f"{_GAP}{run}{_GAP}" if len(run) == 1 else f"{_GAP}{run}")
-    return Query(tuple(dict.fromkeys(tokens)), tuple(parts))
+    return Query(_spread(list(dict.fromkeys(tokens))), tuple(parts))
+
+
+def _spread(tokens: list[str]) -> tuple[str, ...]:
+    """At most so many as are looked up, as far from each other as can be: neighbours share letters, and texts."""
+    count = min(len(tokens), QUERY_TOKENS_MAX)
+    return tuple(tokens[place * len(tokens) // count] for place in range(count))
 
 
 def matches(query: Query, text: str) -> bool:

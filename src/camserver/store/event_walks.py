@@ -29,6 +29,8 @@ STEP_SPARE = 1.25
 # newest are enough: how far these reach back tells which of the longer paths is the sparsest.
 COUNTED_MAX = 1_000
 COMPARED_MAX = 500
+# A path with no more than these is walked along before the length of another one is asked for.
+SHORT_MAX = 50
 # A path with several values has no order of its own. Up to so many values are merged; by MariaDB, which first reads
 # a whole step of each, fewer. One with more is walked in stretches of time, each longer than the last.
 MERGED_MAX = {Dialect.SQLITE: 16, Dialect.POSTGRES: 16, Dialect.MARIADB: 4}
@@ -146,26 +148,24 @@ class Walker(Generic[F]):
 
     async def _step(self, before: Place, from_ms: int | None, step: int, most: int) -> tuple[Sequence[F], Place]:
         """Those of the next events on the path that are asked for, and how far that came; END: nothing is left."""
-        if self.tx.dialect is Dialect.MARIADB and _is_whole(self.path, Dialect.MARIADB):
+        path, dialect = self.path, self.tx.dialect
+        if dialect is Dialect.MARIADB and _is_whole(path, dialect):
             # It would put the step together, sort it and look each event up. Where it ends is told by the index
             # alone, and up to there events are read as they lie.
             end = await self._end_of_step(before, from_ms, step)
-            rows = await self._read(before, from_ms, end, None, most)
+            clauses, params = _span(path, self.wanted, before, from_ms, end)
+            rows = await self._found(
+                f"SELECT p.* FROM {_hinted(path, dialect)} WHERE {path.clause}{clauses}", params, most
+            )
         else:
-            rows = await self._read(before, from_ms, None, step, most)
+            clauses, params = _span(path, self.wanted, before, from_ms)
+            columns = "p.*" if _is_whole(path, dialect) else ""
+            rows = await self._found(_entries(path, dialect, clauses, step, columns), params, most)
             end = None if len(rows) == most else await self._end_of_step(before, from_ms, step)
         return rows, self.shown.place(rows[-1]) if len(rows) == most else end or END
 
-    async def _read(
-        self, before: Place, from_ms: int | None, end: Place | None, step: int | None, most: int
-    ) -> Sequence[F]:
-        """The newest that are asked for of the next so many events, or of those up to a place."""
-        clauses, params = _span(self.path, self.wanted, before, from_ms, end)
-        columns = "p.*" if _is_whole(self.path, self.tx.dialect) else ""
-        if step is None:
-            walked = f"SELECT {columns} FROM {_hinted(self.path, self.tx.dialect)} WHERE {self.path.clause}{clauses}"
-        else:
-            walked = _entries(self.path, self.tx.dialect, clauses, step, columns)
+    async def _found(self, walked: str, params: dict[str, object], most: int) -> Sequence[F]:
+        """The newest that are asked for of those that are walked by."""
         text = search_texts.portable(self._found_in(f"({walked})", _rounded(most)))
         rows = await self.tx.flat(self.shown.kind, text, **{**self.params, **params})
         return rows[:most]
@@ -301,7 +301,7 @@ async def _shortest(tx: Scoped, wanted: Wanted, before: Place) -> Path:
     for path in paths:
         events, oldest_at = await _length(tx, path, wanted, before, most)
         counted.append((events, oldest_at if are_in_order and events == most else path.rank, path))
-        if events == 0:
+        if events <= SHORT_MAX:
             break
     return min(counted, key=lambda one: one[:2])[2]
 

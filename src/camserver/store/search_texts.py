@@ -16,6 +16,8 @@ MEMO, NOTE = "memo", "note"
 NOTES_MAX = 1_000
 # Up to this a token's texts are counted, to begin with the one that the fewest have.
 COUNTED_MAX = 1_000
+# A token with no more texts than these is followed before others are counted.
+FEW = 50
 
 
 async def put_memo(tx: Tx, tenant_id: int, event_id: int, memo: str) -> None:
@@ -122,7 +124,7 @@ async def rarest(tx: Scoped, kind: str, tokens: Iterable[str]) -> tuple[str, int
             token=token,
         )
         counted.append((0 if row is None else int(row["texts"]), token))
-        if counted[-1][0] == 0:
+        if counted[-1][0] <= FEW:
             break
     texts, token = min(counted)
     return token, texts
