@@ -215,7 +215,7 @@ def _share_revoke(stage: Stage, rest: list[str]) -> list[str]:
 def _token_revoke(stage: Stage, rest: list[str]) -> list[str]:
     stage.run(("user", "add", "robot", "--role", "tenant_admin"))
     stage.made("token", "add", stage.fresh("token"), "--user", "robot")
-    return [stage.first("/api/tokens?all=true", "tokens", "token_uuid")]
+    return [stage.first("/api/tokens", "tokens", "token_uuid")]
 
 
 def _unsnooze(stage: Stage, rest: list[str]) -> list[str]:

@@ -83,6 +83,19 @@ async def test_a_secret_is_not_said_twice(web: RunningWeb) -> None:
     assert not any(first.body["secret"] in str(row) for row in rows)
 
 
+async def test_somebody_with_a_password_is_told_of_twice(web: RunningWeb) -> None:
+    """The answer holds no secret then; without a password it holds a link."""
+    owner = await web.owner()
+    with_one = {"login": "kato", "role": "viewer", "password": PASSWORD}
+    first = await keyed(owner, "/api/users", with_one)
+    again = await keyed(owner, "/api/users", with_one)
+    assert (again.status, again.content, again.headers[REPLAYED]) == (201, first.content, "true")
+    assert PASSWORD not in str(await web.store.read(_rows))
+    without = {"login": "sato", "role": "viewer"}
+    assert (await keyed(owner, "/api/users", without, "k2")).status == 201
+    assert reason(await keyed(owner, "/api/users", without, "k2")) == (409, "repeat_secret")
+
+
 async def test_a_tenant_is_made_once(web: RunningWeb) -> None:
     """It is written beyond the caller's own tenant, with the key at the caller's."""
     owner = await web.owner()

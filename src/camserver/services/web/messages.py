@@ -166,6 +166,8 @@ _JA_BY_REASON: Mapping[str, str] = {
     "not_json": "本文がJSONとして送られていません。Content-Type を application/json にしてください。",
     "bad_body": "リクエストの本文を読めません。JSONで送ってください。",
     "bad_fields": "入力内容に誤りがあります: {named}",
+    "unknown_parameter": "「{named}」という項目はありません。「?」の後に使えるのは {known} です。",
+    "no_parameters": "「{named}」という項目はありません。このアドレスの「?」の後には何も指定できません。",
     "url_form": "カメラのURLが正しくありません。",
     "url_scheme": "この形式のURLは使えません。使えるのは {schemes} です。",
     "url_type": "カメラの種類とURLの形式が合っていません。",

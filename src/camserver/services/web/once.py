@@ -35,7 +35,7 @@ class Repeat(StrEnum):
     """What a repeated request is answered with."""
 
     ANSWER = "answer"  # what the first one was
-    SECRET = "secret"  # that it was done: the first answer held something that is kept nowhere
+    SECRET = "secret"  # that it was done, if the first answer held something that is kept nowhere
     SAME = "same"  # by doing it again, which changes nothing: a key is not looked at (services/web/unkeyed.py)
     REFUSED = "refused"  # by doing it again, which is not the same: a request with a key is refused
 
@@ -52,6 +52,7 @@ class OnceStore(ScopedStore):
         super().__init__(inner.store, inner.principal, inner.beyond)
         self._claim = claim
         self.is_claimed = False
+        self.is_without_secret = False
 
     async def write(self, operation: ScopedOperation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         if self.is_claimed:
@@ -68,6 +69,12 @@ class OnceStore(ScopedStore):
         )
         self.is_claimed = True
         return result
+
+
+def without_secret(call: Call) -> None:
+    """Said by a handler whose answers may hold a secret, of one that holds none: a repeat is told it again."""
+    if isinstance(call.once, OnceStore):
+        call.once.is_without_secret = True
 
 
 async def answer_once(
@@ -101,7 +108,7 @@ async def answer_once(
             raise
         return _again(kept, claim, repeat)
     if store.is_claimed:
-        await _keep(call, claim, repeat, response)
+        await _keep(call, claim, repeat is Repeat.ANSWER or store.is_without_secret, response)
     return response
 
 
@@ -118,9 +125,9 @@ def _claim(call: Call, request: Request, key: str, body: bytes) -> Claim:
     )
 
 
-async def _keep(call: Call, claim: Claim, repeat: Repeat, response: Response) -> None:
+async def _keep(call: Call, claim: Claim, may_be_kept: bool, response: Response) -> None:
     body: Any = response.body
-    kept = bytes(body).decode() if repeat is Repeat.ANSWER and len(body) <= BODY_MAX_BYTES else None
+    kept = bytes(body).decode() if may_be_kept and len(body) <= BODY_MAX_BYTES else None
     try:
         await call.store.write(request_keys.keep, claim, response.status_code, kept)
     except Retry as error:
@@ -133,7 +140,7 @@ def _again(kept: Kept, claim: Claim, repeat: Repeat) -> Response:
         raise OtherRequest(
             f"this {HEADER} was used for another request; use a new one for each", reason="request_key_reused"
         )
-    if repeat is Repeat.SECRET:
+    if repeat is Repeat.SECRET and kept.body is None:
         raise Conflict(
             "this was done already; its answer held a secret that is not kept, so if you don't have it, remove what "
             "was made and make it anew with another key",

@@ -18,7 +18,10 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.requests import Request
 
+from camserver.base.errors import BadInput
+
 JSON = "application/json"
+NAME_SHOWN_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ class Parameters:
         """The handler's arguments; RequestValidationError when something is wrong with them, or ValueError when its
         body is no JSON, RecursionError when it is too deep."""
         query: dict[str, list[str]] = {}
-        for name, value in parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True):
+        for name, value in _pairs(request.scope["query_string"]):
             query.setdefault(name, []).append(value)
         errors: list[Any] = []
         values = await self._read(request, query, errors)
@@ -93,6 +96,43 @@ class Parameters:
         if self._request_name is not None:
             values[self._request_name] = request.scope["state"]["call"] if self._gives_call else request
         return values
+
+
+class QueryNames:
+    """What a route knows of the part of an address behind the question mark. A filter that is written wrong and then
+    left out would be answered with everything, so others are refused."""
+
+    def __init__(self, dependant: Dependant) -> None:
+        self._known = frozenset(_query_aliases(dependant))
+
+    def check(self, query_string: bytes) -> None:
+        for name, _ in _pairs(query_string):
+            if name not in self._known:
+                self._refuse(name[:NAME_SHOWN_MAX])
+
+    def _refuse(self, name: str) -> None:
+        if not self._known:
+            raise BadInput(
+                f"{name} is not known here: this address takes nothing behind a question mark; leave it out",
+                reason="no_parameters",
+                named=name,
+            )
+        known = ", ".join(sorted(self._known))
+        raise BadInput(
+            f"{name} is not known here; known behind the question mark are {known}",
+            reason="unknown_parameter",
+            named=name,
+            known=known,
+        )
+
+
+def _query_aliases(dependant: Dependant) -> list[str]:
+    own = [field.alias for field in dependant.query_params]
+    return own + [alias for part in dependant.dependencies for alias in _query_aliases(part)]
+
+
+def _pairs(query_string: bytes) -> list[tuple[str, str]]:
+    return parse_qsl(query_string.decode("latin-1"), keep_blank_values=True)
 
 
 def reads_address_only(dependant: Dependant) -> bool:

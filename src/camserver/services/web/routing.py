@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
+from fastapi.datastructures import DefaultPlaceholder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
@@ -29,7 +30,7 @@ from camserver.services.web.access import Gate, Needs, admit, admit_socket
 from camserver.services.web.answers import answer_error
 from camserver.services.web.calls import Call, with_call, without_request
 from camserver.services.web.once import HEADER, Repeat, answer_once
-from camserver.services.web.parameters import JSON, Parameters, reads_address_only, reads_body
+from camserver.services.web.parameters import JSON, Parameters, QueryNames, reads_address_only, reads_body
 from camserver.services.web.requests import ReadRequest
 from camserver.services.web.unkeyed import UNKEYED
 from camserver.wire import api
@@ -132,6 +133,9 @@ class GuardedRoute(APIRoute):
             self.is_lean = True
             handler = _lean_handler(self, _stacked(handler))
 
+        # What is not JSON is opened by browsers, players and mail programs too, some of which add to an address.
+        is_for_programs = self.path.startswith("/api/") and isinstance(self.response_class, DefaultPlaceholder)
+        known = QueryNames(self.dependant) if is_for_programs else None
         # A key is not looked at where a repeat changes nothing.
         repeat = None if self.repeat is Repeat.SAME else self.repeat
 
@@ -139,6 +143,8 @@ class GuardedRoute(APIRoute):
             try:
                 call = await admit(request.app.state.web, request, self.needs, self.within_sites)
                 request.state.call = call
+                if known is not None and (query := request.scope["query_string"]):
+                    known.check(query)
                 if repeat is not None:
                     return await answer_once(call, request, repeat, handler)
                 return await handler(request)

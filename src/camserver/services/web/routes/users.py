@@ -10,7 +10,7 @@ from camserver.domain.oidc import is_subject
 from camserver.domain.people import PASSWORD_LINK_TTL_MS, Permission, Role, check_password, login_of
 from camserver.services.web.access import token_hash
 from camserver.services.web.calls import Call, TheCall
-from camserver.services.web.once import Repeat
+from camserver.services.web.once import Repeat, without_secret
 from camserver.services.web.routing import Routes
 from camserver.store import identities, password_links, people, users
 from camserver.store.grants import Granted
@@ -56,9 +56,10 @@ async def add_user(call: TheCall, asked: api.UserAsked) -> api.UserAdded:
         identity=await _identity(call, asked.oidc_subject),
     )
     person = await call.store.write(people.add, new, call.address, call.now_ms)
-    has_way_in = password_hash is not None or bool(asked.oidc_subject)
-    link = None if has_way_in else await _make_link(call, person.user_uuid)
-    return api.UserAdded(user=_shown(person), password_link=link)
+    if password_hash is not None or asked.oidc_subject:
+        without_secret(call)
+        return api.UserAdded(user=_shown(person), password_link=None)
+    return api.UserAdded(user=_shown(person), password_link=await _make_link(call, person.user_uuid))
 
 
 @routes.get("/api/users/{user}", Permission.MANAGE_PEOPLE)

@@ -1,0 +1,61 @@
+"""What stands behind the question mark of an address and is not known there: refused where JSON is answered, since a
+filter written wrong would find everything; not heeded in pictures, films and pages, whose addresses others add to."""
+
+from tests.services.web.rig import Reply, RunningWeb
+from tests.services.web.test_matrix import BODIES, ROUTES, key_of, make_town
+
+REFUSED = {"unknown_parameter", "no_parameters"}
+# Opened by browsers, players, mail programs and the provider of sign-ins.
+LENIENT = {
+    "/api/audit/export",
+    "/api/cameras/{camera_id}/latest.jpg",
+    "/api/cases/{case_uuid}/export",
+    "/api/errands/{errand_uuid}/picture",
+    "/api/events/{event_uuid}/clip",
+    "/api/feed/events",
+    "/api/frames/{frame_uuid}/picture",
+    "/api/oidc/callback",
+    "/api/oidc/start",
+    "/api/scoring/runs/{run_uuid}/files/{document}",
+    "/api/scoring/runs/{run_uuid}/result",
+    "/api/tenants/{tenant}/export/object",
+}
+
+
+def reason(reply: Reply) -> str | None:
+    return reply.body["details"].get("reason") if reply.status >= 400 else None
+
+
+async def test_each_route_that_answers_json_refuses_what_it_does_not_know(web: RunningWeb) -> None:
+    town = await make_town(web)
+    who = town.browsers["system"]
+    lenient = set()
+    for route in ROUTES:
+        method, path = key_of(route)
+        if not path.startswith("/api/") or path == "/api/feed/events":
+            continue
+        reply = await who.ask(method, f"{town.address(path, 'near')}?odd=1", BODIES.get((method, path)))
+        if reason(reply) in REFUSED:
+            assert (reply.status, reply.body["error_code"]) == (400, "bad_input")
+        else:
+            lenient.add(path)
+    assert lenient == LENIENT - {"/api/feed/events"}
+
+
+async def test_the_name_and_those_that_are_known_are_told_in_both_languages(web: RunningWeb) -> None:
+    owner = await web.owner()
+    reply = await owner.get("/api/sessions?camera=x")
+    assert reply.body["message"].startswith("camera is not known here: this address takes nothing")
+    reply = await owner.get("/api/search?camera_id=a&limit=2&camera=x&text=")
+    assert reply.body["message"].startswith("camera is not known here; known behind the question mark are before, ")
+    assert "camera_id" in reply.body["details"]["known"].split(", ")
+    reply = await owner.ask("GET", "/api/search?%F0%9F%93%B7%00", headers={"Accept-Language": "ja"})
+    assert reply.status == 400
+    reply = await owner.ask("GET", f"/api/search?{'y' * 4000}", headers={"Accept-Language": "ja"})
+    assert reply.body["message"].startswith(f"「{'y' * 64}」という項目はありません。「?」の後に使えるのは before, ")
+    reply = await owner.ask("GET", "/api/sessions?x", headers={"Accept-Language": "ja"})
+    assert "何も指定できません" in reply.body["message"]
+
+
+async def test_who_may_not_ask_is_told_so_first(web: RunningWeb) -> None:
+    assert (await web.browser().get("/api/cameras?odd=1")).status == 401
