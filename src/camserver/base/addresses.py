@@ -79,6 +79,14 @@ def why_not(address: str, *, allow_loopback: bool, own: frozenset[str], setting:
     return None
 
 
+def is_never_reached(host: str) -> bool:
+    """Whether it is an address that nobody may connect to, whatever is set. A name is looked at when it is resolved."""
+    try:
+        return _looked_at(host)[1] is not None
+    except ValueError:
+        return False
+
+
 @lru_cache(maxsize=256)  # Each request to a receiver asks, mostly about the same one.
 def _looked_at(address: str) -> tuple[_Ip, str | None]:
     """The address, and why nobody may connect to it, wherever this machine is."""

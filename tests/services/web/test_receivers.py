@@ -84,6 +84,7 @@ async def test_secrets_are_sealed_for_this_receiver_alone(web: RunningWeb) -> No
         ({"config": {"sumaries": True}}, "config.sumaries"),
         ({"secrets": {}}, "secrets.url"),
         ({"secrets": {"url": "ftp://host/very-secret-token"}}, "secrets.url"),
+        ({"secrets": {"url": "http://169.254.169.254/very-secret-token"}}, "secrets.url: must not be link-local"),
         ({"secrets": {"url": URL, "signing_key": "short-secret"}}, "secrets.signing_key"),
         ({"secrets": {"url": URL, "password": "very-secret-token"}}, "secrets.password"),
         ({"name": "  "}, "name"),

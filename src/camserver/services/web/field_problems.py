@@ -59,6 +59,8 @@ OWN_JA: Mapping[str, str] = {
     "must be on one line, of characters that can be seen": "改行や制御文字を含まない、1行の文字列にしてください",
     "give either lease_id or camera_id": "lease_id か camera_id のどちらか一方を指定してください",
     "must begin with https:// or http:// and name a host": "https:// または http:// で始まるアドレスにしてください",
+    "must not be link-local, where clouds keep secrets, or of several hosts": "リンクローカルやマルチキャストなどの"
+    "アドレスには送れません",
     "must not hold spaces or characters beyond ASCII": "空白と半角英数記号以外の文字は使えません",
     "must be a plain address such as cameras@example.org": "cameras@example.org のようなアドレスにしてください",
     "either webhook_url or bot_token is needed": "webhook_url と bot_token のどちらかが必要です",

@@ -169,6 +169,7 @@ _JA_BY_REASON: Mapping[str, str] = {
     "unknown_parameter": "「{named}」という項目はありません。「?」の後に使えるのは {known} です。",
     "no_parameters": "「{named}」という項目はありません。このアドレスの「?」の後には何も指定できません。",
     "url_form": "カメラのURLが正しくありません。",
+    "url_never": "このアドレスには接続しません（リンクローカルやマルチキャストなど）。カメラのネットワークのアドレスにしてください。",
     "url_scheme": "この形式のURLは使えません。使えるのは {schemes} です。",
     "url_type": "カメラの種類とURLの形式が合っていません。",
     "url_two_credentials": "認証情報がURLと入力欄の両方にあります。どちらか一方にしてください。",

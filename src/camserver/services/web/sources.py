@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
+from camserver.base.addresses import is_never_reached
 from camserver.base.errors import BadInput
 from camserver.base.secrets import Secret
 from camserver.domain.devices import is_webcam
@@ -116,6 +117,12 @@ def _check_place(parts: SplitResult, kind: str) -> None:
         return
     if not parts.hostname:
         raise _malformed()
+    if is_never_reached(parts.hostname):
+        raise BadInput(
+            "no camera can be at that address: it is link-local, where clouds keep secrets, or no single host; give the "
+            "camera an address of its network",
+            reason="url_never",
+        )
     # An @ behind the host means that a password with / ? or # in it was cut in two.
     if parts.fragment or "@" in parts.path or "@" in parts.query:
         raise _malformed()

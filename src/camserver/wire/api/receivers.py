@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, Field, JsonValue, model_validator
 
+from camserver.base.addresses import is_never_reached
 from camserver.domain.deliveries import ReceiverKind
 from camserver.wire.api import archives, mqtt, push
 from camserver.wire.api.shapes import MOMENT_MAX_MS, UUID_PATTERN, Answer, Asked, Language
@@ -29,6 +30,8 @@ def http_address(value: str) -> str:
         host, parts = None, urlsplit("")
     if parts.scheme not in ("http", "https") or not host:
         raise ValueError("must begin with https:// or http:// and name a host")
+    if is_never_reached(host):
+        raise ValueError("must not be link-local, where clouds keep secrets, or of several hosts")
     if not value.isascii() or not value.isprintable() or " " in value:
         raise ValueError("must not hold spaces or characters beyond ASCII")
     return value
