@@ -80,7 +80,7 @@ def why_not(address: str, *, allow_loopback: bool, own: frozenset[str], setting:
 
 
 def is_never_reached(host: str) -> bool:
-    """Whether it is an address that nobody may connect to, whatever is set. A name is looked at when it is resolved."""
+    """Whether it is an address that nobody may connect to, whatever is set. Names are looked at when resolved."""
     try:
         return _looked_at(host)[1] is not None
     except ValueError:

@@ -119,8 +119,8 @@ def _check_place(parts: SplitResult, kind: str) -> None:
         raise _malformed()
     if is_never_reached(parts.hostname):
         raise BadInput(
-            "no camera can be at that address: it is link-local, where clouds keep secrets, or no single host; give the "
-            "camera an address of its network",
+            "no camera can be at that address: it is link-local, where clouds keep secrets, or no single host; give "
+            "the camera an address of its network",
             reason="url_never",
         )
     # An @ behind the host means that a password with / ? or # in it was cut in two.
