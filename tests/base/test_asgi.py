@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request, WebSocket
 from starlette.responses import StreamingResponse
 
 from camserver.base import asgi, http_connections
-from camserver.base.http_connections import Limits
+from camserver.base.http_connections import LimitedProtocol, Limits
 from camserver.base.ports import listen
 from tests.rig.ports import port_of
 
@@ -103,6 +103,24 @@ async def test_serves_and_ends_when_cancelled(serving: Serving) -> None:
     async with aiohttp.ClientSession() as session:
         with pytest.raises(aiohttp.ClientConnectionError):
             await session.get(serving.url + "/hello")
+
+
+async def test_those_who_ask_close_an_idle_connection_first(
+    serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise somebody who asks every five seconds would meet the end of the connection now and then."""
+    kept_sec: list[float] = []
+    made = LimitedProtocol.connection_made
+
+    def noted(self: LimitedProtocol, transport: asyncio.Transport) -> None:
+        kept_sec.append(self.timeout_keep_alive)
+        made(self, transport)
+
+    monkeypatch.setattr(LimitedProtocol, "connection_made", noted)
+    async with aiohttp.ClientSession() as session, session.get(serving.url + "/hello") as answer:
+        assert answer.status == 200
+        assert isinstance(session.connector, aiohttp.TCPConnector)
+        assert kept_sec[0] > 2 * session.connector._keepalive_timeout
 
 
 async def test_the_head_of_an_answer_goes_with_its_body(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:

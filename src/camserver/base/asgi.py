@@ -34,6 +34,9 @@ log = get_logger(__name__)
 GRACE_SEC = 3
 # And what was broken off then gets this long to put down what it had in hand.
 PUT_DOWN_SEC = 1.0
+# A connection on which nothing is asked stays open for longer than those who ask keep theirs (aiohttp 15 s, proxies
+# mostly 60 s): who closes first must be the one who asks, or a request meets the end of its connection now and then.
+KEEP_ALIVE_SEC = 75
 _STOPPING: tuple[dict[str, Any], ...] = (
     {"type": "http.response.start", "status": 503, "headers": [(b"retry-after", b"1"), (b"content-length", b"0")]},
     {"type": "http.response.body", "body": b""},
@@ -229,6 +232,7 @@ async def serve(
         server_header=False,
         ws_max_size=message_max_bytes,
         ws_per_message_deflate=False,
+        timeout_keep_alive=KEEP_ALIVE_SEC,
         timeout_graceful_shutdown=GRACE_SEC,
         forwarded_allow_ips=[] if tls is not None else list(trusted_proxies),
     )

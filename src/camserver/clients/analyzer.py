@@ -14,6 +14,7 @@ import aiohttp
 
 from camserver.base.errors import CamError
 from camserver.clients.causes import cause_of
+from camserver.clients.outgoing import KEEP_ALIVE_SEC
 from camserver.domain.analysis import Analysis
 from camserver.domain.hints import PREVIOUS_AT
 from camserver.domain.jobs import ErrorKind, kind_of_status
@@ -89,7 +90,7 @@ class AnalyzerClient:
         self._schema_timeout = _timeout(schema_timeout_sec)
         self._health_timeout = _timeout(health_timeout_sec)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=CONNECTIONS_MAX),
+            connector=aiohttp.TCPConnector(limit=CONNECTIONS_MAX, keepalive_timeout=KEEP_ALIVE_SEC),
             cookie_jar=aiohttp.DummyCookieJar(),
             # Small compressed answers can be huge ones: neither asked for nor unpacked.
             headers={"Accept-Encoding": "identity"},

@@ -32,6 +32,9 @@ ANSWER_MAX_BYTES: Final = 65_536
 QUOTED_MAX_CHARS: Final = 160
 # Above the most deliveries in flight: waiting for a free connection would look like a dead receiver.
 CONNECTIONS_MAX: Final = 1100
+# Less than what others' servers wait before they close a connection (5 s, some 2 s): a request that is not safe to
+# repeat must not meet that end.
+KEEP_ALIVE_SEC: Final = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,9 @@ class _CheckedResolver(AbstractResolver):
 def checked_connector(policy: OutgoingPolicy) -> aiohttp.TCPConnector:
     """Connects only where the policy allows, for a client that has its own session. Addresses that stand where a
     name could are never resolved: check those with `check_literal`."""
-    return aiohttp.TCPConnector(limit=CONNECTIONS_MAX, resolver=_CheckedResolver(policy))
+    return aiohttp.TCPConnector(
+        limit=CONNECTIONS_MAX, keepalive_timeout=KEEP_ALIVE_SEC, resolver=_CheckedResolver(policy)
+    )
 
 
 @dataclass(frozen=True, slots=True)
