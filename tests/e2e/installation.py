@@ -133,6 +133,8 @@ async def seen(
 
     async def ask() -> Any:
         async with browser.get(path) as answer:
+            # A question that is wrong does not become right.
+            assert answer.status != 400, await answer.text()
             if answer.status != 200:
                 return None
             body = await answer.json()

@@ -61,7 +61,7 @@ async def test_an_event_with_its_pictures_in_a_bucket(
         async with browser.post("/api/receivers", json=asked) as answer:
             assert answer.status == 201, await answer.text()
         await house.command("camera", "add", "gate", two_pictures(tmp_path / "pictures", SIZE))
-        page = await seen(browser, "/api/events?primary_events=human", lambda body: bool(body["events"]))
+        page = await seen(browser, "/api/events?primary_event=human", lambda body: bool(body["events"]))
         event = await seen(browser, f"/api/events/{page['events'][-1]['event_uuid']}", lambda body: True)
         frame_uuid = event["best_frame"]["frame_uuid"]
         async with browser.get(f"/api/frames/{frame_uuid}/picture?kind=full") as answer:

@@ -62,7 +62,7 @@ async def test_an_event_gets_its_clip_and_it_plays(launcher: Launcher, tmp_path:
         await house.command("camera", "add", "street", simulator.url("street", "main"))
         token = urlsplit((house.data / "setup-link.txt").read_text().strip()).fragment.removeprefix("token=")
         async with signed_in(house, token) as browser:
-            page = await seen(browser, "/api/events?primary_events=human", lambda body: bool(body["events"]))
+            page = await seen(browser, "/api/events?primary_event=human", lambda body: bool(body["events"]))
             uuid = page["events"][-1]["event_uuid"]
             event = await seen(
                 browser, f"/api/events/{uuid}", lambda body: body["clip"] and body["clip"]["state"] != "asked"
