@@ -117,14 +117,15 @@ def _tags(joined: str) -> str:
     return f"(SELECT {joined} FROM event_tags g WHERE g.event_id = e.event_id AND g.tag_group <> :hidden)"
 
 
-# Of one, or of a page that is bounded already: as a statement of its own it would cost a way to the database.
-_TAGS = Sql(_tags("GROUP_CONCAT(g.tag_id)"), postgres=_tags("STRING_AGG(g.tag_id, ',')"))
+# Of `events e`, parted by commas; needs `:hidden`. Of one, or of what is bounded already: as a statement of its own
+# it would cost a way to the database, and telling it which events.
+TAGS = Sql(_tags("GROUP_CONCAT(g.tag_id)"), postgres=_tags("STRING_AGG(g.tag_id, ',')"))
 _FOUND = {
-    dialect: _COLUMNS.replace(_UNASKED, f"e.unknown_flag, {_REVIEWED} AS reviewed_at, {_TAGS.on(dialect)} AS tags")
+    dialect: _COLUMNS.replace(_UNASKED, f"e.unknown_flag, {_REVIEWED} AS reviewed_at, {TAGS.on(dialect)} AS tags")
     for dialect in Dialect
 }
 # What `EventRow` takes of one event; needs `:hidden`.
-ONE_COLUMNS = {dialect: _COLUMNS.replace("NULL AS tags", f"{_TAGS.on(dialect)} AS tags") for dialect in Dialect}
+ONE_COLUMNS = {dialect: _COLUMNS.replace("NULL AS tags", f"{TAGS.on(dialect)} AS tags") for dialect in Dialect}
 _ONE = {
     dialect: f"{_EVENTS.replace(_COLUMNS, columns, 1)} AND e.event_uuid = :event_uuid"
     for dialect, columns in ONE_COLUMNS.items()

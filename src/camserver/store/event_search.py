@@ -23,6 +23,7 @@ from camserver.store.event_pages import EventRow, EventSummary, hidden_group, su
 from camserver.store.event_paths import Wanted
 from camserver.store.event_walks import END, KEYS, LISTED_MAX, Place, Shown, Walk, joined, only, walk
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
+from camserver.store.sql import Dialect
 from camserver.store.tx import F, Scoped
 
 PAGE_MAX = 200
@@ -274,18 +275,29 @@ class _Counted(NamedTuple):
     primary_event: str
     severity_max: int
     unknown_flag: int
+    tags: str | None  # parted by commas
 
 
-_COUNTED = Shown(
-    _Counted, ", ".join(f"e.{name}" for name in _Counted._fields), lambda row: (row.start_at, row.event_id)
-)
+_COUNTED = {
+    dialect: ", ".join(f"e.{name}" for name in _Counted._fields[:-1]) + f", {event_pages.TAGS.on(dialect)} AS tags"
+    for dialect in Dialect
+}
+
+
+def _counted(tx: Scoped) -> Shown[_Counted]:
+    return Shown(
+        _Counted,
+        _COUNTED[tx.dialect],
+        lambda row: (row.start_at, row.event_id),
+        params={"hidden": hidden_group(tx)},
+    )
 
 
 async def facets(tx: Scoped, asked: SearchFilter) -> Facets:
     """How the newest events that are asked for fall upon sites, cameras, primary events, tags, severities, unknown
     or not, and days by their sites' own time."""
     known = await _known(tx, asked)
-    found = await _walked(tx, known, (BEYOND, BEYOND), _COUNTED, FACETS_MAX)
+    found = await _walked(tx, known, (BEYOND, BEYOND), _counted(tx), FACETS_MAX)
     rows = found.rows
     cameras = Counter([row.camera_key for row in rows])
     sites = Counter([row.site_id for row in rows])
@@ -296,7 +308,10 @@ async def facets(tx: Scoped, asked: SearchFilter) -> Facets:
     for (site_id, hour_at), count in hours.items():
         zone = zone_of(site_names[site_id][1])
         days[datetime.fromtimestamp(hour_at / 1000, zone).date().isoformat()] += count
-    tags, scores = await _tags_and_scores(tx, [row.event_id for row in rows])
+    tags: Counter[str] = Counter()
+    for together, count in Counter([row.tags for row in rows if row.tags]).items():
+        tags.update(dict.fromkeys(together.split(","), count))
+    scores = await _scores(tx, [row.event_id for row in rows])
     return Facets(
         counted=len(rows),
         is_complete=found.reached == END,
@@ -317,22 +332,20 @@ async def facets(tx: Scoped, asked: SearchFilter) -> Facets:
     )
 
 
-_TAGS = """SELECT 0 AS is_score, tag_id AS value, COUNT(*) AS events FROM event_tags
-WHERE event_id IN (:event_ids...) AND +tenant_id = :tenant_id AND tag_group <> :hidden GROUP BY tag_id"""
-_SCORES = """SELECT 1 AS is_score, category AS value, COUNT(*) AS events FROM event_scores
-WHERE event_id IN (:event_ids...) AND +tenant_id = :tenant_id AND score >= :least GROUP BY category"""
-
-
-async def _tags_and_scores(tx: Scoped, event_ids: Sequence[int]) -> tuple[dict[str, int], dict[str, int]]:
-    """How many events have each tag, and rather fit each category that a model scored them against; the latter for
-    those who may investigate. One statement: what takes long is to tell the database which events."""
-    tags: dict[str, int] = {}
-    scores: dict[str, int] = {}
-    if event_ids:
-        sql = f"{_TAGS} UNION ALL {_SCORES}" if tx.principal.may(Permission.INVESTIGATE) else _TAGS
-        for row in await tx.all(sql, event_ids=list(event_ids), hidden=hidden_group(tx), least=RATHER):
-            (scores if row["is_score"] else tags)[row["value"]] = row["events"]
-    return tags, scores
+async def _scores(tx: Scoped, event_ids: Sequence[int]) -> dict[str, int]:
+    """How many events rather fit each category that a model scored them against, for those who may investigate."""
+    if not event_ids or not tx.principal.may(Permission.INVESTIGATE):
+        return {}
+    # Most houses score no events, and telling a database which events takes longer than asking it that.
+    if await tx.one("SELECT 1 AS found FROM event_scores WHERE tenant_id = :tenant_id LIMIT 1") is None:
+        return {}
+    rows = await tx.all(
+        "SELECT category, COUNT(*) AS events FROM event_scores WHERE event_id IN (:event_ids...) "
+        "AND +tenant_id = :tenant_id AND score >= :least GROUP BY category",
+        event_ids=list(event_ids),
+        least=RATHER,
+    )
+    return {row["category"]: row["events"] for row in rows}
 
 
 def _most(counts: Mapping[str, int], labels: Mapping[str, str] | None = None) -> tuple[FacetValue, ...]:

@@ -137,14 +137,14 @@ class Walker(Generic[F]):
 
     async def _ends(self) -> tuple[int, int]:
         """When the tenant's first and last events began, so that empty time is not walked through."""
-        # Two statements: for both at once SQLite reads the whole index.
-        oldest, newest = [
-            await self.tx.one(f"SELECT {which}(start_at) AS at FROM events WHERE tenant_id = :tenant_id")
-            for which in ("MIN", "MAX")
-        ]
-        if oldest is None or newest is None or oldest["at"] is None or newest["at"] is None:
+        # A question each: for both of the same rows SQLite reads the whole index.
+        ends = await self.tx.one(
+            "SELECT (SELECT MIN(start_at) FROM events WHERE tenant_id = :tenant_id) AS oldest, "
+            "(SELECT MAX(start_at) FROM events WHERE tenant_id = :tenant_id) AS newest"
+        )
+        if ends is None or ends["oldest"] is None:
             return 0, 0
-        return max(oldest["at"], self.wanted.from_ms or 0), newest["at"]
+        return max(ends["oldest"], self.wanted.from_ms or 0), ends["newest"]
 
     async def _step(self, before: Place, from_ms: int | None, step: int, most: int) -> tuple[Sequence[F], Place]:
         """Those of the next events on the path that are asked for, and how far that came; END: nothing is left."""
