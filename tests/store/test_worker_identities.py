@@ -7,6 +7,8 @@ import pytest
 from camserver.base.errors import CamError, Conflict, Forbidden, NotFound
 from camserver.domain.people import Principal, Role
 from camserver.store import Store
+from camserver.store.intents import pending
+from camserver.store.leases import Want, take_all
 from camserver.store.worker_identities import (
     TOKENS_OPEN_MAX,
     CertificateRow,
@@ -19,9 +21,9 @@ from camserver.store.worker_identities import (
     revoke,
     revoked_since,
 )
-from camserver.store.workers import register
+from camserver.store.workers import register, sign_in
 from tests.store.people_rows import admin_of, audit_rows
-from tests.store.stage import NOW_MS, Stage, add_site, build, registration
+from tests.store.stage import NOW_MS, TTL_MS, Stage, add_site, build, registration, session
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -212,6 +214,42 @@ async def test_other_tenants_and_sites_are_not_there(fresh_store: Store) -> None
         await fresh_store.as_(admin_of(stage.tenant_id)).write(invite, "h", None, None, HOUR_MS, "", NOW_MS)
     own = await fresh_store.as_(annex_only).write(invite, "h", None, None, HOUR_MS, "", NOW_MS)
     assert own.site == "annex"
+
+
+async def test_a_name_belongs_to_its_site(fresh_store: Store) -> None:
+    stage = await build(fresh_store, workers=1)
+    annex_id = await fresh_store.write(add_site, stage.tenant_id, "annex", NOW_MS)
+    await token(fresh_store, stage, "early", "lodge", "annex")
+    await token(fresh_store, stage, "own", "lodge", "main")
+    annex_only = Principal(stage.tenant_id, None, Role.SITE_MANAGER, frozenset({annex_id}))
+    # A worker without a certificate, and one whose certificate is its only trace.
+    await fresh_store.write(enrol, "own", "lodge", certificate(1), "", NOW_MS)
+    for name in ("worker-0", "lodge"):
+        with pytest.raises(Conflict, match="another site"):
+            await fresh_store.as_(annex_only).write(invite, "late", "annex", name, HOUR_MS, "", NOW_MS)
+    # Nor by a token that was made before there was such a worker.
+    with pytest.raises(Conflict, match="another site"):
+        await fresh_store.write(enrol, "early", "lodge", certificate(2), "", NOW_MS)
+    kept = await fresh_store.read(known, certificate(1).serial)
+    assert kept is not None
+    assert not kept.revoked
+    assert await fresh_store.read(known, certificate(2).serial) is None
+
+
+async def test_a_worker_that_comes_from_another_site_holds_nothing_of_the_one_before(fresh_store: Store) -> None:
+    stage = await build(fresh_store, workers=1, cameras=2)
+    await fresh_store.write(add_site, stage.tenant_id, "annex", NOW_MS)
+    wants = tuple(Want(camera.key, stage.workers[0].worker_key, 0) for camera in stage.cameras)
+    assert len(await fresh_store.write(take_all, wants, TTL_MS, NOW_MS)) == 2
+    held = ((stage.cameras[0].id, 1),)
+    back = await fresh_store.write(sign_in, stage.tenant_id, registration("worker-0"), held, TTL_MS, NOW_MS)
+    assert (back.renewal.renewed, back.restarted) == (held, (stage.cameras[1].id,))
+    moved = registration("worker-0", "annex")
+    gone = await fresh_store.write(sign_in, stage.tenant_id, moved, held, TTL_MS, NOW_MS)
+    assert (gone.renewal.renewed, gone.restarted) == ((), ())
+    assert await fresh_store.read(pending, (stage.workers[0].worker_key,)) == ()
+    for camera in stage.cameras:
+        assert (await session(fresh_store, camera.key))["worker_key"] is None
 
 
 async def test_a_proven_site_is_the_only_one(fresh_store: Store) -> None:

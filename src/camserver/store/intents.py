@@ -204,6 +204,22 @@ async def returned_without(
     return tuple(restarted)
 
 
+async def let_go_elsewhere(tx: Tx, worker_key: int, site_id: int, now_ms: int) -> None:
+    """A worker that comes from another site than before holds nothing of that one any more, and is told nothing of
+    it: logins of cameras are their site's."""
+    rows = await tx.all(
+        """
+        SELECT camera_key, generation FROM camera_sessions
+        WHERE worker_key = :worker_key AND site_id <> :site_id ORDER BY camera_key""",
+        worker_key=worker_key,
+        site_id=site_id,
+    )
+    for row in rows:
+        session = await locked(tx, row["camera_key"], row["generation"])
+        if session is not None and session["worker_key"] == worker_key:
+            await let_go(tx, session, SessionState.ORPHANED, "its worker came from another site", now_ms)
+
+
 async def _restart(tx: Tx, session: Row, ttl_ms: int, now_ms: int) -> None:
     await tx.run(
         """

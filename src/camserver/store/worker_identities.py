@@ -67,6 +67,9 @@ async def invite(
 ) -> Invited:
     """Keeps a new token. Without a site it is for the only one within the principal's reach."""
     place = await tenants.find_site(tx, site) if site is not None else await _only_site(tx)
+    if worker_id is not None:
+        elsewhere = await tx.one(_ELSEWHERE, worker_id=worker_id, site_id=place.site_id, now_ms=now_ms)
+        _refuse_elsewhere(worker_id, elsewhere)
     await _forget_tokens(tx, now_ms)
     row = await tx.one(
         "SELECT count(*) AS open FROM worker_enrolments WHERE tenant_id = :tenant_id AND used_at IS NULL"
@@ -155,6 +158,10 @@ async def enrol(
             f"this token is for the worker {invited.worker_id}, not for {worker_id}", reason="token_for_another"
         )
     else:
+        # Asked again: the name may have been taken since the token was made.
+        name = {"tenant_id": invited.tenant_id, "worker_id": worker_id}
+        elsewhere = await tx.one(_ELSEWHERE, **name, site_id=invited.site_id, now_ms=now_ms)
+        _refuse_elsewhere(worker_id, elsewhere)
         # Whoever had the name before is replaced.
         await _revoke_all(tx, invited.tenant_id, worker_id, now_ms)
     await tx.run(
@@ -186,6 +193,17 @@ async def _refuse_taken(tx: Tx, tenant_id: int, worker_id: str, now_ms: int) -> 
             f"there is a worker {worker_id} already; choose another name, or replace it with a token made by "
             f"`camserver worker token --name {worker_id}`",
             reason="worker_exists",
+            worker_id=worker_id,
+        )
+
+
+def _refuse_elsewhere(worker_id: str, elsewhere: Row | None) -> None:
+    """A name belongs to the site where its worker stands: whoever replaced it from another site would be taken for
+    the holder of cameras that its people may not even see."""
+    if elsewhere is not None:
+        raise Conflict(
+            f"there is a worker {worker_id} at another site already; a worker keeps its site, so choose another name",
+            reason="worker_elsewhere",
             worker_id=worker_id,
         )
 
@@ -308,3 +326,9 @@ _REVOKE = """
 UPDATE worker_certificates SET revoked_at = :now_ms
 WHERE tenant_id = :tenant_id AND worker_id = :worker_id AND revoked_at IS NULL
   AND IN_SITE_REACH()"""
+
+_ELSEWHERE = """
+SELECT 1 AS taken FROM workers WHERE tenant_id = :tenant_id AND worker_id = :worker_id AND site_id <> :site_id
+UNION ALL
+SELECT 1 FROM worker_certificates WHERE tenant_id = :tenant_id AND worker_id = :worker_id AND site_id <> :site_id
+  AND revoked_at IS NULL AND expires_at > :now_ms"""

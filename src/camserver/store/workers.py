@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from camserver.base.errors import BadInput, Forbidden, NotFound, Unavailable
 from camserver.store import tenants
-from camserver.store.intents import returned_without
+from camserver.store.intents import let_go_elsewhere, returned_without
 from camserver.store.renewals import Holding, Renewal, renew, renew_all
 from camserver.store.sql import Sql
 from camserver.store.tx import Tx
@@ -91,7 +91,10 @@ async def sign_in(
     tx: Tx, tenant_id: int, who: Registration, held: tuple[tuple[str, int], ...], ttl_ms: int, now_ms: int
 ) -> SignedIn:
     """A worker connects: it keeps what it still holds, and is started anew with what it forgot."""
+    stood_at = await _known_site(tx, tenant_id, who.worker_id)
     worker = await register(tx, tenant_id, who, now_ms)
+    if stood_at is not None and stood_at != worker.site_id:
+        await let_go_elsewhere(tx, worker.worker_key, worker.site_id, now_ms)
     renewal = await renew(tx, tenant_id, worker.worker_key, held, ttl_ms, now_ms)
     kept = frozenset(camera_id for camera_id, _ in renewal.renewed)
     restarted = await returned_without(tx, worker.worker_key, kept, ttl_ms, now_ms)
@@ -152,7 +155,7 @@ async def _site(tx: Tx, tenant_id: int, who: Registration) -> int:
 
 
 async def _known_site(tx: Tx, tenant_id: int, worker_id: str) -> int | None:
-    """Where a worker stood that names no site: there it stands still, also after a second site was added."""
+    """Where a worker stood before. One that names no site stands there still, also after a second site was added."""
     row = await tx.one(
         "SELECT s.site_id FROM workers w JOIN sites s ON s.site_id = w.site_id "
         "WHERE w.tenant_id = :tenant_id AND w.worker_id = :worker_id",

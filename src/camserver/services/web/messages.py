@@ -85,6 +85,8 @@ _JA_BY_REASON: Mapping[str, str] = {
     "サーバーを再起動してください。",
     "tokens_full": "未使用のトークンが上限（{most}件）に達しています。期限が切れるまでお待ちください。",
     "which_site": "どのサイトのワーカーか、名前またはIDで指定してください。",
+    "worker_elsewhere": "ワーカー「{worker_id}」は別のサイトにあります。サイトは変えられないため、"
+    "別の名前にしてください。",
     "no_certificate": "ワーカー「{worker_id}」には失効させる証明書がありません。",
     "key_not_ours": "鍵は設定で指定されています。新しい鍵と、古い鍵（server.credential_key_previous）を設定して"
     "サーバーを再起動してから、もう一度実行してください。",
