@@ -2,7 +2,7 @@
 
 import pytest
 
-from camserver.base.errors import Conflict
+from camserver.base.errors import Conflict, Forbidden, Unauthenticated
 from camserver.domain.people import Permission, Principal, Role
 from camserver.store import Store, audit_pages, cases, grants, password_links, people, sessions, sites, tokens
 from camserver.store.audit_pages import AuditFilter
@@ -69,6 +69,39 @@ async def test_a_link_works_once_and_ends_the_sign_ins(store: Store) -> None:
     assert await store.read(password_links.find, "link", NOW_MS) is None
     assert await store.read(sessions.find, "hash", NOW_MS) is None
     assert await mine.read(people.password_hash_of, person.user_id) == "new"
+
+
+async def test_a_former_password_signs_nobody_in(store: Store) -> None:
+    """Comparing takes its time: what was right when it began may have been replaced when it ended."""
+    tenant_id = (await prepare(store)).tenant_id
+    mine = store.as_(admin_of(tenant_id))
+    person = await mine.write(people.add, new("guard"), "", NOW_MS)
+    former = NewSession("former", "c", 12, "", "", proved_by=HASH)
+    await store.write(sessions.begin, person.user_id, tenant_id, former, NOW_MS)
+    await mine.write(people.set_password, person.user_id, "new hash", None, "", NOW_MS)
+    late = NewSession("late", "c", 12, "", "", proved_by=HASH)
+    with pytest.raises(Unauthenticated):
+        await store.write(sessions.begin, person.user_id, tenant_id, late, NOW_MS)
+    assert await store.read(sessions.find, "late", NOW_MS) is None
+
+
+async def test_of_two_who_change_one_password_at_once_one_does(store: Store) -> None:
+    tenant_id = (await prepare(store)).tenant_id
+    mine = store.as_(admin_of(tenant_id))
+    person = await mine.write(people.add, new("guard"), "", NOW_MS)
+    for name in ("one", "two"):
+        session = NewSession(name, "c", 12, "", "", proved_by=HASH)
+        await store.write(sessions.begin, person.user_id, tenant_id, session, NOW_MS)
+    found = [await store.read(sessions.find, name, NOW_MS) for name in ("one", "two")]
+    first, second = [store.as_(one.principal) for one in found if one is not None]
+    await first.write(people.change_own_password, HASH, "new hash", "", NOW_MS)
+    with pytest.raises(Forbidden, match="at the same moment"):
+        await second.write(people.change_own_password, HASH, "other hash", "", NOW_MS)
+    # Nor may a sign-in that ended meanwhile, although it was right about the password.
+    with pytest.raises(Forbidden, match="at the same moment"):
+        await second.write(people.change_own_password, "new hash", "other hash", "", NOW_MS)
+    await first.write(people.change_own_password, "new hash", "newest hash", "", NOW_MS)
+    assert await mine.read(people.password_hash_of, person.user_id) == "newest hash"
 
 
 async def test_whoever_comes_after_somebody_who_was_removed_is_somebody_else(store: Store) -> None:

@@ -148,7 +148,11 @@ def clip_once_key(clip_id: int, receiver_id: int | None, case_id: int | None) ->
 
 def media_type(path: str) -> str:
     """What a copy is, by its name."""
-    return "video/mp4" if path.endswith(CLIP_SUFFIX) else "image/jpeg"
+    return "video/mp4" if is_clip(path) else "image/jpeg"
+
+
+def is_clip(path: str) -> bool:
+    return path.endswith(CLIP_SUFFIX)
 
 
 def is_safe_path(path: str) -> bool:

@@ -155,12 +155,21 @@ def login_of(written: str) -> str:
 
 
 def require_rank(principal: Principal, role: Role) -> None:
-    """Forbidden unless the principal may make, change or remove somebody of that role."""
+    """Forbidden unless the principal may make, change or remove somebody of that role. Through an account of that
+    role everything can be done that the role may, so a token decides only about roles that its scopes cover."""
     if role not in RANKS or RANKS.index(role) > RANKS.index(principal.role):
         raise Forbidden(
             f"the role {principal.role} does not decide about a {role}; ask somebody who has that role",
             reason="role_above",
             role=role.value,
+        )
+    beyond = sorted(PERMISSIONS[role] - principal.permissions)
+    if beyond:
+        raise Forbidden(
+            f"a {role} may do {beyond[0]}, which is not among the token's scopes; use one that has all of the role's",
+            reason="role_beyond_scopes",
+            role=role.value,
+            scope=beyond[0].value,
         )
 
 
@@ -193,6 +202,15 @@ def check_scopes(principal: Principal, owner_role: Role, scopes: Collection[Perm
             f"the token would be good for {beyond[0]}, which its owner or you may not do; leave it out",
             reason="scope_beyond",
             scope=beyond[0],
+        )
+
+
+def require_no_token(principal: Principal) -> None:
+    """Forbidden for a program that is not there to manage people: what it made would outlive its own token."""
+    if principal.token_id is not None and not principal.may(Permission.MANAGE_PEOPLE):
+        raise Forbidden(
+            "a token makes and revokes other tokens only with manage_people among its scopes; sign in to do it",
+            reason="token_by_token",
         )
 
 

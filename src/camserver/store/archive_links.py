@@ -7,6 +7,7 @@ Copies of a case are named to those who may investigate, and no link opens them.
 from dataclasses import dataclass
 
 from camserver.base.errors import Forbidden, NotFound
+from camserver.domain.archive import is_clip
 from camserver.domain.links import may_be_linked
 from camserver.domain.people import Permission
 from camserver.store.receivers import StoredReceiver, stored_by_id
@@ -36,7 +37,9 @@ class LinkedCopy:
     receiver: StoredReceiver
 
 
-_FRAME = "SELECT frame_id, retention_class FROM frames WHERE frame_uuid = :frame_uuid"
+_FRAME = """
+SELECT f.frame_id, f.retention_class, e.retention_class AS event_class
+FROM frames f LEFT JOIN events e ON e.event_id = f.event_id WHERE f.frame_uuid = :frame_uuid"""
 _COPIES = f"""
 SELECT o.external_id, o.path, o.bytes, o.sha256, o.case_id, o.archived_at, o.expires_at, o.receiver_id,
   r.receiver_uuid, r.name
@@ -47,7 +50,7 @@ WHERE o.frame_id = :frame_id AND o.deleted_at IS NULL{{narrowed}} ORDER BY o.obj
 async def copies(tx: Scoped, frame_uuid: str) -> tuple[CopySummary, ...]:
     """The copies of a frame, and of the clip whose event it is the best of."""
     frame = await tx.one(
-        f"{_FRAME} AND tenant_id = :tenant_id AND IN_REACH()",
+        f"{_FRAME} AND f.tenant_id = :tenant_id AND IN_REACH(f)",
         frame_uuid=frame_uuid,
     )
     if frame is None:
@@ -57,13 +60,14 @@ async def copies(tx: Scoped, frame_uuid: str) -> tuple[CopySummary, ...]:
         frame_id=frame["frame_id"],
     )
     sees_cases = tx.principal.may(Permission.INVESTIGATE)
-    return tuple([_summary(row) for row in rows if row["case_id"] is None or sees_cases])
+    found = [_summary(row, _is_of_case(frame, row)) for row in rows]
+    return tuple([one for one in found if sees_cases or not one.in_case])
 
 
 async def linkable(tx: Scoped, frame_uuid: str, archive_file_id: str) -> None:
     """NotFound or Forbidden when no link to this copy may be given out."""
     found = await copies(tx, frame_uuid)
-    frame = await tx.one(f"{_FRAME} AND tenant_id = :tenant_id", frame_uuid=frame_uuid)
+    frame = await tx.one(f"{_FRAME} AND f.tenant_id = :tenant_id", frame_uuid=frame_uuid)
     if frame is not None and not may_be_linked(frame["retention_class"]):
         raise _of_case()
     wanted = [one for one in found if one.archive_file_id == archive_file_id]
@@ -75,19 +79,27 @@ async def linkable(tx: Scoped, frame_uuid: str, archive_file_id: str) -> None:
 
 async def linked(tx: Tx, frame_uuid: str) -> tuple[LinkedCopy, ...]:
     """The copies of a frame that a link may open; none when there is no such frame, or a case has it."""
-    frame = await tx.one(f"{_FRAME} AND tenant_id {NOT_DISABLED}", frame_uuid=frame_uuid)
+    frame = await tx.one(f"{_FRAME} AND f.tenant_id {NOT_DISABLED}", frame_uuid=frame_uuid)
     if frame is None or not may_be_linked(frame["retention_class"]):
         return ()
     rows = await tx.all(_COPIES.format(narrowed=" AND o.case_id IS NULL"), frame_id=frame["frame_id"])
     found = []
     for row in rows:
+        if _is_of_case(frame, row):
+            continue
         receiver = await stored_by_id(tx, row["receiver_id"])
         if receiver is not None:
             found.append(LinkedCopy(row["external_id"], row["path"], receiver))
     return tuple(found)
 
 
-def _summary(row: Row) -> CopySummary:
+def _is_of_case(frame: Row, copy: Row) -> bool:
+    """Whether a case has what this is a copy of, also where the copy was made before that. A clip is its event's."""
+    original = frame["event_class"] if is_clip(copy["path"]) else frame["retention_class"]
+    return copy["case_id"] is not None or not may_be_linked(original or "")
+
+
+def _summary(row: Row, in_case: bool) -> CopySummary:
     return CopySummary(
         archive_file_id=row["external_id"],
         receiver_uuid=row["receiver_uuid"],
@@ -95,7 +107,7 @@ def _summary(row: Row) -> CopySummary:
         path=row["path"],
         bytes=row["bytes"],
         sha256=row["sha256"],
-        in_case=row["case_id"] is not None,
+        in_case=in_case,
         archived_at=row["archived_at"],
         expires_at=row["expires_at"],
     )

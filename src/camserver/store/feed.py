@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from camserver.domain.change_kinds import CHANGE_KINDS, ChangeKind
+from camserver.domain.change_kinds import CHANGE_KINDS, ChangeKind, concerns
 from camserver.domain.people import Principal
 from camserver.store import changes
 from camserver.store.cameras import public_camera_id
@@ -26,7 +26,7 @@ class Item:
     camera_key: int | None = None
 
     def is_for(self, principal: Principal) -> bool:
-        return self.site_id is None or principal.reaches(self.site_id, self.camera_key)
+        return concerns(self.kind, self.site_id, self.camera_key, principal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,12 @@ async def newest(tx: Scoped) -> int:
 async def after(tx: Scoped, seq: int, limit: int) -> Page:
     """Changes behind `seq` that the principal may see, oldest first."""
     found = await changes.after(tx, seq, limit)
-    seen = [row for row in found.changes if row.site_id is None or tx.principal.reaches(row.site_id, row.camera_key)]
-    # While an installation is upgraded, a newer process may tell of what this one has no word for.
-    seen = [row for row in seen if row.kind in CHANGE_KINDS]
+    seen = [
+        row
+        for row in found.changes
+        # While an installation is upgraded, a newer process may tell of what this one has no word for.
+        if row.kind in CHANGE_KINDS and concerns(row.kind, row.site_id, row.camera_key, tx.principal)
+    ]
     return Page(await _described(tx, seen), found.last_seq, found.resync)
 
 

@@ -130,6 +130,8 @@ async def _set_role(tx: Tx, known: Known, role: Role, home_id: int, address: str
         log.warning("the last system administrator keeps the role", login=known.login, given=role.value)
         return
     await tx.run("UPDATE users SET role = :role WHERE user_id = :user_id", role=role.value, user_id=known.user_id)
+    # Whoever was given a link before might not have been given one to what the account is now.
+    await tx.run("DELETE FROM password_links WHERE user_id = :user_id", user_id=known.user_id)
     if role not in GRANTED_ROLES:
         await tx.run("UPDATE users SET granted_only = 0 WHERE user_id = :user_id", user_id=known.user_id)
         await tx.run("DELETE FROM grants WHERE user_id = :user_id", user_id=known.user_id)

@@ -22,9 +22,7 @@ async def add(tx: Scoped, user_uuid: str, token_hash: str, address: str, now_ms:
     """A new link; those before it stop working. The password and the sign-ins stay until it is used."""
     person = await people.get(tx, user_uuid)
     require_rank(tx.principal, person.role)
-    await tx.run(
-        "DELETE FROM password_links WHERE user_id = :user_id AND tenant_id = :tenant_id", user_id=person.user_id
-    )
+    await people.drop_links(tx, person.user_id)
     await tx.run(
         "INSERT INTO password_links (tenant_id, user_id, token_hash, created_at, expires_at) "
         "VALUES (:tenant_id, :user_id, :token_hash, :now_ms, :expires_at)",

@@ -8,7 +8,7 @@ from typing import Any
 
 from uuid_utils import uuid7
 
-from camserver.base.errors import BadInput, Conflict, NotFound
+from camserver.base.errors import BadInput, Conflict, Forbidden, NotFound
 from camserver.domain.people import Role, check_grants, check_role_in_tenant, require_rank
 from camserver.store import audit, grants, identities, tenant_quotas, tenants, users
 from camserver.store.grants import Granted
@@ -165,6 +165,9 @@ async def change(tx: Scoped, user_uuid: str, wanted: PersonChange, address: str,
         await identities.put(tx, person.user_id, wanted.identity, now_ms)
     if wanted.disabled:
         await _end_sessions(tx, person.user_id)
+    if wanted.disabled or role is not person.role:
+        # Whoever was given a link before might not have been given one to what the account is now.
+        await drop_links(tx, person.user_id)
     changes = [name for name in PersonChange.__dataclass_fields__ if getattr(wanted, name) is not None]
     details: dict[str, str | int] = {"login": person.login, "changed": " ".join(changes), "role": role.value}
     await _note(tx, "user_changed", person.user_id, details, address, now_ms)
@@ -190,6 +193,28 @@ async def remove(tx: Scoped, user_uuid: str, address: str, now_ms: int) -> None:
     await tx.run("DELETE FROM users WHERE user_id = :user_id AND tenant_id = :tenant_id", user_id=person.user_id)
 
 
+async def change_own_password(
+    tx: Scoped, proved_by: str | None, password_hash: str, address: str, now_ms: int
+) -> None:
+    """By somebody signed in whose present password fitted `proved_by`. Hashing takes its time, so it is looked at
+    again that both still hold."""
+    row = await tx.one(
+        "SELECT password_hash FROM users WHERE user_id = :user_id AND tenant_id = :tenant_id FOR UPDATE",
+        user_id=tx.principal.user_id,
+    )
+    session = await tx.one(
+        "SELECT session_id FROM sessions WHERE session_id = :session_id AND tenant_id = :tenant_id",
+        session_id=tx.principal.session_id,
+    )
+    if row is None or session is None or row["password_hash"] != proved_by:
+        raise Forbidden(
+            "the password was changed, or this sign-in ended, at the same moment; sign in again",
+            reason="password_moved",
+        )
+    assert tx.principal.user_id is not None
+    await set_password(tx, tx.principal.user_id, password_hash, tx.principal.session_id, address, now_ms)
+
+
 async def set_password(
     tx: Scoped, user_id: int, password_hash: str, keep_session_id: int | None, address: str, now_ms: int
 ) -> None:
@@ -202,8 +227,13 @@ async def set_password(
         now_ms=now_ms,
     )
     await _end_sessions(tx, user_id, keep_session_id)
-    await tx.run("DELETE FROM password_links WHERE user_id = :user_id AND tenant_id = :tenant_id", user_id=user_id)
+    await drop_links(tx, user_id)
     await _note(tx, "password_changed", user_id, {}, address, now_ms)
+
+
+async def drop_links(tx: Scoped, user_id: int) -> None:
+    """Links to choose a password work no more."""
+    await tx.run("DELETE FROM password_links WHERE user_id = :user_id AND tenant_id = :tenant_id", user_id=user_id)
 
 
 async def password_hash_of(tx: Scoped, user_id: int) -> str | None:

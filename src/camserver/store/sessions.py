@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from camserver.base.errors import Unauthenticated
 from camserver.domain.people import Principal, Role, session_expires_at, session_needs_touch
 from camserver.store import audit, grants
 from camserver.store.core import unlogged
@@ -22,6 +23,7 @@ class NewSession:
     address: str
     user_agent: str
     by: str = ""  # how it was proved who it is, where that was not a password
+    proved_by: str | None = field(default=None, repr=False)  # the hash that the password fitted, where it was one
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class SignedIn:
 
 async def begin(tx: Tx, user_id: int, tenant_id: int, session: NewSession, now_ms: int) -> None:
     """Signs somebody in who has proved who it is, and forgets their failed tries."""
+    if session.proved_by is not None:
+        await _refuse_former_password(tx, user_id, session.proved_by)
     await _make_room(tx, user_id)
     await tx.run(
         "INSERT INTO sessions (tenant_id, user_id, token_hash, csrf_token, created_at, expires_at, last_seen_at, "
@@ -61,6 +65,14 @@ async def begin(tx: Tx, user_id: int, tenant_id: int, session: NewSession, now_m
     details = {"by": session.by} if session.by else None
     entry = audit.Entry("sign_in", now_ms, session.address, "user", str(user_id), details)
     await audit.add(tx, tenant_id, user_id, entry)
+
+
+async def _refuse_former_password(tx: Tx, user_id: int, proved_by: str) -> None:
+    """Comparing a password takes its time. Under the row's lock a new password, which ends all sign-ins, waits for
+    this one and ends it, too, or was there first."""
+    row = await tx.one("SELECT password_hash FROM users WHERE user_id = :user_id FOR UPDATE", user_id=user_id)
+    if row is None or row["password_hash"] != proved_by:
+        raise Unauthenticated("login or password is wrong; check both and try again", reason="wrong_login")
 
 
 async def _make_room(tx: Tx, user_id: int) -> None:

@@ -6,6 +6,7 @@ those who reach the camera. Prewarming its stream is in prewarming.py.
 
 from dataclasses import dataclass
 
+from camserver.base.errors import Conflict
 from camserver.domain.change_kinds import ChangeKind
 from camserver.domain.suggest import (
     WEIGHT_DEFAULT,
@@ -81,9 +82,19 @@ async def choose(tx: Scoped, camera_id: str, duration_sec: int, address: str, no
     if row is None:
         raise missing(camera_id)
     before = await _locked(tx)
+    if await _is_chosen_out_of_reach(tx, before, now_ms):
+        raise Conflict(
+            "somebody chose another camera, which you do not reach; wait until that is over, or ask them",
+            reason="suggestion_taken",
+        )
     await _put(tx, before, chosen(before, row["camera_key"], duration_sec, now_ms), now_ms)
     details: dict[str, str | int] = {"duration_sec": duration_sec}
     await audit.add_own(tx, audit.Entry("suggestion_chosen", now_ms, address, "camera", camera_id, details))
+
+
+async def _is_chosen_out_of_reach(tx: Scoped, board: Board, now_ms: int) -> bool:
+    now = board.current
+    return now is not None and now.manual and now.until > now_ms and await current(tx, now_ms) is None
 
 
 async def dismiss(tx: Scoped, policy: SuggestPolicy, address: str, now_ms: int) -> bool:

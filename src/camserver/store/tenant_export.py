@@ -78,13 +78,18 @@ async def plan(tx: Tx, principal: Principal, tenant: str) -> Plan:
     return Plan(found.tenant_uuid, found.name, rows)
 
 
-async def note(tx: Tx, principal: Principal, chosen: Plan, address: str, now_ms: int) -> None:
-    """Writes down that somebody exports it."""
-    await tenant_desk.require_home(tx, principal)
-    details: dict[str, str | int] = {"tenant_uuid": chosen.tenant_uuid}
-    await audit.add_own(
-        Scoped(tx, principal), audit.Entry("tenant_exported", now_ms, address, "tenant", chosen.name, details)
-    )
+async def note(tx: Tx, principal: Principal, tenant: str, address: str, now_ms: int) -> None:
+    """Writes down that somebody exports it: at home, and in its own log, whose people it concerns. Once in some
+    minutes: an export is thousands of pages and pictures."""
+    found = await tenant_desk.get(tx, principal, tenant)
+    details: dict[str, str | int] = {"tenant_uuid": found.tenant_uuid}
+    entry = audit.Entry("tenant_exported", now_ms, address, "tenant", found.name, details)
+    home = Scoped(tx, principal)
+    if await audit.is_noted(home, entry):
+        return
+    await audit.add_own(home, entry)
+    if found.tenant_id != principal.tenant_id:
+        await audit.add_from_home(tx, principal, found.tenant_id, entry)
 
 
 async def page(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from uuid_utils import uuid7
 
 from camserver.base.errors import Conflict, NotFound
-from camserver.domain.people import Permission, Principal, Role, check_scopes, require_rank
+from camserver.domain.people import Permission, Principal, Role, check_scopes, require_no_token, require_rank
 from camserver.store import audit, grants, people, tenants
 from camserver.store.core import unlogged
 from camserver.store.tx import Row, Scoped, Tx
@@ -110,6 +110,7 @@ async def touch(tx: Scoped, address: str, now_ms: int) -> None:
 
 async def add(tx: Scoped, new: NewToken, address: str, now_ms: int) -> TokenSummary:
     """For oneself, or, by those who manage people, for somebody not above them."""
+    require_no_token(tx.principal)
     await tenants.lock(tx)
     owner = await people.get(tx, new.user)
     if owner.user_id != tx.principal.user_id:
@@ -147,9 +148,11 @@ async def add(tx: Scoped, new: NewToken, address: str, now_ms: int) -> TokenSumm
 
 async def every(tx: Scoped, user: str | None, now_ms: int) -> tuple[TokenSummary, ...]:
     """Tokens that work: one's own, or, for those who manage people, everybody's."""
-    only = None if user is None else (await people.get(tx, user)).user_id
-    if only != tx.principal.user_id and not tx.principal.may(Permission.MANAGE_PEOPLE):
-        only = tx.principal.user_id
+    only = tx.principal.user_id
+    if tx.principal.may(Permission.MANAGE_PEOPLE):
+        only = None if user is None else (await people.get(tx, user)).user_id
+    elif user is not None:
+        await _refuse_others(tx, user)
     rows = await tx.all(
         f"{_SUMMARY} AND t.revoked_at IS NULL AND t.expires_at > :now_ms "
         "AND (:everybody = 1 OR t.user_id = :user_id) ORDER BY t.token_id LIMIT 1000",
@@ -160,11 +163,20 @@ async def every(tx: Scoped, user: str | None, now_ms: int) -> tuple[TokenSummary
     return tuple(_summary(row) for row in rows)
 
 
+async def _refuse_others(tx: Scoped, user: str) -> None:
+    """Somebody else is not there for those who manage nobody, whether there is such a login or not."""
+    own = await people.oneself(tx)
+    if user not in (own.login, own.user_uuid):
+        raise people.missing(user)
+
+
 async def revoke(tx: Scoped, token_uuid: str, address: str, now_ms: int) -> None:
-    """It works no more from the next request on."""
+    """It works no more from the next request on. A program may end its own token."""
     row = await tx.one(f"{_SUMMARY} AND t.token_uuid = :token_uuid AND t.revoked_at IS NULL", token_uuid=token_uuid)
     if row is None or not _may_revoke(tx, row):
         raise NotFound("there is no such token, or it was revoked already", reason="no_token", token=token_uuid)
+    if row["token_id"] != tx.principal.token_id:
+        require_no_token(tx.principal)
     await tx.run(
         "UPDATE api_tokens SET revoked_at = :now_ms WHERE token_uuid = :token_uuid AND tenant_id = :tenant_id",
         token_uuid=token_uuid,
@@ -179,7 +191,8 @@ def _may_revoke(tx: Scoped, row: Row) -> bool:
 
 
 _SUMMARY = """
-SELECT t.token_uuid, t.name, t.scopes, t.created_at, t.expires_at, t.last_used_at, t.last_address, t.user_id, u.login
+SELECT t.token_id, t.token_uuid, t.name, t.scopes, t.created_at, t.expires_at, t.last_used_at, t.last_address,
+  t.user_id, u.login
 FROM api_tokens t JOIN users u ON u.user_id = t.user_id WHERE t.tenant_id = :tenant_id"""
 
 

@@ -14,7 +14,7 @@ from tests.services.web.rig import Browser, RunningWeb, running_web
 from tests.services.web.test_access import set_role
 from tests.services.web.test_archive_receivers import add
 from tests.services.web.test_media import altered, link, opened, owner_with_frame
-from tests.store.people_rows import audit_rows, execute
+from tests.store.people_rows import add_event, audit_rows, execute
 
 FILE = "camera-archive/2027/01/15/cam_1/20270115T170000.000+0900_f1.jpg"
 FILM = "camera-archive/2027/01/15/cam_1/20270115T170000.000+0900_e1.mp4"
@@ -100,3 +100,28 @@ async def test_no_link_opens_a_copy_of_a_case(web_on_each: RunningWeb, tmp_path:
     await web.store.write(set_role, Role.VIEWER.value)
     assert (await owner.get("/api/frames/f1/copies")).body["copies"] == [], "for those who may investigate"
     assert (await owner.get("/api/frames/none/copies")).status == 404
+
+
+async def test_no_link_opens_the_copy_of_a_clip_that_a_case_took_later(
+    web_on_each: RunningWeb, tmp_path: Path
+) -> None:
+    web = web_on_each
+    owner = await furnished(web, tmp_path / "mnt" / "a", FILE, FILM)
+    tenant_id = (await web.store.read(audit_rows))[0][0]
+    await web.store.write(add_event, tenant_id, "cam_1", "e1", web.clock.now_ms())
+    await web.store.write(execute, "UPDATE frames SET event_id = (SELECT MAX(event_id) FROM events)", {})
+    url = await link(owner, archive_file_id=FILM)
+    assert (await opened(web, url)).status == 200
+    # What putting a clip into a case does: its event is held, the pictures are not.
+    await web.store.write(execute, "UPDATE events SET retention_class = 'case'", {})
+    assert (await opened(web, url)).status == 403
+    refused = await owner.post("/api/media/link", {"frame_uuid": "f1", "archive_file_id": FILM})
+    assert (refused.status, refused.body["details"]["reason"]) == (403, "case_link")
+    listed = (await owner.get("/api/frames/f1/copies")).body["copies"]
+    assert [(one["archive_file_id"], one["in_case"]) for one in listed] == [(FILE, False), (FILM, True)]
+    assert (await opened(web, await link(owner, archive_file_id=FILE))).status == 200
+    await web.store.write(set_role, Role.VIEWER.value)
+    listed = (await owner.get("/api/frames/f1/copies")).body["copies"]
+    assert [one["archive_file_id"] for one in listed] == [FILE]
+    refused = await owner.post("/api/media/link", {"frame_uuid": "f1", "archive_file_id": FILM})
+    assert refused.status in (403, 404)

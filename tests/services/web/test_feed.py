@@ -15,7 +15,7 @@ from camserver.domain.people import SESSION_IDLE_MS, Principal, Role
 from camserver.services.web import feeds
 from camserver.store import Store, Tx, cameras, feed, sessions, tenants
 from tests.rig.clock import ManualClock
-from tests.services.web.rig import Browser, RunningWeb, running_web
+from tests.services.web.rig import PASSWORD, Browser, RunningWeb, running_web
 from tests.store.people_rows import add_event, add_tenant, admin_of, audit_rows, execute
 from tests.store.test_cameras import CAMERA as ROW
 
@@ -240,6 +240,26 @@ async def test_each_message_is_judged_by_the_grants_of_its_moment(
     assert [(change["camera_id"], change["site"]) for change in message["changes"]] == [("seen", "annex")]
     assert message["last_seq"] == 3
     await socket.close()
+
+
+async def test_who_may_not_investigate_is_not_told_of_cases(web: RunningWeb) -> None:
+    owner = await web.owner()
+    body = {"login": "viewer", "role": "viewer", "password": PASSWORD}
+    assert (await owner.post("/api/users", body)).status == 201
+    viewer = web.browser()
+    await viewer.sign_in("viewer")
+    sockets = [await connect(web, one) for one in (owner, viewer)]
+    for socket in sockets:
+        await told(web, socket)
+    assert (await owner.post("/api/cases", {"title": "theft"})).status == 201
+    await owner.post("/api/cameras", {**CAMERA, "camera_id": "cam_1"})
+    of_owner, of_viewer = [await changes_up_to(web, socket, 2) for socket in sockets]
+    assert [one["kind"] for one in of_owner] == ["case", "camera"]
+    assert [one["kind"] for one in of_viewer] == ["camera"]
+    listed = (await viewer.get("/api/changes?after=0")).body
+    assert ([one["kind"] for one in listed["changes"]], listed["last_seq"]) == (["camera"], 2)
+    for socket in sockets:
+        await socket.close()
 
 
 async def test_it_ends_with_the_session(web: RunningWeb) -> None:

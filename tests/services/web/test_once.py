@@ -65,6 +65,21 @@ async def test_a_key_is_its_callers_own(web: RunningWeb) -> None:
     assert len(await cases(owner)) == 2
 
 
+async def test_an_answer_is_not_told_again_to_who_may_not_see_it_now(web: RunningWeb) -> None:
+    owner = await web.owner()
+    await owner.post("/api/cameras", {"camera_id": "cam_1", "name": "G", "source": {"url": "test://moving"}})
+    body = {"login": "manager", "role": "site_manager", "password": PASSWORD, "grants": {"sites": ["main"]}}
+    assert (await owner.post("/api/users", body)).status == 201
+    manager = web.browser()
+    await manager.sign_in("manager")
+    headers = {"Idempotency-Key": "k1"}
+    change = ("PATCH", "/api/cameras/cam_1", {"name": "New"}, headers)
+    assert (await manager.ask(*change)).status == 200
+    assert REPLAYED in (await manager.ask(*change)).headers
+    assert (await owner.ask("PATCH", "/api/users/manager", {"grants": {}})).status == 200
+    assert reason(await manager.ask(*change)) == (422, "request_key_reused")
+
+
 async def test_what_was_refused_can_be_sent_again(web: RunningWeb) -> None:
     owner = await web.owner()
     assert (await keyed(owner, "/api/cameras", {**CAMERA, "site": "nowhere"})).status == 404

@@ -84,6 +84,16 @@ async def test_a_password_link_ends(web: RunningWeb) -> None:
     assert (await anybody.post(look, {"token": "made-up"})).status == 403
 
 
+async def test_a_password_link_is_for_the_role_that_it_was_made_for(web: RunningWeb) -> None:
+    """Whoever may give a link to a viewer may not have one to an administrator."""
+    owner = await web.owner()
+    await add_user(owner, "rising")
+    link = (await owner.post("/api/users/rising/password-link", {})).body
+    assert (await owner.ask("PATCH", "/api/users/rising", {"role": "system_admin"})).status == 200
+    body = {"token": token_of(link["url"]), "password": OTHER_PASSWORD}
+    assert (await web.browser().post("/api/password-links/use", body)).status == 403
+
+
 async def test_a_reset_ends_every_sign_in(web: RunningWeb) -> None:
     owner = await web.owner()
     await add_user(owner, "viewer")
@@ -338,10 +348,57 @@ async def test_a_token_is_never_good_for_more_than_its_user(web: RunningWeb) -> 
 
 async def test_a_token_does_not_breed_stronger_ones(web: RunningWeb) -> None:
     owner = await web.owner()
-    secret = (await owner.post("/api/tokens", {"name": "t", "scopes": ["read"]})).body["secret"]
+    scopes = ["read", "manage_people"]
+    secret = (await owner.post("/api/tokens", {"name": "t", "scopes": scopes})).body["secret"]
     program = web.browser()
     reply = await program.post("/api/tokens", {"name": "u", "scopes": ["manage_system"]}, bearer(secret))
     assert (reply.status, reply.body["details"]["reason"]) == (403, "scope_beyond")
+
+
+async def test_a_token_decides_only_about_what_its_scopes_cover(web: RunningWeb) -> None:
+    """Through an account everything can be done that its role may: a narrow token makes no wide one."""
+    owner = await web.owner()
+    scopes = ["manage_people", "read", "review"]
+    secret = (await owner.post("/api/tokens", {"name": "t", "scopes": scopes})).body["secret"]
+    program = web.browser()
+    wide = {"login": "evil", "role": "system_admin", "password": PASSWORD}
+    await add_user(owner, "clerk")
+    for method, path, body in (
+        ("POST", "/api/users", wide),
+        ("POST", "/api/users", {**wide, "role": "site_manager"}),
+        ("PATCH", "/api/users/clerk", {"role": "tenant_admin"}),
+        ("POST", f"/api/users/{LOGIN}/password-link", {}),
+        ("DELETE", f"/api/users/{LOGIN}", None),
+    ):
+        reply = await program.ask(method, path, body, bearer(secret))
+        assert (reply.status, reply.body["details"]["reason"]) == (403, "role_beyond_scopes"), path
+    assert (await program.post("/api/users", {**wide, "role": "viewer"}, bearer(secret))).status == 201
+    assert (await program.post("/api/users/clerk/password-link", {}, bearer(secret))).status == 201
+
+
+async def test_a_token_leaves_nothing_that_outlives_it(web: RunningWeb) -> None:
+    owner = await web.owner()
+    made = (await owner.post("/api/tokens", {"name": "t", "scopes": ["read"]})).body
+    other = (await owner.post("/api/tokens", {"name": "u", "scopes": ["read"]})).body
+    program, mine = web.browser(), bearer(made["secret"])
+    for method, path, body, reason in (
+        ("POST", "/api/tokens", {"name": "v", "scopes": ["read"]}, "token_by_token"),
+        ("DELETE", f"/api/tokens/{other['token']['token_uuid']}", None, "token_by_token"),
+    ):
+        reply = await program.ask(method, path, body, mine)
+        assert (reply.status, reply.body["details"]["reason"]) == (403, reason), path
+    assert (await program.get("/api/session", bearer(other["secret"]))).status == 200
+    assert (await program.ask("DELETE", f"/api/tokens/{made['token']['token_uuid']}", None, mine)).status == 204
+    assert (await program.get("/api/session", mine)).status == 401
+
+
+async def test_who_manages_nobody_is_not_told_who_is_there(web: RunningWeb) -> None:
+    owner = await web.owner()
+    await add_user(owner, "viewer")
+    viewer = await signed_in(web, "viewer")
+    assert (await viewer.get("/api/tokens?user=viewer")).status == 200
+    told = [(await viewer.get(f"/api/tokens?user={name}")).status for name in (LOGIN, "nobody")]
+    assert told == [404, 404]
 
 
 async def test_ones_own_tokens_only(web: RunningWeb) -> None:

@@ -59,6 +59,10 @@ async def test_a_program_has_no_browser(web: RunningWeb) -> None:
     assert reply.status == 403
     reply = await web.browser().ask("DELETE", "/api/push/subscriptions/x", headers=web.local_admin)
     assert reply.status == 403
+    # Nor has one that stands for a person: it would be told where its token no longer works.
+    secret = (await (await web.owner()).post("/api/tokens", {"name": "t", "scopes": ["read"]})).body["secret"]
+    reply = await web.browser().post("/api/push/subscriptions", asked(), {"Authorization": f"Bearer {secret}"})
+    assert (reply.status, reply.body["details"]["reason"]) == (403, "push_needs_person")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ async def searched_house(web: RunningWeb) -> tuple[Browser, int]:
     now_ms = web.clock.now_ms()
     for number in range(5):
         camera_id = f"cam_{number % 2 + 1}"
-        tags = (("carry.bag", "notify_safe"), ("behavior.loitering", "investigation_only")) if number % 2 else ()
+        tags = (("carry.bag", "notify_safe"), ("appearance.face_visible", "investigation_only")) if number % 2 else ()
         frame = FrameRow(tenant_id, camera_id, now_ms - number * 1000, f"f{number}")
         row = EventRow(severity_max=number % 4, best_frame_id=await web.store.write(add_frame, frame))
         event_id = await web.store.write(
@@ -56,12 +56,12 @@ async def test_events_are_searched_by_what_stands_in_the_address(web_on_each: Ru
     one = first["events"][1]
     assert (one["camera_name"], one["site"], one["best_frame_uuid"]) == ("Camera 2", "main", "f1")
     assert (one["unknown"], one["reviewed_at"], one["passages"]) == (False, None, [])
-    assert [tag["id"] for tag in one["tags"]] == ["behavior.loitering", "carry.bag"]
+    assert [tag["id"] for tag in one["tags"]] == ["appearance.face_visible", "carry.bag"]
     now_ms = web.clock.now_ms()
     for query, expected in {
         "camera_id=cam_1": ["e0", "e2", "e4"],
         "camera_id=cam_1&camera_id=cam_2&severity_min=2": ["e2", "e3"],
-        "tag=carry.bag&tag=behavior.loitering": ["e1", "e3"],
+        "tag=carry.bag&tag=appearance.face_visible": ["e1", "e3"],
         "tag=carry.bag&tag=behavior.running": [],
         "site=main&primary_event=human&unknown=false": ["e0", "e1", "e2", "e3", "e4"],
         "unknown=true": [],
@@ -78,7 +78,7 @@ async def test_facets_are_labelled_and_say_how_much_they_counted(web_on_each: Ru
     found = (await owner.get("/api/search/facets?camera_id=cam_2")).body
     assert (found["counted"], found["is_complete"], found["counted_max"]) == (2, True, 1000)
     assert found["cameras"] == [{"value": "cam_2", "label_ja": "Camera 2", "label_en": "Camera 2", "count": 2}]
-    assert {one["value"]: one["count"] for one in found["tags"]} == {"carry.bag": 2, "behavior.loitering": 2}
+    assert {one["value"]: one["count"] for one in found["tags"]} == {"carry.bag": 2, "appearance.face_visible": 2}
     assert all(one["label_ja"] != one["value"] for one in found["tags"])
     assert [one["label_en"] for one in found["primary_events"]] == ["Person detected"]
     assert {one["value"] for one in found["severities"]} == {"1", "3"}
@@ -128,7 +128,16 @@ async def test_texts_cases_and_hidden_tags_are_for_investigators(web: RunningWeb
     page = (await person.get("/api/search")).body
     assert len(page["events"]) == 5
     assert all(tag["id"] == "carry.bag" for one in page["events"] for tag in one["tags"])
-    assert (await person.get("/api/search?tag=behavior.loitering")).body["events"] == []
+    assert (await person.get("/api/search?tag=appearance.face_visible")).body["events"] == []
+
+
+@pytest.mark.parametrize("query", ["text=memo", "tag=appearance.face_visible", ""])
+async def test_counting_what_is_for_investigation_is_a_look_at_it(web: RunningWeb, query: str) -> None:
+    owner, _ = await searched_house(web)
+    before = len(await web.store.read(audit_rows))
+    assert (await owner.get(f"/api/search/facets?{query}")).body["counted"] > 0
+    noted = [row[1] for row in (await web.store.read(audit_rows))[before:]]
+    assert noted == ["investigation_listed"]
 
 
 async def test_a_day_of_all_cameras(web_on_each: RunningWeb) -> None:

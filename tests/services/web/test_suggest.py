@@ -87,6 +87,22 @@ async def test_viewers_see_it_and_do_not_choose(web: RunningWeb, owner: Browser)
     assert (await browsers["viewer"].ask("DELETE", "/api/suggest")).status == 403
 
 
+async def test_what_somebody_chose_is_not_taken_away_by_who_can_not_see_it(web: RunningWeb, owner: Browser) -> None:
+    body = {"login": "narrow", "role": "site_manager", "password": PASSWORD, "grants": {"camera_ids": ["cam_1"]}}
+    assert (await owner.post("/api/users", body)).status == 201
+    narrow = web.browser()
+    await narrow.sign_in("narrow")
+    choose = "/api/suggest/manual"
+    assert (await owner.post(choose, {"camera_id": "cam_2", "duration_sec": 60})).status == 200
+    refused = await narrow.post(choose, {"camera_id": "cam_1", "duration_sec": 60})
+    assert (refused.status, refused.body["details"]["reason"]) == (409, "suggestion_taken")
+    assert (await suggested(owner) or {})["camera_id"] == "cam_2"
+    assert (await owner.post(choose, {"camera_id": "cam_1", "duration_sec": 60})).status == 200
+    assert (await narrow.post(choose, {"camera_id": "cam_1", "duration_sec": 90})).status == 200
+    await web.clock.advance(90_000)
+    assert (await narrow.post(choose, {"camera_id": "cam_1", "duration_sec": 60})).status == 200
+
+
 async def test_where_a_page_is_open_it_is_told_and_prewarmed(web: RunningWeb, owner: Browser) -> None:
     await report(web)
     async with owner.http.ws_connect(web.url + "/api/feed", headers={"Origin": web.url}) as socket:

@@ -211,3 +211,23 @@ async def test_home_may_be_called_anything(web: RunningWeb) -> None:
     assert shown == {"house": True, "default": False}
     assert (await owner.post("/api/users", {"login": "sato", "role": "system_admin"})).status == 201
     assert await reason(owner, "DELETE", "/api/tenants/house", {"confirm": "house"}) == (409, "tenant_is_home")
+
+
+async def test_each_part_of_an_export_is_noted_by_itself(web_on_each: RunningWeb) -> None:
+    """At home and in the tenant's own log, also where nobody said before that there is to be an export."""
+    web = web_on_each
+    owner = await web.owner()
+    kato = await add_acme(web, owner)
+    acme = (await owner.get("/api/tenants/acme")).body["tenant_uuid"]
+
+    async def noted() -> list[tuple[str, int]]:
+        logs = [(await one.get("/api/audit?action=tenant_exported")).body["entries"] for one in (owner, kato)]
+        return [(entry["actor_kind"], len(entries)) for entries in logs for entry in entries[:1]]
+
+    assert (await owner.get("/api/tenants/acme/export/tables/sites")).status == 200
+    assert await noted() == [("user", 1), ("operator", 1)]
+    # Thousands of parts are one look.
+    assert (await owner.get(f"/api/tenants/{acme}/export/tables/users")).status == 200
+    assert (await owner.get(f"/api/tenants/{acme}/export/object?key=e1/none")).status == 404
+    assert (await owner.post("/api/tenants/acme/export", {})).status == 200
+    assert await noted() == [("user", 1), ("operator", 1)]

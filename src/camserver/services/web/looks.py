@@ -18,7 +18,7 @@ from camserver.domain.people import Permission
 from camserver.domain.vocabulary import INVESTIGATION_ONLY, Vocabulary
 from camserver.services.web.calls import Call
 from camserver.services.web.labels import group_of
-from camserver.store import audit, cases
+from camserver.store import audit, cases, tenant_export
 from camserver.wire import api
 
 FULL = "full"
@@ -69,6 +69,14 @@ async def note_link(call: Call, what: str, frame_uuid: str) -> None:
     key = (None, call.address, "link", what, frame_uuid)
     if not call.web.looks.has(key, call.now_ms):
         await call.web.store.write(audit.link_opened, frame_uuid, what, call.address, call.now_ms)
+        call.web.looks.add(key, call.now_ms)
+
+
+async def note_export(call: Call, tenant: str) -> None:
+    """Rows or pictures of an export of a tenant, by name or uuid: each part can be asked for by itself."""
+    key = _key(call, "export", tenant)
+    if not call.web.looks.has(key, call.now_ms):
+        await call.store.write_beyond(tenant_export.note, tenant, call.address, call.now_ms)
         call.web.looks.add(key, call.now_ms)
 
 

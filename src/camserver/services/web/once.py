@@ -116,7 +116,10 @@ def _claim(call: Call, request: Request, key: str, body: bytes) -> Claim:
     principal = call.principal
     # Keyed, because a body may hold a password, and a plain hash of it could be guessed from.
     secret = call.web.secrets.session_key.reveal().encode()
-    said = f"{request.method} {request.url.path}?{request.url.query}\n".encode() + body
+    # What somebody may see and do belongs to it: an answer is not told again to whoever would not be given it now.
+    sites = None if principal.site_ids is None else sorted(principal.site_ids)
+    rights = f"{sites} {sorted(principal.camera_keys)} {sorted(principal.permissions)}"
+    said = f"{request.method} {request.url.path}?{request.url.query}\n{rights}\n".encode() + body
     return Claim(
         caller=f"{principal.user_id or 'local'}.{principal.token_id or ''}",
         key_hash=hashlib.sha256(key.encode()).hexdigest(),

@@ -20,10 +20,18 @@ DEVICE_COOKIE_SEC = 365 * 86_400
 
 
 async def begin(
-    call: Call, user_id: int, tenant_id: int, login: str, response: Response, by: str = "", hint: str = ""
+    call: Call,
+    user_id: int,
+    tenant_id: int,
+    login: str,
+    response: Response,
+    *,
+    proved_by: str | None = None,
+    by: str = "",
+    hint: str = "",
 ) -> SignedIn:
-    """Signs in and sets the cookies; `by` says how it was proved, where that was not a password, and `hint` is what a
-    provider knows the person by."""
+    """Signs in and sets the cookies. It was proved by a password that fits the hash `proved_by`, or as `by` says;
+    `hint` is what a provider knows the person by."""
     await _end_former(call)
     token = secrets.token_urlsafe(32)
     session = sessions.NewSession(
@@ -33,6 +41,7 @@ async def begin(
         address=call.address,
         user_agent=call.request.headers.get("user-agent", ""),
         by=by,
+        proved_by=proved_by,
     )
     await call.web.store.write(sessions.begin, user_id, tenant_id, session, call.now_ms)
     signed_in = await call.web.store.read(sessions.find, session.token_hash, call.now_ms)

@@ -86,7 +86,7 @@ async def remove_push_subscription(call: TheCall, subscription_uuid: Subscriptio
 
 def _person(call: Call) -> int:
     user_id = call.principal.user_id
-    if user_id is None:
+    if user_id is None or call.principal.token_id is not None:
         raise Forbidden("only people have browsers to be told through; sign in", reason="push_needs_person")
     return user_id
 

@@ -126,6 +126,8 @@ async def count_facets(call: TheCall, asked: Asked) -> api.SearchFacets:
     found = await call.store.read(event_search.facets, asked)
     vocabulary = await active_vocabulary(call)
     by_name = found.facets
+    is_by_memo = asked.text is not None or asked.case_uuid is not None or bool(asked.scores)
+    await note_listed(call, "event", vocabulary, [one.value for one in by_name["tag"]], is_by_memo)
     return api.SearchFacets(
         counted=found.counted,
         counted_max=event_search.FACETS_MAX,

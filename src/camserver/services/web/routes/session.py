@@ -1,5 +1,6 @@
 """Signing in and out, and who one is."""
 
+from dataclasses import replace
 from typing import Literal
 
 from fastapi import Response
@@ -30,7 +31,9 @@ async def sign_in(call: TheCall, asked: api.SignIn, response: Response) -> api.S
         )
     login = asked.login.strip().lower()
     account = await _check(call, login, asked.password)
-    signed_in = await sign_ins.begin(call, account.user_id, account.tenant_id, login, response)
+    signed_in = await sign_ins.begin(
+        call, account.user_id, account.tenant_id, login, response, proved_by=account.password_hash
+    )
     return _described(call.web, signed_in)
 
 
@@ -50,6 +53,7 @@ async def _check(call: Call, login: str, password: str) -> Account:
         if web.passwords.is_outdated(stored):
             new_hash = await web.passwords.hash(password)
             await web.store.write(users.replace_hash, account.user_id, stored, new_hash)
+            account = replace(account, password_hash=new_hash)
     except Retry:
         # The server was at fault, not the one who tried.
         web.throttle.forgive(keys)
@@ -107,8 +111,7 @@ async def change_password(call: TheCall, asked: api.PasswordChange) -> None:
         if not await web.passwords.matches(asked.password, stored):
             raise Forbidden("the present password is wrong; try again", reason="wrong_password")
         new_hash = await web.passwords.hash(asked.new_password)
-        kept = call.principal.session_id
-        await call.store.write(people.set_password, user_id, new_hash, kept, call.address, call.now_ms)
+        await call.store.write(people.change_own_password, stored, new_hash, call.address, call.now_ms)
     except Retry:
         web.throttle.forgive(keys)
         raise

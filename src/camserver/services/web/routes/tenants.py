@@ -15,6 +15,7 @@ from camserver.domain.tenants import Quota, short_of
 from camserver.objects.keys import check_key
 from camserver.services.web.access import token_hash
 from camserver.services.web.calls import Call, TheCall
+from camserver.services.web.looks import note_export
 from camserver.services.web.once import Repeat
 from camserver.services.web.routes.sites import check_site
 from camserver.services.web.routing import Routes
@@ -113,7 +114,7 @@ async def begin_tenant_export(call: TheCall, tenant: TenantNamed) -> api.ExportP
     """What there is to export of a tenant. `camserver tenant export` fetches it and makes a file of it."""
     # Apart from the note: counting takes its time, and other writers would wait for it.
     plan = await call.web.store.read(tenant_export.plan, call.principal, tenant)
-    await call.store.write_beyond(tenant_export.note, plan, call.address, call.now_ms)
+    await note_export(call, plan.tenant_uuid)
     return api.ExportPlan(tenant_uuid=plan.tenant_uuid, name=plan.name, tables=dict(plan.rows))
 
 
@@ -126,6 +127,7 @@ async def export_tenant_rows(
 ) -> api.ExportPage:
     """A page of a table: its rows without secrets, and which objects they name."""
     place = None if after is None else _place(after)
+    await note_export(call, tenant)
     found = await call.web.store.read(tenant_export.page, call.principal, tenant, table, place)
     return api.ExportPage(
         rows=list(found.rows),
@@ -149,6 +151,7 @@ async def export_tenant_object(
     size = await call.web.objects.size_bytes(key) if f"/t{tenant_id}/" in key else None
     if size is None:
         raise NotFound("there is no such object of the tenant", reason="no_object")
+    await note_export(call, tenant)
     return StreamingResponse(_chunks(call, key, size), media_type="application/octet-stream", headers=_NO_STORE)
 
 
