@@ -17,6 +17,7 @@ from tests.fakes.scoring_llm import ScoringLlm, truth
 from tests.rig.clock import ManualClock
 from tests.rig.polling import until
 from tests.services.web.rig import Browser, RunningWeb, running_web
+from tests.services.web.test_tenants import add_acme
 from tests.store.people_rows import EventRow, FrameRow, add_event, add_frame, count_rows, execute
 
 NAMES = ("delivery", "trespass")
@@ -267,3 +268,14 @@ async def test_sheets_that_nobody_uses_go(web: RunningWeb, serving: Serving) -> 
     assert (await owner.get("/api/scoring/sheets")).body["sheets"] == []
     assert await web.store.read(count_rows, "garbage") == 1
     assert await web.store.read(scoring_desk.unfilled) == ()
+
+
+async def test_what_the_servers_key_and_folder_open_is_for_the_first_tenant(web: RunningWeb) -> None:
+    """Sheets that somebody shared with the installation's account would else be open to every tenant."""
+    owner = await web.owner()
+    kato = await add_acme(web, owner)
+    link = "https://docs.google.com/spreadsheets/d/1AbCdEfGhIjKlMnOpQrStUvWxYz0123456789/edit"
+    for kind, name, reason in (("google", link, "scoring_google_home"), ("folder", "a.csv", "scoring_folder")):
+        reply = await kato.post("/api/scoring/sheets", {"kind": kind, "name": name})
+        assert (reply.status, reply.body["details"]["reason"]) == (403, reason)
+    assert (await kato.get("/api/scoring")).body["has_google"] is False

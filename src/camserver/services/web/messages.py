@@ -145,6 +145,8 @@ _JA_BY_REASON: Mapping[str, str] = {
     "scoring_no_google": "Googleスプレッドシートのリンクではないか、鍵が設定されていません"
     "（drive.credentials_file）。",
     "scoring_file_kind": "シートのファイル名の末尾は {endings} のいずれかにしてください。",
+    "scoring_google_home": "Googleスプレッドシートはこのサーバーの鍵で開くため、最初のテナントだけが使えます。"
+    "ファイルをアップロードしてください。",
     "scoring_folder": "サーバーのフォルダーは、設定されている場合に最初のテナントだけが使えます。",
     "scoring_no_file": "サーバーのフォルダーにそのファイルはありません。",
     "scoring_size": "シートの大きさは1～{bytes_max}バイトにしてください。",

@@ -61,7 +61,7 @@ async def get_scoring_offer(call: TheCall) -> api.ScoringOffer:
         part_bytes=PART_BYTES,
         kept_max_bytes=policy.kept_max_bytes,
         endings=list(ENDINGS),
-        has_google=call.web.settings.drive.credentials_file is not None,
+        has_google=call.web.settings.drive.credentials_file is not None and _is_home(call),
         files=await asyncio.to_thread(_files, policy.folder) if _may_use_folder(call) else [],
         running=await call.store.read(scoring_pages.running),
     )
@@ -194,6 +194,12 @@ def _require_configured(call: Call) -> None:
 
 async def _check_sheet(call: Call, kind: SheetKind, asked: api.ScoringSheetAsked) -> None:
     if kind is SheetKind.GOOGLE:
+        if not _is_home(call):
+            # The key is the installation's: whatever others shared with it would be open to every tenant.
+            raise Forbidden(
+                "Google Sheets are opened with this installation's key, which is for the first tenant; upload a file",
+                reason="scoring_google_home",
+            )
         if call.web.settings.drive.credentials_file is None or google_address(asked.name) is None:
             raise BadInput(
                 "this is no link to Google Sheets, or no key for it is configured (drive.credentials_file)",
@@ -220,7 +226,11 @@ async def _check_sheet(call: Call, kind: SheetKind, asked: api.ScoringSheetAsked
 
 
 def _may_use_folder(call: Call) -> bool:
-    return bool(call.web.settings.scoring.folder) and call.principal.tenant_id == call.web.home.tenant_id
+    return bool(call.web.settings.scoring.folder) and _is_home(call)
+
+
+def _is_home(call: Call) -> bool:
+    return call.principal.tenant_id == call.web.home.tenant_id
 
 
 def _files(folder: str) -> list[str]:
