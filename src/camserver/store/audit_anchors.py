@@ -12,6 +12,7 @@ from pathlib import Path
 
 from camserver.base import folders
 from camserver.base.log import get_logger
+from camserver.domain.audit import Seal
 
 log = get_logger(__name__)
 
@@ -22,6 +23,10 @@ FILE_NAME = "audit-anchors.json"
 class Anchor:
     batch_no: int
     hash: str
+
+    def is_held_by(self, found: Seal | None) -> bool:
+        """Whether the chain still has the seal; `found` is what it has under that number."""
+        return found is not None and (found.batch_no, found.hash) == (self.batch_no, self.hash)
 
 
 def read(data_dir: Path) -> dict[int, Anchor]:

@@ -5,12 +5,15 @@ from pathlib import Path
 import pytest
 
 from camserver.base.errors import Conflict
-from camserver.domain.audit import BATCH_MAX, SealKey
+from camserver.domain.audit import BATCH_MAX, SealKey, Wrong, seal
 from camserver.domain.duties import HOLD_MS
+from camserver.services.dispatcher import sealing
 from camserver.services.dispatcher.sealing import DUTY, Sealer
 from camserver.services.web.audit_check import check_part
 from camserver.store import Store, Tx, audit, audit_anchors, audit_seals, duties
+from camserver.store.audit_anchors import Anchor
 from tests.rig.clock import ManualClock
+from tests.rig.unguarded import tamper
 from tests.store.people_rows import NOW_MS, add_tenant
 
 KEY = SealKey(b"k" * 32)
@@ -46,6 +49,81 @@ async def test_everybodys_entries_are_sealed_and_the_last_seals_remembered(
     assert (tmp_path / audit_anchors.FILE_NAME).stat().st_mode & 0o077 == 0
     await one.turn()
     assert (tmp_path / audit_anchors.FILE_NAME).read_bytes() == before, "nothing new"
+
+
+async def found_wrong(store: Store, clock: ManualClock, folder: Path, tenant_id: int) -> set[tuple[Wrong, int]]:
+    anchor = audit_anchors.read(folder).get(tenant_id)
+    part = await check_part(store, tenant_id, 0, KEY, anchor, clock.now_ms())
+    return {(one.wrong, one.batch_no) for one in part.findings}
+
+
+async def sealed_in_turns(store: Store, sealer: Sealer, tenant_id: int, turns: int) -> None:
+    for _ in range(turns):
+        await store.write(add, tenant_id, 1)
+        await sealer.turn()
+
+
+async def test_a_chain_that_was_cut_is_told_for_as_long_as_somebody_looks_into_it(
+    store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant_id = (await store.write(add_tenant, "first", NOW_MS)).tenant_id
+    told: list[object] = []
+    monkeypatch.setattr(sealing.log, "error", lambda *said, **values: told.append((*said, values["batch_no"])))
+    one = sealer(store, clock, tmp_path)
+    await sealed_in_turns(store, one, tenant_id, 3)
+    await store.write(add, audit.INSTALLATION, 1)
+    assert (await found_wrong(store, clock, tmp_path, tenant_id), told) == (set(), [])
+    await store.write(
+        tamper, "DELETE FROM audit_log WHERE batch_no = 3", "DELETE FROM audit_seals WHERE batch_no = 3"
+    )
+    remembered = audit_anchors.read(tmp_path)[tenant_id]
+    for turns in (0, 1, 1):  # left as it was cut, grown as long as before, grown beyond
+        await sealed_in_turns(store, one, tenant_id, turns)
+        await one.turn()
+        assert await found_wrong(store, clock, tmp_path, tenant_id) == {(Wrong.CHAIN_CUT, 3)}
+        assert audit_anchors.read(tmp_path)[tenant_id] == remembered
+        assert await unsealed(store, tenant_id) == 0, "what is left is sealed all the same"
+    assert told == [("audit_chain_cut", 3)], "once, not every minute"
+    assert audit_anchors.read(tmp_path)[audit.INSTALLATION].batch_no == 1, "the others' move on"
+    # Somebody looked into it, or put the backup there: they move the file away.
+    (tmp_path / audit_anchors.FILE_NAME).rename(tmp_path / "away")
+    await one.turn()
+    assert await found_wrong(store, clock, tmp_path, tenant_id) == set()
+    assert audit_anchors.read(tmp_path)[tenant_id].batch_no == 4
+
+
+async def test_what_was_sealed_before_a_kill_is_remembered_by_the_next_turn(
+    store: Store, clock: ManualClock, tmp_path: Path
+) -> None:
+    one = sealer(store, clock, tmp_path)
+    await sealed_in_turns(store, one, audit.INSTALLATION, 1)
+    await store.write(add, audit.INSTALLATION, 1)
+    found = await store.read(audit_seals.unsealed, audit.INSTALLATION)
+    made = seal(found.last, audit.INSTALLATION, found.entries, KEY, clock.now_ms())
+    await store.write(audit_seals.put, made, [entry.entry_id for entry in found.entries])
+    assert audit_anchors.read(tmp_path)[audit.INSTALLATION].batch_no == 1
+    await one.turn()
+    assert audit_anchors.read(tmp_path)[audit.INSTALLATION] == Anchor(2, made.hash)
+    await store.write(
+        tamper, "DELETE FROM audit_log WHERE batch_no = 2", "DELETE FROM audit_seals WHERE batch_no = 2"
+    )
+    assert await found_wrong(store, clock, tmp_path, audit.INSTALLATION) == {(Wrong.CHAIN_CUT, 2)}
+
+
+async def test_a_machine_that_did_not_seal_for_a_while_goes_on_from_what_it_remembers(
+    store: Store, clock: ManualClock, tmp_path: Path
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    one, two = sealer(store, clock, here), sealer(store, clock, there, "two")
+    await sealed_in_turns(store, one, audit.INSTALLATION, 1)
+    await clock.advance(HOLD_MS + 1)
+    await sealed_in_turns(store, two, audit.INSTALLATION, 3)
+    assert await found_wrong(store, clock, here, audit.INSTALLATION) == set()
+    await clock.advance(HOLD_MS + 1)
+    await one.turn()
+    assert audit_anchors.read(here) == audit_anchors.read(there)
 
 
 @pytest.mark.parametrize("db_kind", ["sqlite"], indirect=True)

@@ -1,7 +1,9 @@
 """Seals the audit log, once a minute, one dispatcher at a time; the rules are in domain/audit.py.
 
-What is sealed is remembered on this machine as well (store/audit_anchors.py). A dispatcher that dies between entries
-and seal leaves entries without a batch, which the next one seals.
+The end of each chain is remembered on this machine as well (store/audit_anchors.py), and moves on only while the
+chain still has what was remembered before. Dispatchers on other machines remember in files of their own, so an anchor
+may be older than the chain's end. A dispatcher that dies between entries and seal leaves entries without a batch,
+which the next one seals.
 """
 
 import asyncio
@@ -12,7 +14,7 @@ from pathlib import Path
 from camserver.base.clock import Clock
 from camserver.base.errors import Conflict, Retry
 from camserver.base.log import get_logger
-from camserver.domain.audit import BATCH_MAX, SealKey, seal
+from camserver.domain.audit import BATCH_MAX, Seal, SealKey, seal
 from camserver.services.dispatcher.turns import take_turns
 from camserver.store import Store, audit_anchors, audit_seals, duties
 from camserver.store.audit_anchors import Anchor
@@ -33,6 +35,8 @@ class Sealer:
     data_dir: Path
     owner: str
     _token: str = field(default_factory=lambda: str(uuid.uuid4()))
+    # Chains that were told to be cut: each once, not every minute.
+    _told: set[tuple[int, Anchor]] = field(default_factory=set)
 
     async def run(self) -> None:
         """Until cancelled; then the duty is given back."""
@@ -50,35 +54,66 @@ class Sealer:
             self._token = str(uuid.uuid4())
             if not await self._take():
                 return
-        made: dict[int, Anchor] = {}
+        known = await asyncio.to_thread(audit_anchors.read, self.data_dir)
+        anchors = dict(known)
         try:
             for tenant_id in await self.store.read(audit_seals.tenants):
-                await self._seal(tenant_id, made)
+                await self._seal(tenant_id, anchors)
         finally:
-            if made:
-                await asyncio.to_thread(self._remember, made)
+            if anchors != known:
+                await asyncio.to_thread(self._remember, anchors)
 
     async def _take(self) -> bool:
         return await self.store.write(duties.take, DUTY, self.owner, self._token, self.clock.now_ms()) is not None
 
-    async def _seal(self, tenant_id: int, made: dict[int, Anchor]) -> None:
-        for _ in range(BATCHES_MAX):
-            found = await self.store.read(audit_seals.unsealed, tenant_id)
-            if not found.entries:
-                return
-            following = seal(found.last, tenant_id, found.entries, self.key, self.clock.now_ms())
-            try:
-                await self.store.write(audit_seals.put, following, [entry.entry_id for entry in found.entries])
-            except Conflict as error:
-                log.warning("audit_sealed_by_another", tenant_id=tenant_id, why=error.message)
-                return
-            made[tenant_id] = Anchor(following.batch_no, following.hash)
-            if len(found.entries) < BATCH_MAX:
-                return
+    async def _seal(self, tenant_id: int, anchors: dict[int, Anchor]) -> None:
+        """Seals what waits, and moves the tenant's anchor to the end of its chain.
 
-    def _remember(self, made: dict[int, Anchor]) -> None:
+        The anchor of a chain that was cut stays, so that a check goes on telling; what is left is sealed all the
+        same.
+        """
+        found = await self.store.read(audit_seals.unsealed, tenant_id)
+        is_whole = await self._is_whole(tenant_id, anchors.get(tenant_id), found.last)
+        newest = found.last
         try:
-            audit_anchors.write(self.data_dir, audit_anchors.read(self.data_dir) | made)
+            for _ in range(BATCHES_MAX):
+                if not found.entries:
+                    return
+                following = seal(found.last, tenant_id, found.entries, self.key, self.clock.now_ms())
+                await self.store.write(audit_seals.put, following, [entry.entry_id for entry in found.entries])
+                newest = following
+                if len(found.entries) < BATCH_MAX:
+                    return
+                found = await self.store.read(audit_seals.unsealed, tenant_id)
+        except Conflict as error:
+            log.warning("audit_sealed_by_another", tenant_id=tenant_id, why=error.message)
+        finally:
+            # Also where nothing waited: what a dispatcher sealed that died before it remembered is remembered now.
+            if is_whole and newest is not None:
+                anchors[tenant_id] = Anchor(newest.batch_no, newest.hash)
+
+    async def _is_whole(self, tenant_id: int, anchor: Anchor | None, last: Seal | None) -> bool:
+        """Whether the chain still has the seal that is remembered of it. One that is not is told once."""
+        if anchor is None or anchor.is_held_by(last):
+            return True
+        if last is not None and anchor.is_held_by(
+            await self.store.read(audit_seals.seal_of, tenant_id, anchor.batch_no)
+        ):
+            return True
+        if (tenant_id, anchor) not in self._told:
+            self._told.add((tenant_id, anchor))
+            log.error(
+                "audit_chain_cut",
+                tenant_id=tenant_id,
+                batch_no=anchor.batch_no,
+                left=0 if last is None else last.batch_no,
+                next="run: camserver audit verify",
+            )
+        return False
+
+    def _remember(self, anchors: dict[int, Anchor]) -> None:
+        try:
+            audit_anchors.write(self.data_dir, anchors)
         except OSError as error:
             # The seals stand; only that they were there is not remembered outside the database.
             log.error("audit_anchors_not_written", why=str(error))
