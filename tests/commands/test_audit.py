@@ -210,6 +210,9 @@ def test_an_export_is_checked_without_a_server(api: Api, tmp_path: Path) -> None
     assert (broken.exit_code, "Batch 1: entries were changed: 0" in broken.output) == (Exit.CHECK_FAILED, True)
     (tmp_path / "audit.jsonl").write_bytes(b"".join(exported().splitlines(keepends=True)[:-1]))
     assert run("verify", "--file", "audit.jsonl").exit_code == Exit.CHECK_FAILED
+    (tmp_path / "audit.jsonl").write_bytes(exported() + rules.entry_line(chain()[0][1][0], "boss").encode())
+    longer = run("verify", "--file", "audit.jsonl")
+    assert (longer.exit_code, "line 15: the export ends before" in longer.output) == (Exit.REFUSED, True)
     (tmp_path / "audit.jsonl").write_bytes(b"\xff\n")
     odd = run("verify", "--file", "audit.jsonl")
     assert (odd.exit_code, "line 1" in odd.output) == (Exit.REFUSED, True)

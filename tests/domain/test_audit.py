@@ -222,6 +222,15 @@ def test_a_file_that_was_cut_off_has_no_end() -> None:
     assert [one.wrong for one in check_file(cut)[0]] == [Wrong.SEAL_MISSING]
 
 
+def test_what_follows_the_end_of_a_file_is_refused() -> None:
+    made = chain(3, 2)
+    whole = lines(made)
+    forged = replace(made[1][0], batch_no=3, hash="0" * 64, mac="0" * 64)
+    for behind in (audit.seal_line(forged), audit.entry_line(entry(999), "owner"), whole[-1], whole[0], "\n", "x"):
+        with pytest.raises(BadInput, match="ends before this line"):
+            check_file([*whole, behind])
+
+
 @pytest.mark.parametrize("line", ["", "x", "[]", "{}", '{"seal": {}}', '{"entry": {"a": 1}}', '{"end": 1}', "null"])
 def test_what_is_no_line_of_such_a_file_is_refused(line: str) -> None:
     for written in ([line], [*lines(chain(1))[:2], line]):

@@ -298,6 +298,9 @@ class FileCheck:
 
     def take(self, line: str) -> tuple[Finding, ...]:
         """What the line completes; BadInput when it is no line of such a file."""
+        if self.ended:
+            # Nothing there is held against any seal, so it must not pass for a part of what was checked.
+            raise BadInput("the export ends before this line, so somebody added it and what follows; take them out")
         try:
             given = json.loads(line)
             if self.tenant_id is None:
@@ -343,9 +346,9 @@ class FileCheck:
 
     def _finish(self, end: Any) -> tuple[Finding, ...]:
         wrong = self._next(None)
-        self.ended = True
         if end["seals"] != self.seals:
             wrong = (*wrong, Finding(Wrong.SEAL_MISSING, self.seals + 1))
+        self.ended = True
         return wrong
 
 
