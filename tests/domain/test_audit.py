@@ -240,10 +240,11 @@ def test_what_is_no_line_of_such_a_file_is_refused(line: str) -> None:
 
 @pytest.mark.parametrize("wrong", list(Wrong))
 def test_everything_that_can_be_wrong_has_its_words(wrong: Wrong) -> None:
-    finding = Finding(wrong, 3, (8, 9))
+    finding = Finding(wrong, 3, (8, 9), tenant_id=5)
     said, done = what_is_wrong(finding), what_to_do(finding)
-    assert "3" in said.ja
-    assert "3" in said.en
+    for text in (said.ja, said.en):
+        assert ("3" in text) == (wrong is not Wrong.ANCHORS_UNREADABLE)
+        assert ("5" in text) == (wrong is Wrong.CHAIN_GONE)
     assert "8, 9" in said.en
     assert done.ja
     assert done.en

@@ -80,6 +80,8 @@ class Wrong(StrEnum):
     SEAL_CHANGED = "seal_changed"
     SEAL_MISSING = "seal_missing"
     CHAIN_CUT = "chain_cut"  # seals that this machine remembers are gone, or are others now
+    CHAIN_GONE = "chain_gone"  # a tenant whose seals this machine remembers is not there, and nobody erased it
+    ANCHORS_UNREADABLE = "anchors_unreadable"  # what this machine remembers can't be read
     FORGED = "forged"  # signed by nobody who has the key
     OTHER_KEY = "other_key"  # signed with a key that is not here
     PRUNED_EARLY = "pruned_early"  # entries were deleted that no retention deletes
@@ -91,6 +93,7 @@ class Finding:
     wrong: Wrong
     batch_no: int
     entry_ids: tuple[int, ...] = ()  # at most FINDING_ENTRIES_MAX
+    tenant_id: int = 0  # of whom, where a check of the installation's chain finds it
 
 
 FINDING_ENTRIES_MAX = 20

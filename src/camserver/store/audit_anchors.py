@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from camserver.base import folders
-from camserver.base.log import get_logger
+from camserver.base.errors import DataUnusable
 from camserver.domain.audit import Seal
-
-log = get_logger(__name__)
 
 FILE_NAME = "audit-anchors.json"
 
@@ -30,16 +28,18 @@ class Anchor:
 
 
 def read(data_dir: Path) -> dict[int, Anchor]:
-    """By tenant. Nothing where no seal was made on this machine; one that can't be read is said and passed over."""
+    """By tenant. Nothing where no seal was made on this machine; DataUnusable where the file can't be read, since it
+    may hold what nobody else remembers."""
     path = data_dir / FILE_NAME
     try:
         given = json.loads(path.read_text(encoding="utf-8"))
         return {int(tenant): Anchor(int(one["batch_no"]), str(one["hash"])) for tenant, one in given.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        log.error("audit_anchors_unreadable", file=str(path), why=f"{type(error).__name__}: {error}")
-        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DataUnusable(
+            f"{path} can't be read ({type(error).__name__}: {error}); find out what damaged it, and move it away"
+        ) from error
 
 
 def write(data_dir: Path, anchors: Mapping[int, Anchor]) -> None:

@@ -12,6 +12,7 @@ from camserver.domain import tenants as rules
 from camserver.domain.people import Principal
 from camserver.domain.picture_keys import Kind, frame_key
 from camserver.store import audit, garbage, hourly_stats, search_texts, tenant_desk, tenants
+from camserver.store.erasures_asked import ASKED
 from camserver.store.sql import Sql
 from camserver.store.tenant_desk import TenantSummary
 from camserver.store.tx import Row, Scoped, Tx
@@ -156,11 +157,12 @@ async def begin(tx: Tx, principal: Principal, wanted: Wanted, address: str, now_
         now_ms=now_ms,
     )
     details: dict[str, str | int] = {
+        "tenant_id": found.tenant_id,
         "tenant_uuid": found.tenant_uuid,
         "cases_held": len(held),
         "copies_elsewhere": wanted.copies_elsewhere,
     }
-    entry = audit.Entry("tenant_erasure_asked", now_ms, address, "tenant", found.name, details)
+    entry = audit.Entry(ASKED, now_ms, address, "tenant", found.name, details)
     await audit.add_own(Scoped(tx, principal), entry)
     return await tenant_desk.get(tx, principal, found.tenant_uuid)
 
@@ -354,6 +356,7 @@ async def finish(tx: Tx, tenant_id: int, now_ms: int) -> bool:
     for name in LAST[1:]:
         await tx.run(f"DELETE FROM {name} WHERE tenant_id = :tenant_id", tenant_id=tenant_id)
     details: dict[str, str | int] = {
+        "tenant_id": tenant_id,
         "tenant_uuid": row["tenant_uuid"],
         "asked_at": row["erasing_at"],
         "rows": row["erased_rows"],

@@ -4,18 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from camserver.base.errors import Conflict
+from camserver.base.errors import Conflict, DataUnusable
 from camserver.domain.audit import BATCH_MAX, SealKey, Wrong, seal
 from camserver.domain.duties import HOLD_MS
 from camserver.services.dispatcher import sealing
 from camserver.services.dispatcher.sealing import DUTY, Sealer
 from camserver.services.web.audit_check import check_part
-from camserver.store import Store, Tx, audit, audit_anchors, audit_seals, duties
+from camserver.store import Store, Tx, audit, audit_anchors, audit_seals, duties, erasures_asked
 from camserver.store.audit_anchors import Anchor
+from camserver.store.erasures_asked import ASKED
 from tests.rig.clock import ManualClock
 from tests.rig.unguarded import tamper
 from tests.store.people_rows import NOW_MS, add_tenant
 
+EVERY_DATABASE = True  # what is told of the log must not depend on where it is (tests/rig/dealt.py)
 KEY = SealKey(b"k" * 32)
 
 
@@ -124,6 +126,57 @@ async def test_a_machine_that_did_not_seal_for_a_while_goes_on_from_what_it_reme
     await clock.advance(HOLD_MS + 1)
     await one.turn()
     assert audit_anchors.read(here) == audit_anchors.read(there)
+
+
+@pytest.mark.parametrize("db_kind", ["sqlite"], indirect=True)
+async def test_what_can_not_be_read_is_kept_for_whoever_looks_into_it(
+    store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(sealing.log, "error", lambda *said, **_: told.append(*said))
+    file = tmp_path / audit_anchors.FILE_NAME
+    one = sealer(store, clock, tmp_path)
+    for damaged in ('{"1": {"batch_no": 3, "ha', "[]", '{"x": {}}', "[" * 100_000):
+        file.write_text(damaged)
+        await sealed_in_turns(store, one, audit.INSTALLATION, 2)
+        assert file.read_text() == damaged
+        with pytest.raises(DataUnusable, match="move it away"):
+            audit_anchors.read(tmp_path)
+    assert await unsealed(store, audit.INSTALLATION) == 0
+    assert told == ["audit_anchors_unreadable"] * 4, "each once, not every minute"
+    file.rename(tmp_path / "away")
+    await one.turn()
+    assert audit_anchors.read(tmp_path)[audit.INSTALLATION].batch_no == 8
+
+
+async def test_the_chain_of_a_tenant_is_forgotten_when_somebody_asked_to_erase_it(
+    store: Store, clock: ManualClock, tmp_path: Path
+) -> None:
+    home, other, third = [
+        (await store.write(add_tenant, name, NOW_MS)).tenant_id for name in ("default", "other", "third")
+    ]
+    await store.write(run, f"UPDATE tenants SET home_slot = 1 WHERE tenant_id = {home}")
+    one = sealer(store, clock, tmp_path)
+    for tenant_id in (home, other, third):
+        await store.write(add, tenant_id, 1)
+    await one.turn()
+    await store.write(run, f"UPDATE tenants SET erasing_at = 1 WHERE tenant_id IN ({other}, {third})")
+    for table in ("audit_log", "audit_seals"):
+        await store.write(run, f"DELETE FROM {table} WHERE tenant_id IN ({other}, {third})")
+    await one.turn()
+    assert set(audit_anchors.read(tmp_path)) == {home, other, third}
+    details: list[dict[str, str | int] | None] = [None, {"tenant_id": "x"}, {"tenant_id": other}]
+    for one_details in details:
+        entry = audit.Entry(ASKED, NOW_MS, "", "tenant", "other", one_details)
+        await store.write(audit.add, home, None, entry)
+    assert await store.read(erasures_asked.asked, [other, third], True) == set(), "it could be taken away again"
+    assert await store.read(erasures_asked.asked, [other, third]) == {other}
+    await one.turn()
+    assert set(audit_anchors.read(tmp_path)) == {home, third}
+
+
+async def run(tx: Tx, sql: str) -> None:
+    await tx.run(sql)
 
 
 @pytest.mark.parametrize("db_kind", ["sqlite"], indirect=True)

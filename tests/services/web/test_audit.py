@@ -12,7 +12,7 @@ from camserver.domain.people import Role
 from camserver.services.dispatcher.sealing import Sealer
 from camserver.services.web import audit_check
 from camserver.services.web.recent_looks import RecentLooks
-from camserver.store import audit, audit_anchors
+from camserver.store import Tx, audit, audit_anchors, tenants
 from tests.rig.unguarded import tamper
 from tests.services.web.rig import LOGIN, Browser, RunningWeb
 from tests.services.web.test_access import set_role
@@ -306,8 +306,46 @@ def test_what_was_noted_a_moment_ago_is_remembered_within_bounds() -> None:
     assert [looks.has((name,), 1001) for name in "abc"] == [False, True, True]
 
 
-async def test_anchors_that_can_not_be_read_keep_nobody_from_checking(web: RunningWeb) -> None:
+async def test_anchors_that_can_not_be_read_are_told_and_keep_nobody_from_checking(web: RunningWeb) -> None:
     owner = await owner_with_frame(web)
     await sealed(web)
     (web.settings.server.data_dir / audit_anchors.FILE_NAME).write_text("{")
-    assert (await verified(owner))["findings"] == []
+    await sealed(web)
+    for asked in ({}, {"installation": True}):
+        [finding] = (await verified(owner, **asked))["findings"]
+        assert finding["wrong"] == "anchors_unreadable"
+        assert "audit-anchors.json" in finding["message"]
+    await web.store.write(tamper, "UPDATE audit_log SET address = 'elsewhere' WHERE action = 'camera_added'")
+    found = (await verified(owner))["findings"]
+    assert [one["wrong"] for one in found] == ["anchors_unreadable", "entry_changed"]
+
+
+async def test_a_tenant_whose_log_vanished_is_missed_unless_somebody_asked_to_erase_it(
+    web_on_each: RunningWeb,
+) -> None:
+    web = web_on_each
+    owner = await web.owner()
+    numbers = []
+    for name in ("acme", "beta"):
+        assert (await owner.post("/api/tenants", {"name": name, "admin": f"{name}-admin"})).status == 201
+        number = await web.store.read(tenants.find, name)
+        assert number is not None
+        await web.store.write(audit.add, number, None, audit.Entry("did", web.clock.now_ms()))
+        numbers.append(number)
+    await sealed(web)
+    assert (await verified(owner, installation=True))["findings"] == []
+    assert (await owner.ask("DELETE", "/api/tenants/beta", {"confirm": "beta"})).status == 202
+    # What whoever can write to the database does: they mark a tenant, and the triggers let go.
+    await web.store.write(_vanish, *numbers)
+    for _ in range(2):
+        [finding] = (await verified(owner, installation=True))["findings"]
+        assert (finding["wrong"], finding["batch_no"]) == ("chain_gone", 1)
+        assert f"number {numbers[0]}," in finding["message"]
+        await sealed(web)
+
+
+async def _vanish(tx: Tx, *numbers: int) -> None:
+    for number in numbers:
+        await tx.run(f"UPDATE tenants SET erasing_at = 1 WHERE tenant_id = {number}")
+        for table in ("audit_log", "audit_seals"):
+            await tx.run(f"DELETE FROM {table} WHERE tenant_id = {number}")

@@ -8,15 +8,16 @@ which the next one seals.
 
 import asyncio
 import uuid
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from camserver.base.clock import Clock
-from camserver.base.errors import Conflict, Retry
+from camserver.base.errors import Conflict, DataUnusable, Retry
 from camserver.base.log import get_logger
 from camserver.domain.audit import BATCH_MAX, Seal, SealKey, seal
 from camserver.services.dispatcher.turns import take_turns
-from camserver.store import Store, audit_anchors, audit_seals, duties
+from camserver.store import Store, audit_anchors, audit_seals, duties, erasures_asked
 from camserver.store.audit_anchors import Anchor
 
 log = get_logger(__name__)
@@ -35,8 +36,8 @@ class Sealer:
     data_dir: Path
     owner: str
     _token: str = field(default_factory=lambda: str(uuid.uuid4()))
-    # Chains that were told to be cut: each once, not every minute.
-    _told: set[tuple[int, Anchor]] = field(default_factory=set)
+    # What was told to be wrong: each once, not every minute.
+    _told: set[tuple[int, Anchor] | str] = field(default_factory=set)
 
     async def run(self) -> None:
         """Until cancelled; then the duty is given back."""
@@ -54,14 +55,33 @@ class Sealer:
             self._token = str(uuid.uuid4())
             if not await self._take():
                 return
-        known = await asyncio.to_thread(audit_anchors.read, self.data_dir)
-        anchors = dict(known)
+        known = await self._remembered()
+        anchors = dict(known or {})
         try:
-            for tenant_id in await self.store.read(audit_seals.tenants):
+            tenant_ids = await self.store.read(audit_seals.tenants)
+            for tenant_id in tenant_ids:
                 await self._seal(tenant_id, anchors)
+            await self._let_go(tenant_ids, anchors)
         finally:
-            if anchors != known:
+            if known is not None and anchors != known:
                 await asyncio.to_thread(self._remember, anchors)
+
+    async def _remembered(self) -> dict[int, Anchor] | None:
+        """None: it can't be read. Then the file stays as it is, for whoever looks into it, and nothing is added."""
+        try:
+            return await asyncio.to_thread(audit_anchors.read, self.data_dir)
+        except DataUnusable as error:
+            if error.message not in self._told:
+                self._told.add(error.message)
+                log.error("audit_anchors_unreadable", why=error.message)
+            return None
+
+    async def _let_go(self, tenant_ids: Collection[int], anchors: dict[int, Anchor]) -> None:
+        """Forgets chains of tenants that were erased, and only these: a tenant may also have been made to vanish."""
+        missing = anchors.keys() - set(tenant_ids)
+        if missing:
+            for tenant_id in await self.store.read(erasures_asked.asked, sorted(missing), True):
+                del anchors[tenant_id]
 
     async def _take(self) -> bool:
         return await self.store.write(duties.take, DUTY, self.owner, self._token, self.clock.now_ms()) is not None

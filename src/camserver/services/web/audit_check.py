@@ -1,9 +1,12 @@
 """Checks a chain of the audit log, a bounded part at a time; writes it out as a file that can be checked anywhere."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from camserver.base.errors import DataUnusable
+from camserver.base.log import get_logger
 from camserver.domain.audit import (
     Finding,
     SealKey,
@@ -17,9 +20,12 @@ from camserver.domain.audit import (
     seal_line,
 )
 from camserver.services.web.calls import Call
-from camserver.store import Store, audit_pages, audit_seals
+from camserver.store import Store, audit_anchors, audit_pages, audit_seals, erasures_asked
+from camserver.store.audit import INSTALLATION
 from camserver.store.audit_anchors import Anchor
 from camserver.store.audit_seals import Batch, Chain
+
+log = get_logger(__name__)
 
 # Batches of one part: at most 10,000 entries.
 PART_BATCHES = 20
@@ -33,6 +39,34 @@ class Part:
     entries: int
     findings: tuple[Finding, ...]
     next_after: int | None  # where the next part begins; None: this was the last
+
+
+async def check_here(
+    store: Store, tenant_id: int, after_no: int, key: SealKey | None, data_dir: Path, now_ms: int
+) -> Part:
+    """The same with what this machine remembers. What it remembers of tenants whose chains are not there any more is
+    told with the installation's chain."""
+    try:
+        anchors = await asyncio.to_thread(audit_anchors.read, data_dir)
+        beside: list[Finding] = []
+    except DataUnusable as error:
+        log.error("audit_anchors_unreadable", why=error.message)
+        anchors, beside = {}, [Finding(Wrong.ANCHORS_UNREADABLE, 0)]
+    part = await check_part(store, tenant_id, after_no, key, anchors.get(tenant_id), now_ms)
+    if part.next_after is not None:
+        return part
+    if tenant_id == INSTALLATION:
+        beside += await _gone(store, anchors)
+    return replace(part, findings=(*beside, *part.findings)[:FINDINGS_MAX])
+
+
+async def _gone(store: Store, anchors: Mapping[int, Anchor]) -> list[Finding]:
+    """Chains that this machine remembers of tenants that are not there, and that nobody asked to erase."""
+    missing = anchors.keys() - set(await store.read(audit_seals.tenants))
+    if not missing:
+        return []
+    missing -= await store.read(erasures_asked.asked, sorted(missing))
+    return [Finding(Wrong.CHAIN_GONE, anchors[one].batch_no, tenant_id=one) for one in sorted(missing)]
 
 
 async def check_part(

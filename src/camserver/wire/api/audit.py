@@ -84,6 +84,8 @@ class AuditFinding(Answer):
         "seal_changed",
         "seal_missing",
         "chain_cut",
+        "chain_gone",
+        "anchors_unreadable",
         "forged",
         "other_key",
         "pruned_early",

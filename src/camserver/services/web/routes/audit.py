@@ -19,7 +19,7 @@ from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.routes.filters import Cursor, From, To
 from camserver.services.web.routing import Routes
 from camserver.services.web.streamed import Streamed
-from camserver.store import audit, audit_anchors, audit_pages, audit_seals, tenants
+from camserver.store import audit, audit_pages, audit_seals, tenants
 from camserver.store.audit import INSTALLATION
 from camserver.store.audit_pages import AuditFilter
 from camserver.store.tenant_desk import being_erased
@@ -98,8 +98,8 @@ async def verify_audit(call: TheCall, asked: api.AuditVerifyAsked) -> api.AuditV
     """Checks a part of a chain: whether an entry was changed, removed or added since it was sealed."""
     tenant_id = await _chosen(call, asked)
     key = _key(call) if asked.with_key else None
-    anchor = audit_anchors.read(call.web.settings.server.data_dir).get(tenant_id)
-    part = await audit_check.check_part(call.web.store, tenant_id, asked.after_batch, key, anchor, call.now_ms)
+    data_dir = call.web.settings.server.data_dir
+    part = await audit_check.check_here(call.web.store, tenant_id, asked.after_batch, key, data_dir, call.now_ms)
     findings = [
         api.AuditFinding(
             wrong=one.wrong.value,
