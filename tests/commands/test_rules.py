@@ -41,7 +41,7 @@ def given(**options: Any) -> dict[str, Any]:
     return dict.fromkeys(none) | dict.fromkeys(lists, ()) | {"nobody": False} | options
 
 
-NIGHT = {
+NIGHT: dict[str, Any] = {
     "name": "night", "enabled": True, "sites": None, "camera_ids": ["car_park"], "primary_events": ["human"],
     "min_severity": 1, "receivers": ["r-1"], "gone": 0,
     "quiet": {"from": "22:00", "to": "07:00", "days": [0, 4], "through_severity": None},
@@ -59,19 +59,13 @@ NIGHT = {
         ({"all_receivers": True}, {"receivers": None}),
         ({"nobody": True}, {"receivers": []}),
         ({"no_quiet": True}, {"quiet": None}),
-        ({"quiet_days": "Sunday"}, {"quiet": NIGHT["quiet"] | {"days": [6]}}),  # type: ignore[operator]
-        ({"quiet_through": "2"}, {"quiet": NIGHT["quiet"] | {"through_severity": 2}}),  # type: ignore[operator]
-        ({"quiet": "20:00 - 06:30"}, {"quiet": NIGHT["quiet"] | {"from": "20:00", "to": "06:30"}}),  # type: ignore[operator]
+        ({"quiet_days": "Sunday"}, {"quiet": NIGHT["quiet"] | {"days": [6]}}),
+        ({"quiet_through": "2"}, {"quiet": NIGHT["quiet"] | {"through_severity": 2}}),
+        ({"quiet": "20:00 - 06:30"}, {"quiet": NIGHT["quiet"] | {"from": "20:00", "to": "06:30"}}),
     ],
 )
 def test_what_is_not_given_stays(options: dict[str, Any], changed: dict[str, Any]) -> None:
-    kept = {key: value for key, value in NIGHT.items() if key not in ("name", "gone")}
-    assert rules._values(given(**options), NIGHT) == kept | changed
-
-
-def test_a_new_rule_is_for_everything_and_everybody() -> None:
-    everything = dict.fromkeys(("sites", "camera_ids", "primary_events", "receivers", "quiet"))
-    assert rules._values(given(), None) == everything | {"enabled": True, "min_severity": 0}
+    assert rules._values(given(**options), NIGHT["quiet"]) == changed
 
 
 def test_rules_from_the_first_to_the_last() -> None:
@@ -106,15 +100,24 @@ def test_what_makes_no_sense_is_refused_with_a_way_out(arguments: tuple[str, ...
     assert said in run("rule", *arguments, expected=Exit.REFUSED).output
 
 
-@pytest.mark.parametrize(
-    ("option", "field"), [("receivers", "receivers"), ("cameras", "camera_ids"), ("sites", "sites")]
-)
-def test_what_a_rule_named_and_is_gone_never_makes_it_one_for_others(option: str, field: str) -> None:
-    gone = NIGHT | {field: [], "gone": 1}
+@pytest.mark.parametrize("option", ["receivers", "cameras", "events", "sites"])
+def test_all_of_them_and_some_of_them_exclude_each_other(option: str) -> None:
     with pytest.raises(BadInput, match=f"--all-{option}"):
-        rules._values(given(min_severity=2), gone)
-    assert rules._values(given(**{option: ("other",)}), gone)[field] == ["other"]
-    assert rules._values(given(**{f"all_{option}": True}), gone)[field] is None
+        rules._values(given(**{option: ("other",), f"all_{option}": True}), None)
+
+
+def test_what_a_rule_named_and_is_gone_never_makes_it_one_for_others() -> None:
+    for name in ("office", "guard"):
+        run("receiver", "add", name, "webhook", "--secrets-stdin", stdin="url=https://hook.example/x\n")
+    run("rule", "add", "night", "--receiver", "office")
+    run("receiver", "remove", "office")
+    run("rule", "change", "night", "--min-severity", "2")
+    [night] = listed()
+    assert (night["min_severity"], night["receivers"], night["gone"]) == (2, [], 1)
+    run("rule", "change", "night", "--receiver", "guard")
+    assert [(len(one["receivers"]), one["gone"]) for one in listed()] == [(1, 0)]
+    run("rule", "change", "night", "--all-receivers")
+    assert [one["receivers"] for one in listed()] == [None]
 
 
 def test_a_receiver_is_changed_in_part() -> None:

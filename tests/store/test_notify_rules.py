@@ -1,5 +1,6 @@
 """Rules and snoozes as people write them and as the dispatcher reads them."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from camserver.base.errors import BadInput, CamError, Conflict, Forbidden, NotFo
 from camserver.domain.people import Principal, Role
 from camserver.domain.routing import Quiet, Snooze
 from camserver.store import Store, Tx, notify_rules, receivers, snoozes
-from camserver.store.notify_rules import RuleSummary, RuleValues
+from camserver.store.notify_rules import RuleChange, RuleSummary, RuleValues
 from camserver.store.snoozes import NewSnooze
 from tests.store.scenery import NOW_MS, Scene, furnish
 
@@ -17,6 +18,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 NIGHT = {"from": "22:00", "to": "07:00", "days": [0, 1], "through_severity": 3}
 ALL = RuleValues("everything")
+
+
+def given(**values: object) -> RuleChange:
+    return RuleChange(RuleValues(**{"name": "", **values}), frozenset(values))  # type: ignore[arg-type]
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -107,7 +112,7 @@ async def test_a_rule_that_names_what_there_is_not(
 async def test_changing_reordering_and_removing(fresh_store: Store, scene: Scene) -> None:
     store = fresh_store.as_(admin(scene))
     uuids = [(await add(fresh_store, scene, replace(ALL, name=name))).rule_uuid for name in "abc"]
-    changed = await store.write(notify_rules.replace, uuids[1], replace(ALL, name="B"), "", NOW_MS + 1)
+    changed = await store.write(notify_rules.change, uuids[1], given(name="B"), "", NOW_MS + 1)
     assert (changed.values.name, changed.updated_at) == ("B", NOW_MS + 1)
     moved = await store.write(notify_rules.reorder, (uuids[2], uuids[0], uuids[1]), "", NOW_MS)
     assert [one.values.name for one in moved] == ["c", "a", "B"]
@@ -120,7 +125,7 @@ async def test_changing_reordering_and_removing(fresh_store: Store, scene: Scene
     with pytest.raises(NotFound):
         await store.write(notify_rules.remove, uuids[0], "", NOW_MS)
     with pytest.raises(NotFound):
-        await store.write(notify_rules.replace, uuids[0], ALL, "", NOW_MS)
+        await store.write(notify_rules.change, uuids[0], given(name="B"), "", NOW_MS)
     assert await fresh_store.read(audited) == [
         *["notify_rule_added"] * 3,
         "notify_rule_changed",
@@ -138,6 +143,45 @@ async def test_a_rule_whose_receiver_is_removed_does_not_become_one_for_nobody(
     assert (shown.values.receivers, shown.gone) == ((), 1)
     (rule,) = await fresh_store.read(notify_rules.of_tenant, scene.tenant_id)
     assert rule.receiver_ids, "it still names the one that is gone, so it mutes nobody"
+    store = fresh_store.as_(admin(scene))
+    changed = await store.write(notify_rules.change, shown.rule_uuid, given(min_severity=2), "", NOW_MS)
+    assert (changed.values.min_severity, changed.gone) == (2, 1), "nor after a change of something else"
+
+
+WHOLE = RuleValues("night", False, ("main",), ("cam_0",), ("human",), 3, ("r-2",), NIGHT)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {},
+        {"name": "dusk"},
+        {"enabled": True},
+        {"sites": None},
+        {"camera_ids": ("cam_1", "cam_2")},
+        {"camera_ids": None, "receivers": ("r-1",)},
+        {"primary_events": None},
+        {"min_severity": 0},
+        {"receivers": ()},
+        {"receivers": None},
+        {"quiet": None},
+    ],
+)
+async def test_a_change_keeps_what_it_leaves_out(fresh_store: Store, scene: Scene, wanted: dict[str, object]) -> None:
+    rule = await add(fresh_store, scene, WHOLE)
+    store = fresh_store.as_(admin(scene))
+    changed = await store.write(notify_rules.change, rule.rule_uuid, given(**wanted), "", NOW_MS + 1)
+    assert changed.values == replace(WHOLE, **wanted)  # type: ignore[arg-type]
+    assert await store.read(notify_rules.get, rule.rule_uuid) == changed
+
+
+async def test_two_changes_at_once_both_hold(fresh_store: Store, scene: Scene) -> None:
+    rule = await add(fresh_store, scene, WHOLE)
+    store = fresh_store.as_(admin(scene))
+    changes = [given(name="dusk"), given(min_severity=1), given(quiet=None), given(sites=None)]
+    await asyncio.gather(*(store.write(notify_rules.change, rule.rule_uuid, one, "", NOW_MS + 1) for one in changes))
+    found = await store.read(notify_rules.get, rule.rule_uuid)
+    assert found.values == replace(WHOLE, name="dusk", min_severity=1, quiet=None, sites=None)
 
 
 async def test_rules_and_snoozes_of_another_tenant_are_out_of_reach(fresh_store: Store, scene: Scene) -> None:
@@ -148,7 +192,7 @@ async def test_rules_and_snoozes_of_another_tenant_are_out_of_reach(fresh_store:
     assert await store.read(notify_rules.listed) == ()
     assert await store.read(snoozes.listed, NOW_MS) == ()
     with pytest.raises(NotFound):
-        await store.write(notify_rules.replace, rule.rule_uuid, ALL, "", NOW_MS)
+        await store.write(notify_rules.change, rule.rule_uuid, given(name="B"), "", NOW_MS)
     with pytest.raises(NotFound):
         await store.write(snoozes.end, snooze.snooze_uuid, "", NOW_MS)
     with pytest.raises(BadInput):
@@ -211,7 +255,7 @@ async def test_who_reaches_some_sites_writes_no_rule(fresh_store: Store, scene: 
     with pytest.raises(Forbidden):
         await some.write(notify_rules.add, ALL, "", NOW_MS)
     with pytest.raises(Forbidden):
-        await some.write(notify_rules.replace, made.rule_uuid, ALL, "", NOW_MS)
+        await some.write(notify_rules.change, made.rule_uuid, given(name="B"), "", NOW_MS)
     with pytest.raises(Forbidden):
         await some.write(notify_rules.reorder, (made.rule_uuid,), "", NOW_MS)
     with pytest.raises(Forbidden):

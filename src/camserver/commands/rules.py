@@ -1,7 +1,7 @@
 """`camserver rule`: the rules of who is told of what, and what they would do with an event."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -162,7 +162,7 @@ def rule_change(
 
     async def call(server: "LocalServer") -> dict[str, Any]:
         found = await _found(server, which)
-        body = {"name": name or found["name"], **_values(given, found)}
+        body = {**({"name": name} if name else {}), **_values(given, found["quiet"])}
         changed = await server.patch(f"/api/notify/rules/{quote(found['rule_uuid'], safe='')}", body)
         if position is not None:
             await _place(server, found["rule_uuid"], position)
@@ -212,48 +212,37 @@ def rule_test(chosen: Chosen, event: str, as_json: bool) -> None:
 # ---------------------------------------------------------------------------------------------------------------
 
 
-def _values(given: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A rule as the API takes it: what is given, else what was before, else what new rules have."""
-    was = before or {}
-    receivers = _named(given, was, "receivers", "receivers", "--receiver")
-    if given["nobody"]:
-        if given["receivers"] or given.get("all_receivers"):
-            raise BadInput("--nobody and receivers exclude each other")
-        receivers = []
-    severity = given["min_severity"]
-    return {
-        "enabled": was.get("enabled", True) if given["enabled"] is None else given["enabled"],
-        "sites": _named(given, was, "sites", "sites", "--site"),
-        "camera_ids": _named(given, was, "cameras", "camera_ids", "--camera"),
-        "primary_events": _named(given, was, "events", "primary_events", "--event"),
-        "min_severity": was.get("min_severity", 0) if severity is None else severity,
-        "receivers": receivers,
-        "quiet": _quiet(given, was.get("quiet")),
-    }
+_NAMING = (
+    ("sites", "sites", "--site"),
+    ("cameras", "camera_ids", "--camera"),
+    ("events", "primary_events", "--event"),
+    ("receivers", "receivers", "--receiver"),
+)
 
 
-def _named(
-    given: Mapping[str, Any], was: Mapping[str, Any], option: str, field: str, shown: str
-) -> Sequence[str] | None:
-    if given.get(f"all_{option}"):
-        if given[option]:
+def _values(given: Mapping[str, Any], quiet: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What is given of a rule, as the API takes it; the server knows the rest. `quiet` are its hours until now."""
+    found: dict[str, Any] = {name: given[name] for name in ("enabled", "min_severity") if given[name] is not None}
+    for option, field, shown in _NAMING:
+        if given[option] and given.get(f"all_{option}"):
             raise BadInput(f"{shown} and --all-{option} exclude each other")
-        return None
-    if given[option]:
-        return list(given[option])
-    kept: Sequence[str] | None = was.get(field)
-    if kept == [] and was.get("gone") and not given["nobody"]:
-        # Written anew, it would mean something else than before.
-        raise BadInput(f"what the rule named by {shown} is gone; name something else, or say --all-{option}")
-    return kept
+        if given[option] or given.get(f"all_{option}"):
+            found[field] = list(given[option]) or None
+    if given["nobody"]:
+        if "receivers" in found:
+            raise BadInput("--nobody and receivers exclude each other")
+        found["receivers"] = []
+    return found | _quiet(given, quiet)
 
 
-def _quiet(given: Mapping[str, Any], was: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _quiet(given: Mapping[str, Any], was: Mapping[str, Any] | None) -> dict[str, Any]:
     details = given["quiet_days"] is not None or given["quiet_through"] is not None
     if given.get("no_quiet"):
         if given["quiet"] or details:
             raise BadInput("--no-quiet and other options of quiet hours exclude each other")
-        return None
+        return {"quiet": None}
+    if given["quiet"] is None and not details:
+        return {}
     quiet: dict[str, Any] = dict(was or {})
     if given["quiet"] is not None:
         begin, sign, end = given["quiet"].partition("-")
@@ -266,7 +255,7 @@ def _quiet(given: Mapping[str, Any], was: Mapping[str, Any] | None) -> dict[str,
         quiet["days"] = _days(given["quiet_days"])
     if given["quiet_through"] is not None:
         quiet["through_severity"] = None if given["quiet_through"] == NOTHING else int(given["quiet_through"])
-    return quiet or None
+    return {"quiet": quiet}
 
 
 def _days(text: str) -> list[int]:

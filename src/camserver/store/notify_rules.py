@@ -17,6 +17,8 @@ from camserver.store import audit, tenants
 from camserver.store.tx import Row, Scoped, Tx
 
 RULES_MAX = 200
+# Where a column is not called as people call what it holds.
+_COLUMN_OF = {"sites": "site_ids", "camera_ids": "camera_keys", "receivers": "receiver_ids"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,14 @@ class RuleValues:
     min_severity: int = 0
     receivers: tuple[str, ...] | None = None  # uuids; names are understood, too
     quiet: Mapping[str, object] | None = None  # as routing.parse_quiet takes it
+
+
+@dataclass(frozen=True, slots=True)
+class RuleChange:
+    """What of a rule is written anew. The rest stays as it is stored, with what it names that is gone."""
+
+    values: RuleValues
+    given: frozenset[str]  # names of fields of RuleValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +83,26 @@ async def add(tx: Scoped, values: RuleValues, address: str, now_ms: int) -> Rule
     return await get(tx, rule_uuid)
 
 
-async def replace(tx: Scoped, rule_uuid: str, values: RuleValues, address: str, now_ms: int) -> RuleSummary:
-    """The whole rule anew; its place stays."""
+async def change(tx: Scoped, rule_uuid: str, wanted: RuleChange, address: str, now_ms: int) -> RuleSummary:
+    """Writes what is given, column by column, so that of two people who change different things neither undoes the
+    other's."""
     tx.principal.require_all_sites()
-    columns = await _columns(tx, values)
-    if not await tx.run(_UPDATE, rule_uuid=rule_uuid, now_ms=now_ms, **columns):
-        raise _missing(rule_uuid)
-    await _noted(tx, "notify_rule_changed", rule_uuid, values.name, address, now_ms)
-    return await get(tx, rule_uuid)
+    found = await get(tx, rule_uuid)
+    if not wanted.given:
+        return found
+    columns = await _columns(tx, wanted.values)
+    used = {_COLUMN_OF.get(name, name) for name in wanted.given}
+    assigned = ", ".join(f"{name} = :{name}" for name in columns if name in used)
+    await tx.run(
+        f"UPDATE notify_rules SET {assigned}, updated_at = :now_ms "
+        "WHERE tenant_id = :tenant_id AND rule_uuid = :rule_uuid",
+        rule_uuid=rule_uuid,
+        now_ms=now_ms,
+        **{name: value for name, value in columns.items() if name in used},
+    )
+    changed = await get(tx, rule_uuid)
+    await _noted(tx, "notify_rule_changed", rule_uuid, changed.values.name, address, now_ms)
+    return changed
 
 
 async def remove(tx: Scoped, rule_uuid: str, address: str, now_ms: int) -> None:
@@ -247,11 +269,6 @@ INSERT INTO notify_rules (rule_uuid, tenant_id, position, name, enabled, site_id
   min_severity, receiver_ids, quiet, created_at, updated_at)
 VALUES (:rule_uuid, :tenant_id, :position, :name, :enabled, :site_ids, :camera_keys, :primary_events,
   :min_severity, :receiver_ids, :quiet, :now_ms, :now_ms)"""
-_UPDATE = """
-UPDATE notify_rules SET name = :name, enabled = :enabled, site_ids = :site_ids, camera_keys = :camera_keys,
-  primary_events = :primary_events, min_severity = :min_severity, receiver_ids = :receiver_ids, quiet = :quiet,
-  updated_at = :now_ms
-WHERE tenant_id = :tenant_id AND rule_uuid = :rule_uuid"""
 _CAMERA_KEYS = """
 SELECT camera_id AS public_id, camera_key AS row_key FROM cameras
 WHERE tenant_id = :tenant_id AND deleted_at IS NULL AND camera_id IN (:named...)"""

@@ -49,7 +49,7 @@ BODIES: Mapping[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api/cases/{case_uuid}/notes"): {"body": "seen"},
     ("POST", "/api/scoring/runs/{run_uuid}/control"): {"wanted": "pause"},
     ("POST", "/api/tenants/{tenant}/admin-link"): {"login": "new-admin"},
-    ("PATCH", "/api/notify/rules/{rule_uuid}"): {"name": "rule"},
+    ("PATCH", "/api/notify/rules/{rule_uuid}"): {"name": "new"},
     ("PATCH", "/api/cameras/{camera_id}"): {"name": "new"},
     ("PATCH", "/api/sites/{site}"): {"timezone": "UTC"},
     ("PATCH", "/api/users/{user}"): {"display_name": "new"},

@@ -43,7 +43,20 @@ async def test_rules_are_written_changed_ordered_and_removed(web_on_each: Runnin
     assert (await owner.ask("DELETE", f"/api/notify/rules/{named['rule_uuid']}")).status == 204
 
     changed = await owner.ask("PATCH", path, {"name": "always"})
-    assert (changed.body["name"], changed.body["quiet"], changed.body["primary_events"]) == ("always", None, None)
+    kept = {**first, "name": "always", "updated_at": changed.body["updated_at"]}
+    assert changed.body == kept
+    for asked, became in (
+        ({"enabled": False, "quiet": None}, {"enabled": False, "quiet": None}),
+        ({"primary_events": None, "min_severity": 3}, {"primary_events": None, "min_severity": 3}),
+        ({"name": None, "enabled": None, "min_severity": None}, {}),
+        ({}, {}),
+        ({"receivers": []}, {"receivers": []}),
+    ):
+        changed = await owner.ask("PATCH", path, asked)
+        kept = {**kept, **became, "updated_at": changed.body["updated_at"]}
+        assert (changed.status, changed.body) == (200, kept)
+    refused = await owner.ask("PATCH", path, {"primary_events": ["humna"]})
+    assert (refused.status, refused.body["details"]["reason"]) == (400, "rule_event")
     order = {"rule_uuids": [second["rule_uuid"], first["rule_uuid"]]}
     moved = await owner.post("/api/notify/rules/order", order)
     assert [one["name"] for one in moved.body["rules"]] == ["rule", "always"]

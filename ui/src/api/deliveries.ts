@@ -4,7 +4,7 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useChanging } from "./changing";
 import { answered, api } from "./client";
 import type { operations } from "./schema";
-import type { NotifyRuleAsked, ReceiverAsked, ReceiverChange, SnoozeAsked } from "./types";
+import type { NotifyRuleAsked, NotifyRuleChange, ReceiverAsked, ReceiverChange, SnoozeAsked } from "./types";
 
 export type DeliveryFilter = NonNullable<operations["list_deliveries"]["parameters"]["query"]>;
 
@@ -76,7 +76,7 @@ export const useAddRule = () =>
   useChanging(["rules"], (body: NotifyRuleAsked) => answered(api.POST("/api/notify/rules", { body })));
 
 export const useChangeRule = () =>
-  useChanging(["rules"], ({ uuid, body }: { uuid: string; body: NotifyRuleAsked }) =>
+  useChanging(["rules"], ({ uuid, body }: { uuid: string; body: NotifyRuleChange }) =>
     answered(api.PATCH("/api/notify/rules/{rule_uuid}", { ...rule(uuid), body })),
   );
 

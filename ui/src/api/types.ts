@@ -64,6 +64,7 @@ export type ReceiverChange = Schemas["ReceiverChange"];
 export type ReceiverKind = Receiver["kind"];
 export type NotifyRule = Schemas["NotifyRule"];
 export type NotifyRuleAsked = Schemas["NotifyRuleAsked"];
+export type NotifyRuleChange = Schemas["NotifyRuleChange"];
 export type AuditEntry = Schemas["AuditEntry"];
 export type AuditFinding = Schemas["AuditFinding"];
 export type User = Schemas["User"];

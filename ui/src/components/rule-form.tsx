@@ -3,7 +3,7 @@ import { useSites } from "@/api/camera";
 import { useAddRule, useChangeRule, useReceivers } from "@/api/deliveries";
 import { useCameras } from "@/api/queries";
 import type { NotifyRule, NotifyRuleAsked } from "@/api/types";
-import { asked, EVERY_DAY, weekday } from "@/display/rules";
+import { differing, EVERY_DAY, weekday } from "@/display/rules";
 import { usePhrases } from "@/hooks/use-phrases";
 import { useSeverityText } from "@/hooks/use-severity-text";
 import { addWords } from "@/i18n/page-words";
@@ -46,7 +46,6 @@ export function RuleForm({ rule, isFirst, onClose }: Props) {
 
   function send(sent: Record<string, string>): void {
     const body: NotifyRuleAsked = {
-      ...(rule ? asked(rule) : {}),
       name: sent.name ?? "",
       enabled: sent.enabled === "on",
       min_severity: Number(sent.severity ?? 0),
@@ -56,7 +55,7 @@ export function RuleForm({ rule, isFirst, onClose }: Props) {
       receivers: to ? [...to] : null,
       quiet: quiet ?? null,
     };
-    if (rule) change.mutate({ uuid: rule.rule_uuid, body }, done);
+    if (rule) change.mutate({ uuid: rule.rule_uuid, body: differing(rule, body) }, done);
     else add.mutate(body, done);
   }
 

@@ -15,6 +15,12 @@ Uuid = Annotated[str, Field(pattern=UUID_PATTERN)]
 CameraId = Annotated[str, Field(pattern=CAMERA_ID_PATTERN)]
 Severity = Annotated[int, Field(ge=0, le=3)]
 Time = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+SiteNames = Annotated[list[Name], Field(min_length=1, max_length=_NAMED_MAX)]  # names or ids
+CameraIds = Annotated[list[CameraId], Field(min_length=1, max_length=_NAMED_MAX)]
+PrimaryEvents = Annotated[
+    list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]], Field(min_length=1, max_length=64)
+]
+ReceiverNames = Annotated[list[Name], Field(max_length=_NAMED_MAX)]  # names or ids
 
 
 class QuietHours(Asked):
@@ -36,14 +42,25 @@ class NotifyRuleAsked(Asked):
 
     name: Name
     enabled: bool = True
-    sites: Annotated[list[Name], Field(min_length=1, max_length=_NAMED_MAX)] | None = None  # names or ids
-    camera_ids: Annotated[list[CameraId], Field(min_length=1, max_length=_NAMED_MAX)] | None = None
-    primary_events: (
-        Annotated[list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]], Field(min_length=1, max_length=64)]
-        | None
-    ) = None
+    sites: SiteNames | None = None
+    camera_ids: CameraIds | None = None
+    primary_events: PrimaryEvents | None = None
     min_severity: Severity = 0
-    receivers: Annotated[list[Name], Field(max_length=_NAMED_MAX)] | None = None  # names or ids
+    receivers: ReceiverNames | None = None
+    quiet: QuietHours | None = None
+
+
+class NotifyRuleChange(Asked):
+    """What is left out stays. null: all sites, cameras, primary events or receivers, or no quiet hours; a name,
+    whether it counts and a severity stay with null, too. `quiet` is given as a whole."""
+
+    name: Name | None = None
+    enabled: bool | None = None
+    sites: SiteNames | None = None
+    camera_ids: CameraIds | None = None
+    primary_events: PrimaryEvents | None = None
+    min_severity: Severity | None = None
+    receivers: ReceiverNames | None = None
     quiet: QuietHours | None = None
 
 

@@ -1,6 +1,6 @@
 """Rules of who is told of what, and what they would do with an event."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Path, Query
 
@@ -18,12 +18,14 @@ from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.store import event_pages, notice_facts, notify_rules
 from camserver.store.notice_facts import EventRow, Listener
-from camserver.store.notify_rules import RuleSummary, RuleValues
+from camserver.store.notify_rules import RuleChange, RuleSummary, RuleValues
 from camserver.wire import api
 
 routes = Routes()
 
 RuleUuid = Annotated[str, Path(pattern=api.UUID_PATTERN)]
+# Where null says something of its own: all, or none of it.
+_NULLABLE = frozenset({"sites", "camera_ids", "primary_events", "receivers", "quiet"})
 
 
 @routes.get("/api/notify/rules", Permission.MANAGE_DELIVERIES)
@@ -51,11 +53,14 @@ async def get_notify_rule(call: TheCall, rule_uuid: RuleUuid) -> api.NotifyRule:
 
 
 @routes.patch("/api/notify/rules/{rule_uuid}", Permission.MANAGE_DELIVERIES, repeat=Repeat.ANSWER)
-async def change_notify_rule(call: TheCall, rule_uuid: RuleUuid, asked: api.NotifyRuleAsked) -> api.NotifyRule:
-    """Writes a rule anew, as a whole; its place stays. Dispatchers go by it at once."""
-    return _shown(
-        await call.store.write(notify_rules.replace, rule_uuid, await _values(call, asked), call.address, call.now_ms)
-    )
+async def change_notify_rule(call: TheCall, rule_uuid: RuleUuid, asked: api.NotifyRuleChange) -> api.NotifyRule:
+    """Changes what is given of a rule; its place stays. Dispatchers go by it at once."""
+    check_events(asked.primary_events, await active_vocabulary(call))
+    values = {name: _frozen(getattr(asked, name)) for name in asked.model_fields_set}
+    given = {name: value for name, value in values.items() if value is not None or name in _NULLABLE}
+    # What is not given is not written, so its values here mean nothing.
+    wanted = RuleChange(RuleValues(**{"name": "", **given}), frozenset(given))
+    return _shown(await call.store.write(notify_rules.change, rule_uuid, wanted, call.address, call.now_ms))
 
 
 @routes.delete("/api/notify/rules/{rule_uuid}", Permission.MANAGE_DELIVERIES, status_code=204, repeat=Repeat.ANSWER)
@@ -118,20 +123,14 @@ def _previewed(decided: Route, listener: Listener, event: EventRow, vocabulary: 
 
 async def _values(call: Call, asked: api.NotifyRuleAsked) -> RuleValues:
     check_events(asked.primary_events, await active_vocabulary(call))
-    return RuleValues(
-        name=asked.name,
-        enabled=asked.enabled,
-        sites=_tuple(asked.sites),
-        camera_ids=_tuple(asked.camera_ids),
-        primary_events=_tuple(asked.primary_events),
-        min_severity=asked.min_severity,
-        receivers=_tuple(asked.receivers),
-        quiet=None if asked.quiet is None else asked.quiet.model_dump(by_alias=True),
-    )
+    return RuleValues(**{name: _frozen(getattr(asked, name)) for name in api.NotifyRuleAsked.model_fields})
 
 
-def _tuple(values: list[str] | None) -> tuple[str, ...] | None:
-    return None if values is None else tuple(values)
+def _frozen(value: Any) -> Any:
+    """What was asked for, as rules hold it."""
+    if isinstance(value, api.QuietHours):
+        return value.model_dump(by_alias=True)
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _listed(rules: tuple[RuleSummary, ...]) -> api.NotifyRuleList:
