@@ -65,3 +65,17 @@ def over() -> NotFound:
         "this address opens nothing, or what it opened is no longer shared; ask whoever sent it to you",
         reason="share_over",
     )
+
+
+def no_picture(number: int) -> NotFound:
+    """Told to whoever opened the share, and so sees on its page how many there are."""
+    return NotFound(
+        f"this share has no picture {number}; its pictures may be past their retention, open its page again",
+        reason="share_no_picture",
+        number=number,
+    )
+
+
+def no_clip() -> NotFound:
+    """The same for one frame, whose event is not shared, as for an event without a clip."""
+    return NotFound("this share has no film; open its page to see what there is", reason="share_no_clip")

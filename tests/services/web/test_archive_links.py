@@ -7,6 +7,7 @@ import pytest
 
 from camserver.domain.people import Role
 from camserver.domain.retention import Retention
+from camserver.services.web.throttle import FREE_WRONG_LINKS
 from camserver.store import Store, archive
 from camserver.store.archive import NewCopy
 from tests.rig.clock import ManualClock
@@ -61,6 +62,8 @@ async def test_a_copy_is_listed_and_a_link_opens_it(web_on_each: RunningWeb, tmp
     await web.clock.advance(900_000)
     over = await opened(web, url)
     assert (over.status, over.body["details"]["reason"]) == (403, "link_expired")
+    # Nor is it taken for a guess, however often it is opened.
+    assert {(await opened(web, url)).status for _ in range(FREE_WRONG_LINKS + 1)} == {403}
 
 
 async def test_what_is_gone_or_away_is_said_without_its_place(web_on_each: RunningWeb, tmp_path: Path) -> None:

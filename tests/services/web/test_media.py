@@ -368,6 +368,19 @@ async def test_wrong_links_are_counted_and_right_ones_are_not_held_up(web: Runni
     assert (await opened_by(owner, url)).status == 200
 
 
+async def test_a_link_that_is_over_is_no_guess(web: RunningWeb) -> None:
+    owner = await owner_with_frame(web)
+    url = await link(owner, ttl_sec=60)
+    await web.clock.advance(60_000)
+    for _ in range(FREE_WRONG_LINKS + 1):
+        over = await opened_by(owner, url)
+        assert (over.status, over.body["details"]["reason"]) == (403, "link_expired")
+    assert (await opened_by(owner, altered(url, sig="x"))).status == 403
+    # Whoever may not guess any more is not told that a guess was right, but when they come back.
+    wrong = [(await opened_by(owner, altered(url, exp="1"))).status for _ in range(FREE_WRONG_LINKS)]
+    assert wrong[-1] == 429
+
+
 async def opened_by(browser: Browser, url: str) -> Reply:
     return await browser.get(place_of(url))
 

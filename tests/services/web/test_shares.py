@@ -101,7 +101,9 @@ async def test_a_share_shows_an_event_without_signing_in(web_on_each: RunningWeb
     assert (await opened(web, f"{path}/picture/1")).content == PICTURES["f1"]
     small = await opened(web, f"{path}/picture/1?kind=thumb")
     assert Image.open(io.BytesIO(small.content)).size == (320, 240)
-    assert (await opened(web, f"{path}/picture/2")).status == 404
+    missing = await opened(web, f"{path}/picture/2", **{"Accept-Language": "en"})
+    assert (missing.status, missing.body["details"]["reason"]) == (404, "share_no_picture")
+    assert "no picture 2" in missing.body["message"]
     assert (await opened(web, f"{path}/clip")).content == CLIP
 
     [listed] = (await owner.get("/api/shares")).body["shares"]
@@ -145,7 +147,9 @@ async def test_a_revoked_share_is_closed_at_once_and_swept_later(web_on_each: Ru
     page = await opened(web, path)
     assert "/picture/0" in page.content.decode()
     assert "/clip" not in page.content.decode()
-    assert (await opened(web, f"{path}/clip")).status == 404
+    missing = await opened(web, f"{path}/clip", **{"Accept-Language": "ja"})
+    assert (missing.status, missing.body["details"]["reason"]) == (404, "share_no_clip")
+    assert "動画はありません" in missing.body["message"]
     [listed] = (await owner.get("/api/shares")).body["shares"]
     assert (await owner.ask("DELETE", f"/api/shares/{listed['share_uuid']}")).status == 204
     assert (await owner.ask("DELETE", f"/api/shares/{listed['share_uuid']}")).status == 404
@@ -230,6 +234,8 @@ async def test_guessing_is_slowed_down(web: RunningWeb) -> None:
             assert (await guesser.get(path)).status == 200
     refused = await guesser.get("/share/guess/clip")
     assert (refused.status, refused.body["details"]["reason"]) == (429, "too_many_links")
+    # A right one opens while wrong ones wait.
+    assert [(await guesser.get(f"{path}{part}")).status for part in ("", "/picture/0", "/picture/1")] == [200] * 3
     assert int(refused.headers["Retry-After"]) > 0
     # Where a person looks it is said on a page: who has a link need not know what JSON is.
     for language, words in (("en", "too many links"), ("ja", "リンクの操作が多すぎます")):

@@ -226,6 +226,8 @@ _JA_BY_REASON: Mapping[str, str] = {
     "shares_full": "共有の数が上限（{most}件）に達しています。不要なものを終了してください。",
     "no_share": "この共有はないか、すでに終了しています。",
     "share_over": "このアドレスは正しくないか、共有が終わりました。送った人に確認してください。",
+    "share_no_picture": "この共有に画像{number}はありません。共有のページを開き直してください。",
+    "share_no_clip": "この共有に動画はありません。共有のページを開き直してください。",
     "bad_request_key": "Idempotency-Key は128文字以内の半角英数字・記号にしてください。",
     "request_key_refused": "この操作に Idempotency-Key は使えません。再送の前に状態を確認してください。",
     "request_key_reused": "この Idempotency-Key は別のリクエストに使われています。新しいキーを使ってください。",

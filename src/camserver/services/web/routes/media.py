@@ -75,11 +75,14 @@ async def open_link(
     try:
         kind = links.opened(_keys(call), frame_uuid, given, _OBJECTS, call.now_ms)
     except Forbidden as refused:
+        # A link of ours that is over is no guess: it is not counted, and no row is read for it.
+        if _is_over(refused):
+            raise
         # What is wrong is counted before it is looked up any further; a right link to what is kept here is never held
         # up by it, one to a copy at an archive, which only its row tells from a wrong one, may be.
         wrong = wrong_links_of(call.address)
         call.web.throttle.count_try(wrong, call.web.clock.boot_ms(), LINKS)
-        if refused.details.get("reason") != "link_bad" or not links.is_of(_keys(call), given):
+        if not links.is_of(_keys(call), given):
             raise
         return await _archived(call, frame_uuid, given)
     if kind == CLIP:
@@ -99,10 +102,21 @@ async def _archived(call: Call, frame_uuid: str, given: Signature) -> Response:
     """The copy at an archive that the link was signed for; the same answer as before when it is none of them."""
     copies = await call.web.store.read(archive_links.linked, frame_uuid)
     ids = [one.archive_file_id for one in copies]
-    opened = links.opened(_keys(call), frame_uuid, given, ids, call.now_ms)
+    counted = wrong_links_of(call.address)
+    try:
+        opened = links.opened(_keys(call), frame_uuid, given, ids, call.now_ms)
+    except Forbidden as refused:
+        if _is_over(refused):
+            call.web.throttle.forgive(counted)
+        raise
     await note_link(call, "copy", frame_uuid)
-    call.web.throttle.forgive(wrong_links_of(call.address))
+    call.web.throttle.forgive(counted)
     return await call.web.archive_files.response(copies[ids.index(opened)], _HEADERS)
+
+
+def _is_over(refused: Forbidden) -> bool:
+    """Whether a link was refused for its time alone: its signature was right."""
+    return refused.details.get("reason") == "link_expired"
 
 
 def _keys(call: Call) -> LinkKeys:

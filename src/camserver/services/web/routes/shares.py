@@ -9,7 +9,7 @@ from starlette.responses import HTMLResponse
 
 from camserver.base.errors import NotFound, TooManyTries
 from camserver.domain.people import Permission
-from camserver.domain.shares import Sharing, over
+from camserver.domain.shares import Sharing, no_clip, no_picture, over
 from camserver.services.web import films, pictures, share_page
 from camserver.services.web.access import Gate, token_hash
 from camserver.services.web.calls import Call, TheCall
@@ -86,7 +86,7 @@ async def open_share_picture(
     """A picture of a share: 0 is the best, the others follow in the order of time."""
     share = await _opened(call, token)
     if n >= len(share.pictures):
-        raise over()
+        raise no_picture(n)
     place = share.pictures[n]
     return await pictures.picture_response(call, place, THUMB if kind == "thumb" else place.kept, _HEADERS)
 
@@ -96,19 +96,19 @@ async def open_share_clip(call: TheCall, token: Token, playable: films.Playable 
     """The clip of a shared event."""
     share = await _opened(call, token)
     if share.clip is None:
-        raise over()
+        raise no_clip()
     return await films.clip_response(call, share.clip, _HEADERS, playable=playable)
 
 
 async def _opened(call: Call, token: str, is_page: bool = False) -> Opened:
     """What the share shows, once it is written down that it was opened; NotFound for whatever opens nothing."""
-    tried = wrong_links_of(call.address)
-    call.web.throttle.count_try(tried, call.web.clock.boot_ms(), LINKS)
     store = call.web.store
     share = await store.read(shares.opened, token_hash(token), _sharing(call), call.address, call.now_ms)
     if share is None:
+        # Only now: a token can't be guessed, and whoever has a right one must not wait for what others at their
+        # address did.
+        call.web.throttle.count_try(wrong_links_of(call.address), call.web.clock.boot_ms(), LINKS)
         raise over()
-    call.web.throttle.forgive(tried)
     if is_page or not share.is_noted:
         await store.write(shares.note_opening, share, call.address, is_page, call.now_ms)
     return share
