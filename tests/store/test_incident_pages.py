@@ -4,7 +4,7 @@ import pytest
 
 from camserver.base.errors import BadInput, NotFound
 from camserver.domain.people import Principal
-from camserver.store import Store, cameras, incident_pages
+from camserver.store import Store, cameras, incident_pages, sites
 from camserver.store.incident_pages import IncidentFilter
 from tests.store.people_rows import (
     NOW_MS,
@@ -49,17 +49,24 @@ async def test_pages_are_newest_first_without_hole_or_repeat(store: Store) -> No
 
 async def test_filters_narrow(store: Store) -> None:
     mine = store.as_(await with_incidents(store, 4))
+    await mine.write(sites.add, "dock", "UTC", "", NOW_MS)
     for wanted, expected in (
         (IncidentFilter(camera_ids=("cam_2",)), ["i3", "i1"]),
         (IncidentFilter(severity_min=2), ["i3", "i2"]),
         (IncidentFilter(from_ms=NOW_MS + 1), ["i3", "i2"]),
         (IncidentFilter(to_ms=NOW_MS + 1), ["i1", "i0"]),
         (IncidentFilter(("cam_1",), 1, NOW_MS, NOW_MS + 9), ["i2"]),
-        (IncidentFilter(site="main", severity_min=2), ["i3", "i2"]),
-        (IncidentFilter(site="elsewhere"), []),
+        (IncidentFilter(sites=("main",), severity_min=2), ["i3", "i2"]),
+        (IncidentFilter(sites=("main", "dock"), severity_min=2), ["i3", "i2"]),
+        (IncidentFilter(sites=("dock",)), []),
     ):
         found = await mine.read(incident_pages.page, wanted, None, 10)
         assert [incident.incident_uuid for incident in found] == expected, wanted
+    for unknown in (IncidentFilter(("cam_1", "cam_9")), IncidentFilter(sites=("main", "nowhere"))):
+        with pytest.raises(NotFound, match=r"cam_9|nowhere"):
+            await mine.read(incident_pages.page, unknown, None, 10)
+        with pytest.raises(NotFound, match=r"cam_9|nowhere"):
+            await mine.read(incident_pages.count, unknown)
 
 
 async def test_they_are_counted_by_severity(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ Within the principal's tenant and sites. What belongs to no site, such as a tria
 from dataclasses import dataclass
 
 from camserver.base.errors import Conflict, NotFound
-from camserver.store import audit
+from camserver.store import audit, event_pages, receivers
 from camserver.store.cameras import public_camera_id
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
 from camserver.store.tx import Row, Scoped
@@ -67,8 +67,10 @@ SELECT d.delivery_id, d.delivery_uuid, d.kind, d.reason, d.status, d.attempt, d.
 
 
 async def page(tx: Scoped, wanted: DeliveryFilter, before: str | None, limit: int) -> tuple[DeliverySummary, ...]:
-    """Newest first, from behind the cursor."""
+    """Newest first, from behind the cursor; NotFound when a receiver, event or delivery that is asked for is not
+    there."""
     _, delivery_id = (0, BEYOND) if before is None else parse_cursor(before)
+    await _check_known(tx, wanted)
     clauses, params = _narrowed(wanted)
     rows = await tx.all(
         f"{_DELIVERIES}{clauses} AND d.delivery_id < :before ORDER BY d.delivery_id DESC LIMIT :limit",
@@ -100,7 +102,11 @@ async def requeue(tx: Scoped, delivery_uuid: str, address: str, now_ms: int) -> 
 
 
 async def requeue_all(tx: Scoped, wanted: DeliveryFilter, address: str, now_ms: int) -> int:
-    """Queues the dead ones that fit again, oldest first, up to REQUEUE_MAX; how many. Ask again for the rest."""
+    """Queues the dead ones that fit again, oldest first, up to REQUEUE_MAX; how many. Ask again for the rest.
+
+    NotFound as for a page.
+    """
+    await _check_known(tx, wanted)
     clauses, params = _narrowed(wanted)
     rows = await tx.all(
         f"SELECT d.delivery_id{_FROM}{clauses} AND d.status = 'dead' "
@@ -133,6 +139,15 @@ async def _row(tx: Scoped, delivery_uuid: str) -> Row:
     if row is None:
         raise NotFound(f"there is no delivery {delivery_uuid}; it may be past its retention", reason="no_delivery")
     return row
+
+
+async def _check_known(tx: Scoped, wanted: DeliveryFilter) -> None:
+    if wanted.receiver_uuid is not None:
+        await receivers.get(tx, wanted.receiver_uuid)
+    if wanted.event_uuid is not None:
+        await event_pages.check_known(tx, wanted.event_uuid)
+    if wanted.parent_uuid is not None:
+        await _row(tx, wanted.parent_uuid)
 
 
 def _narrowed(wanted: DeliveryFilter) -> tuple[str, dict[str, object]]:

@@ -11,7 +11,7 @@ from camserver.base.errors import NotFound
 from camserver.base.records import record
 from camserver.domain.people import Permission
 from camserver.domain.vocabulary import INVESTIGATION_ONLY
-from camserver.store import frame_pages, incident_pages
+from camserver.store import camera_filters, frame_pages, incident_pages
 from camserver.store.cameras import public_camera_id
 from camserver.store.event_walks import Shown
 from camserver.store.frame_pages import FrameDetail
@@ -35,7 +35,7 @@ class EventFilter:
     incident_uuid: str | None = None
     from_ms: int | None = None
     to_ms: int | None = None  # not included
-    site: str | None = None  # its name
+    sites: tuple[str, ...] = ()  # their names
 
 
 @record
@@ -154,8 +154,13 @@ def hidden_group(tx: Scoped) -> str:
 
 
 async def page(tx: Scoped, wanted: EventFilter, before: str | None, limit: int) -> tuple[EventSummary, ...]:
-    """Events that began before the cursor's."""
+    """Events that began before the cursor's; NotFound when a camera, site or incident that is asked for is not
+    within reach."""
     start_at, event_id = (BEYOND, BEYOND) if before is None else parse_cursor(before)
+    await camera_filters.check_known(tx, wanted.camera_ids)
+    await camera_filters.keys_of_sites(tx, wanted.sites)
+    if wanted.incident_uuid is not None:
+        await incident_pages.check_known(tx, wanted.incident_uuid)
     clauses, params = _narrowed(tx, wanted)
     rows = await tx.flat(
         EventRow,
@@ -182,7 +187,7 @@ def _narrowed(tx: Scoped, wanted: EventFilter) -> tuple[str, dict[str, object]]:
         ("i.incident_uuid = :incident_uuid", "incident_uuid", wanted.incident_uuid),
         ("e.start_at >= :from_ms", "from_ms", wanted.from_ms),
         ("e.start_at < :to_ms", "to_ms", wanted.to_ms),
-        ("s.name = :site", "site", wanted.site),
+        ("s.name IN (:sites...)", "sites", list(wanted.sites) or None),
     ]
     used = [(clause, name, value) for clause, name, value in chosen if value is not None]
     params = {name: value for _, name, value in used}
@@ -201,6 +206,17 @@ async def get(tx: Scoped, event_uuid: str) -> EventDetail:
         await incident_pages.find(tx, summary.incident_uuid),
         await frame_pages.find(tx, summary.best_frame_uuid),
     )
+
+
+async def check_known(tx: Scoped, event_uuid: str) -> None:
+    """NotFound when the event is not within reach."""
+    row = await tx.one(
+        "SELECT e.event_id FROM events e WHERE e.tenant_id = :tenant_id AND IN_REACH(e) "
+        "AND e.event_uuid = :event_uuid",
+        event_uuid=event_uuid,
+    )
+    if row is None:
+        raise missing(event_uuid)
 
 
 def missing(event_uuid: str) -> NotFound:

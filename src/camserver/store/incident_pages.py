@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from camserver.base.errors import NotFound
 from camserver.base.records import record
+from camserver.store import camera_filters
 from camserver.store.cameras import public_camera_id
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
 from camserver.store.tx import Scoped
@@ -23,7 +24,7 @@ class IncidentFilter:
     from_ms: int | None = None
     to_ms: int | None = None  # not included
     reviewed: bool | None = None  # by the reader; where that is a program, by anybody
-    site: str | None = None  # its name
+    sites: tuple[str, ...] = ()  # their names
 
 
 @record
@@ -103,8 +104,10 @@ _ONE = f"{_INCIDENTS} AND i.incident_uuid = :incident_uuid"
 
 
 async def page(tx: Scoped, wanted: IncidentFilter, before: str | None, limit: int) -> tuple[IncidentSummary, ...]:
-    """Incidents that began before the cursor's."""
+    """Incidents that began before the cursor's; NotFound when a camera or site that is asked for is not within
+    reach."""
     start_at, incident_id = (BEYOND, BEYOND) if before is None else parse_cursor(before)
+    await _check_known(tx, wanted)
     clauses, params = _narrowed(tx, wanted)
     rows = await tx.flat(
         IncidentRow,
@@ -120,13 +123,18 @@ async def page(tx: Scoped, wanted: IncidentFilter, before: str | None, limit: in
     return tuple([summary_of(row) for row in rows])
 
 
+async def _check_known(tx: Scoped, wanted: IncidentFilter) -> None:
+    await camera_filters.check_known(tx, wanted.camera_ids)
+    await camera_filters.keys_of_sites(tx, wanted.sites)
+
+
 def _narrowed(tx: Scoped, wanted: IncidentFilter) -> tuple[str, dict[str, object]]:
     chosen: list[tuple[str, str, object]] = [
         ("c.camera_id IN (:camera_ids...)", "camera_ids", list(wanted.camera_ids) or None),
         ("i.severity_max >= :severity_min", "severity_min", wanted.severity_min or None),
         ("i.start_at >= :from_ms", "from_ms", wanted.from_ms),
         ("i.start_at < :to_ms", "to_ms", wanted.to_ms),
-        ("s.name = :site", "site", wanted.site),
+        ("s.name IN (:sites...)", "sites", list(wanted.sites) or None),
     ]
     used = [(clause, name, value) for clause, name, value in chosen if value is not None]
     clauses = "".join(f" AND {clause}" for clause, _, _ in used)
@@ -137,7 +145,8 @@ def _narrowed(tx: Scoped, wanted: IncidentFilter) -> tuple[str, dict[str, object
 
 
 async def count(tx: Scoped, wanted: IncidentFilter) -> IncidentCounts:
-    """How many of the newest are of each severity."""
+    """How many of the newest are of each severity; NotFound as for a page."""
+    await _check_known(tx, wanted)
     clauses, params = _narrowed(tx, wanted)
     rows = await tx.all(
         f"""SELECT n.severity_max, COUNT(*) AS incidents FROM (
@@ -167,6 +176,17 @@ async def get(tx: Scoped, incident_uuid: str) -> IncidentSummary:
     if found is None:
         raise missing(incident_uuid)
     return found
+
+
+async def check_known(tx: Scoped, incident_uuid: str) -> None:
+    """NotFound when the incident is not within reach."""
+    row = await tx.one(
+        "SELECT i.incident_id FROM incidents i WHERE i.tenant_id = :tenant_id AND IN_REACH(i) "
+        "AND i.incident_uuid = :incident_uuid",
+        incident_uuid=incident_uuid,
+    )
+    if row is None:
+        raise missing(incident_uuid)
 
 
 def missing(incident_uuid: str) -> NotFound:

@@ -2,6 +2,7 @@
 filter written wrong would find everything; not heeded in pictures, films and pages, whose addresses others add to."""
 
 from tests.services.web.rig import Reply, RunningWeb
+from tests.services.web.test_api import CAMERA
 from tests.services.web.test_matrix import BODIES, ROUTES, key_of, make_town
 
 REFUSED = {"unknown_parameter", "no_parameters"}
@@ -55,6 +56,24 @@ async def test_the_name_and_those_that_are_known_are_told_in_both_languages(web:
     assert reply.body["message"].startswith(f"「{'y' * 64}」という項目はありません。「?」の後に使えるのは before, ")
     reply = await owner.ask("GET", "/api/sessions?x", headers={"Accept-Language": "ja"})
     assert "何も指定できません" in reply.body["message"]
+
+
+async def test_a_second_value_of_what_takes_one_is_refused(web: RunningWeb) -> None:
+    owner = await web.owner()
+    await owner.post("/api/cameras", CAMERA)
+    for path in ("/api/events?limit=1&limit=2", "/api/search?limit=1&limit=2", "/api/statistics?site=main&site=main"):
+        reply = await owner.get(path)
+        named = path.rpartition("&")[2].partition("=")[0]
+        assert (reply.status, reply.body["details"]["reason"]) == (400, "parameter_twice")
+        assert reply.body["details"]["named"] == named
+        assert reply.body["message"].startswith(f"{named} is given more than once")
+    reply = await owner.ask("GET", "/api/audit?who=a&who=b", headers={"Accept-Language": "ja"})
+    assert reply.body["message"] == "「who」には値を1つだけ指定してください。"
+    # What takes several values takes them, and pictures heed nothing but what they know.
+    many = "camera_id=cam_1&camera_id=cam_1&site=main&site=main"
+    for path in ("/api/events", "/api/incidents", "/api/incidents/counts", "/api/search"):
+        assert (await owner.get(f"{path}?{many}")).status == 200
+    assert (await owner.get("/api/cameras/cam_1/latest.jpg?odd=1&odd=2")).body["details"]["reason"] == "no_picture"
 
 
 async def test_who_may_not_ask_is_told_so_first(web: RunningWeb) -> None:

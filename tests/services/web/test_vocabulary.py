@@ -7,6 +7,7 @@ from camserver.store import Store
 from camserver.store.first_start import prepare_store
 from tests.rig.clock import ManualClock
 from tests.services.web.rig import RunningWeb, running_web
+from tests.services.web.test_api import CAMERA
 from tests.store.people_rows import audit_rows, execute
 
 
@@ -98,9 +99,12 @@ async def test_the_status_says_how_analysis_gets_on(web: RunningWeb) -> None:
 
 async def test_events_are_narrowed_by_what_the_address_says(web: RunningWeb) -> None:
     owner = await web.owner()
+    for camera_id in ("cam_1", "cam_2"):
+        await owner.post("/api/cameras", {**CAMERA, "camera_id": camera_id})
     for query, status in (
         ("camera_id=cam_1&camera_id=cam_2&primary_event=human&severity_min=2&state=open&from=1&to=2", 200),
-        ("incident=abc", 200),
+        ("site=main&site=main", 200),
+        ("incident=abc", 404),
         ("severity_min=4", 400),
         ("state=ajar", 400),
         ("from=yesterday", 400),

@@ -177,6 +177,7 @@ _JA_BY_REASON: Mapping[str, str] = {
     "bad_body": "リクエストの本文を読めません。JSONで送ってください。",
     "bad_fields": "入力内容に誤りがあります: {named}",
     "unknown_parameter": "「{named}」という項目はありません。「?」の後に使えるのは {known} です。",
+    "parameter_twice": "「{named}」には値を1つだけ指定してください。",
     "no_parameters": "「{named}」という項目はありません。このアドレスの「?」の後には何も指定できません。",
     "url_form": "カメラのURLが正しくありません。",
     "url_never": "リンクローカルやマルチキャストのアドレスには接続できません。別のアドレスにしてください。",

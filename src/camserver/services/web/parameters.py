@@ -100,15 +100,28 @@ class Parameters:
 
 class QueryNames:
     """What a route knows of the part of an address behind the question mark. A filter that is written wrong and then
-    left out would be answered with everything, so others are refused."""
+    left out would be answered with everything, so others are refused; so is a second value of what takes one, since
+    only one of them could be heeded."""
 
     def __init__(self, dependant: Dependant) -> None:
-        self._known = frozenset(_query_aliases(dependant))
+        fields = _query_fields(dependant)
+        self._known = frozenset(field.alias for field in fields)
+        self._lists = frozenset(
+            one.alias for one in fields if field_annotation_is_sequence(one.field_info.annotation)
+        )
 
     def check(self, query_string: bytes) -> None:
+        given = set()
         for name, _ in _pairs(query_string):
             if name not in self._known:
                 self._refuse(name[:NAME_SHOWN_MAX])
+            if name in given and name not in self._lists:
+                raise BadInput(
+                    f"{name} is given more than once and takes one value; leave the others out",
+                    reason="parameter_twice",
+                    named=name,
+                )
+            given.add(name)
 
     def _refuse(self, name: str) -> None:
         if not self._known:
@@ -126,9 +139,8 @@ class QueryNames:
         )
 
 
-def _query_aliases(dependant: Dependant) -> list[str]:
-    own = [field.alias for field in dependant.query_params]
-    return own + [alias for part in dependant.dependencies for alias in _query_aliases(part)]
+def _query_fields(dependant: Dependant) -> list[ModelField]:
+    return [*dependant.query_params, *(field for part in dependant.dependencies for field in _query_fields(part))]
 
 
 def _pairs(query_string: bytes) -> list[tuple[str, str]]:

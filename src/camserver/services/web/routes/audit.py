@@ -16,7 +16,7 @@ from camserver.domain.audit_words import what_is_wrong, what_to_do
 from camserver.domain.people import Permission
 from camserver.services.web import audit_check
 from camserver.services.web.calls import Call, TheCall
-from camserver.services.web.routes.filters import Cursor, From, To
+from camserver.services.web.routes.filters import Cursor, From, To, check_times
 from camserver.services.web.routing import Routes
 from camserver.services.web.streamed import Streamed
 from camserver.store import audit, audit_pages, audit_seals, tenants
@@ -52,6 +52,7 @@ async def list_audit(
 ) -> api.AuditPage:
     """What was done, newest first. Filters narrow; `who` is a login, `local admin`, `system` or `link`."""
     tenant_id = _own(call, installation)
+    check_times(from_ms, to_ms)
     wanted = AuditFilter(who, action, object_kind, object_id, from_ms, to_ms)
     store = call.web.store.as_(replace(call.principal, tenant_id=tenant_id))
     found = await store.read(audit_pages.page, wanted, before, limit)

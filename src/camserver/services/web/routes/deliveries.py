@@ -9,7 +9,7 @@ from fastapi import Path, Query
 from camserver.domain.people import Permission
 from camserver.services.web.calls import TheCall
 from camserver.services.web.once import Repeat
-from camserver.services.web.routes.filters import Cursor, From, To
+from camserver.services.web.routes.filters import Cursor, From, To, check_times
 from camserver.services.web.routing import Routes
 from camserver.store import delivery_pages
 from camserver.store.delivery_pages import DeliveryFilter, DeliverySummary
@@ -40,6 +40,7 @@ async def list_deliveries(
     limit: Annotated[int, Query(ge=1, le=delivery_pages.PAGE_MAX)] = PAGE_USUAL,
 ) -> api.DeliveryPage:
     """Deliveries, newest first. Filters narrow; several values of one are alternatives."""
+    check_times(from_ms, to_ms)
     wanted = DeliveryFilter(tuple(statuses), tuple(kinds), receiver, event, parent, from_ms, to_ms)
     found = await call.store.read(delivery_pages.page, wanted, before, limit)
     return api.DeliveryPage(
@@ -57,6 +58,7 @@ async def get_delivery(call: TheCall, delivery_uuid: DeliveryUuid) -> api.Delive
 @routes.post("/api/deliveries/requeue", Permission.MANAGE_DELIVERIES, within_sites=True, repeat=Repeat.ANSWER)
 async def requeue_deliveries(call: TheCall, asked: api.RequeueAsked) -> api.Requeued:
     """Queues dead deliveries again, oldest first, up to 1000 at a time."""
+    check_times(asked.from_ms, asked.to_ms, ("from_ms", "to_ms"))
     wanted = DeliveryFilter(
         kinds=() if asked.kind is None else (asked.kind,),
         receiver_uuid=asked.receiver_uuid,

@@ -24,14 +24,15 @@ from camserver.services.web.routes.filters import (
     From,
     PrimaryEvents,
     SeverityMin,
-    SiteName,
+    SiteNames,
     TagIds,
     To,
+    check_times,
 )
 from camserver.services.web.routes.frames import plain_frame, shown_frame
 from camserver.services.web.routes.incidents import plain_incident
 from camserver.services.web.routing import Routes
-from camserver.store import event_pages, event_views, frame_pages, summaries
+from camserver.store import event_pages, event_views, frame_pages
 from camserver.store.event_pages import EventFilter, EventSummary
 from camserver.wire import api
 
@@ -48,7 +49,7 @@ async def list_events(
     camera_ids: CameraIds = [],  # noqa: B006 - read by FastAPI, which gives each call its own
     primary_events: PrimaryEvents = [],  # noqa: B006 - as above
     tags: TagIds = [],  # noqa: B006 - as above
-    site: SiteName = None,
+    sites: SiteNames = [],  # noqa: B006 - as above
     severity_min: SeverityMin = 0,
     state: Literal["open", "closed"] | None = None,
     incident: Annotated[str | None, Query(pattern=api.UUID_PATTERN)] = None,
@@ -58,6 +59,7 @@ async def list_events(
     limit: Annotated[int, Query(ge=1, le=event_pages.PAGE_MAX)] = PAGE_USUAL,
 ) -> Response:
     """Events by the time they began, newest first. Filters narrow; several values of one are alternatives."""
+    check_times(from_ms, to_ms)
     wanted = EventFilter(
         camera_ids=tuple(camera_ids),
         primary_events=tuple(primary_events),
@@ -67,10 +69,8 @@ async def list_events(
         incident_uuid=incident,
         from_ms=from_ms,
         to_ms=to_ms,
-        site=site,
+        sites=tuple(sites),
     )
-    if site is not None:
-        await call.store.read(summaries.check_site, site)
     found = await call.store.read(event_pages.page, wanted, before, limit)
     vocabulary = await active_vocabulary(call)
     shown = [plain_event(vocabulary, event) for event in found]

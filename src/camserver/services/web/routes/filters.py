@@ -26,7 +26,7 @@ SiteName = Annotated[str | None, Query(min_length=1, max_length=128, description
 Cursor = Annotated[str | None, Query(max_length=64)]
 
 
-def check_times(from_ms: int | None, to_ms: int | None) -> None:
-    """BadInput when nothing can lie between the two."""
+def check_times(from_ms: int | None, to_ms: int | None, names: tuple[str, str] = ("from", "to")) -> None:
+    """BadInput when nothing can lie between the two, which are called `names`."""
     if from_ms is not None and to_ms is not None and from_ms >= to_ms:
-        raise BadInput("`from` must be before `to`", reason="times_order", fields=["from", "to"])
+        raise BadInput(f"`{names[0]}` must be before `{names[1]}`", reason="times_order", fields=list(names))

@@ -13,9 +13,9 @@ from camserver.services.web.calls import TheCall
 from camserver.services.web.labels import plain_issue, shown_issue
 from camserver.services.web.once import Repeat
 from camserver.services.web.plain_answers import plain_answer
-from camserver.services.web.routes.filters import CameraIds, Cursor, From, SeverityMin, SiteName, To
+from camserver.services.web.routes.filters import CameraIds, Cursor, From, SeverityMin, SiteNames, To, check_times
 from camserver.services.web.routing import Routes
-from camserver.store import incident_pages, incident_reviews, summaries
+from camserver.store import incident_pages, incident_reviews
 from camserver.store.incident_pages import IncidentFilter, IncidentSummary
 from camserver.wire import api
 
@@ -33,7 +33,7 @@ Reviewed = Annotated[
 async def list_incidents(
     call: TheCall,
     camera_ids: CameraIds = [],  # noqa: B006 - read by FastAPI, which gives each call its own
-    site: SiteName = None,
+    sites: SiteNames = [],  # noqa: B006 - as above
     severity_min: SeverityMin = 0,
     from_ms: From = None,
     to_ms: To = None,
@@ -41,10 +41,9 @@ async def list_incidents(
     before: Cursor = None,
     limit: Annotated[int, Query(ge=1, le=incident_pages.PAGE_MAX)] = PAGE_USUAL,
 ) -> Response:
-    """Incidents by the time they began, newest first. Filters narrow; several cameras are alternatives."""
-    wanted = IncidentFilter(tuple(camera_ids), severity_min, from_ms, to_ms, reviewed, site)
-    if site is not None:
-        await call.store.read(summaries.check_site, site)
+    """Incidents by the time they began, newest first. Filters narrow; several values of one are alternatives."""
+    check_times(from_ms, to_ms)
+    wanted = IncidentFilter(tuple(camera_ids), severity_min, from_ms, to_ms, reviewed, tuple(sites))
     found = await call.store.read(incident_pages.page, wanted, before, limit)
     shown = [plain_incident(incident) for incident in found]
     next_before = found[-1].cursor if len(found) == limit else None
@@ -56,15 +55,14 @@ async def list_incidents(
 async def count_incidents(
     call: TheCall,
     camera_ids: CameraIds = [],  # noqa: B006 - read by FastAPI, which gives each call its own
-    site: SiteName = None,
+    sites: SiteNames = [],  # noqa: B006 - as above
     from_ms: From = None,
     to_ms: To = None,
     reviewed: Reviewed = None,
 ) -> api.IncidentCounts:
     """How many of the newest 1,000 incidents that fit the filters are of each severity."""
-    wanted = IncidentFilter(tuple(camera_ids), 0, from_ms, to_ms, reviewed, site)
-    if site is not None:
-        await call.store.read(summaries.check_site, site)
+    check_times(from_ms, to_ms)
+    wanted = IncidentFilter(tuple(camera_ids), 0, from_ms, to_ms, reviewed, tuple(sites))
     found = await call.store.read(incident_pages.count, wanted)
     return api.IncidentCounts(by_severity=list(found.by_severity), is_complete=found.is_complete)
 

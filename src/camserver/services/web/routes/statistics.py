@@ -7,7 +7,7 @@ from camserver.base.errors import BadInput
 from camserver.domain.people import Permission
 from camserver.domain.statistics import HOUR_MS, Bucket, hour_of
 from camserver.services.web.calls import TheCall
-from camserver.services.web.routes.filters import CameraIds, From, SiteName, To
+from camserver.services.web.routes.filters import CameraIds, From, SiteName, To, check_times
 from camserver.services.web.routing import Routes
 from camserver.store import statistics, summaries
 from camserver.store.statistics import StatisticsFilter
@@ -32,6 +32,7 @@ async def get_statistics(
 ) -> api.Statistics:
     """Looks, detections and events of the cameras that are asked for, all together, by hour (at most 32 days) or day
     (at most 367). Without times: the last 24 hours, or 30 days."""
+    check_times(from_ms, to_ms)
     end_ms = call.now_ms + 1 if to_ms is None else to_ms
     begin_ms = hour_of(max(0, end_ms - USUAL_MS[by])) if from_ms is None else from_ms
     if end_ms - begin_ms > LONGEST_MS[by]:
