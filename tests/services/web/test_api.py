@@ -12,7 +12,7 @@ from camserver.config import make_secrets
 from camserver.domain.people import Role
 from camserver.domain.phrases import WATCHED_LIVE
 from camserver.objects.keys import Kind, frame_key
-from camserver.services.web.messages import _JA_BY_REASON, choose_language
+from camserver.services.web.messages import _JA_BY_REASON
 from camserver.store import Store, Tx, cameras, open_store
 from camserver.store.worker_news import StreamFault
 from tests.rig.clock import ManualClock
@@ -369,21 +369,6 @@ async def test_messages_are_in_the_readers_language(web: RunningWeb) -> None:
     assert missing.body["message"] == "カメラ「none」はありません。"
     missing = await stranger.get("/api/cameras/none", {**web.local_admin, "Accept-Language": "ja"})
     assert missing.body["message"] == "カメラ「none」はありません。"
-
-
-@pytest.mark.parametrize(
-    ("header", "language"),
-    [
-        ("", "en"),
-        ("ja", "ja"),
-        ("fr, ja;q=0.8, en;q=0.7", "ja"),
-        ("en;q=0.9,ja;q=0.8", "en"),
-        ("ja;q=x", "en"),
-        ("*", "en"),
-    ],
-)
-def test_the_language_is_chosen_by_weight(header: str, language: str) -> None:
-    assert choose_language(header) == language
 
 
 def test_every_japanese_text_is_japanese() -> None:

@@ -18,6 +18,7 @@ from camserver.base.errors import Forbidden, Retry, Unauthenticated
 from camserver.base.log import get_logger
 from camserver.domain.people import TENANT_WIDE, Permission, Principal, Role
 from camserver.services.web.calls import Call, Web, address_of
+from camserver.services.web.languages import note_language
 from camserver.store import sessions, tokens
 from camserver.store.sessions import SignedIn
 
@@ -119,6 +120,7 @@ async def _recognize(web: Web, request: HTTPConnection, now_ms: int) -> tuple[Pr
     signed_in = await find_session(web, request, now_ms)
     if signed_in is None:
         raise Unauthenticated("nobody is signed in here, or the sign-in is over; sign in and try again")
+    note_language(request, signed_in.language)
     return signed_in.principal, signed_in
 
 
@@ -131,6 +133,7 @@ async def _of_token(web: Web, request: HTTPConnection, token: str, now_ms: int) 
         raise Unauthenticated(
             "the token is unknown, revoked or too old; make a new one with `camserver token add`", reason="bad_token"
         )
+    note_language(request, known.language)
     if known.needs_touch(now_ms):
         try:
             await web.store.as_(known.principal).write(tokens.touch, address_of(request), now_ms)

@@ -20,7 +20,8 @@ from camserver.base.errors import (
 from camserver.base.log import get_logger
 from camserver.base.secrets import scrub
 from camserver.services.web.field_problems import problem_in_words
-from camserver.services.web.messages import Language, choose_language, message_for
+from camserver.services.web.languages import language_of
+from camserver.services.web.messages import Language, message_for
 from camserver.wire.api import ErrorAnswer
 
 log = get_logger(__name__)
@@ -49,8 +50,7 @@ class NotJson(Reject):
 
 def answer_error(request: HTTPConnection, error: Exception) -> JSONResponse:
     """The answer to a request that failed."""
-    call = getattr(request.state, "call", None)
-    language = call.language if call is not None else choose_language(request.headers.get("accept-language", ""))
+    language = language_of(request)
     request_id: str = request.state.request_id
     return error_response(_outward(error, request_id, language), language)
 

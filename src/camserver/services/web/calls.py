@@ -23,7 +23,8 @@ from camserver.services.web.drawings import Drawings
 from camserver.services.web.feeds import Feeds
 from camserver.services.web.figures import InstallationFigures
 from camserver.services.web.kept_bytes import KeptBytes
-from camserver.services.web.messages import Language, choose_language
+from camserver.services.web.languages import language_of
+from camserver.services.web.messages import Language
 from camserver.services.web.note_desk import NoteDesk
 from camserver.services.web.oidc import OidcSignIn
 from camserver.services.web.passwords import Passwords
@@ -110,9 +111,7 @@ class Call:
 
     @property
     def language(self) -> Language:
-        """What the request asks for, as pages do for the one they are shown in; else the account's."""
-        otherwise: Language = "ja" if self.signed_in is not None and self.signed_in.language == "ja" else "en"
-        return choose_language(self.request.headers.get("accept-language", ""), otherwise)
+        return language_of(self.request)
 
 
 def address_of(request: HTTPConnection) -> str:

@@ -27,7 +27,7 @@ from camserver.base.log import get_logger, keep_ids
 from camserver.config import Settings, StreamerSettings
 from camserver.domain.scoring_sheets import PART_BYTES
 from camserver.services.web.answers import error_response
-from camserver.services.web.messages import choose_language
+from camserver.services.web.languages import choose_language
 from camserver.services.web.requests import BODY, HEADERS, RequestHeaders
 
 log = get_logger(__name__)

@@ -328,18 +328,3 @@ def errand_message(message: str, result: object, language: Language) -> str:
     if isinstance(result, dict) and isinstance(said := result.get(f"said_{language}"), str) and said:
         return said
     return _JA_OF_ERRANDS.get(message, message) if language == "ja" else message
-
-
-def choose_language(accept_language: str, otherwise: Language = "en") -> Language:
-    """The reader's language from the browser's header: the one of ours that is named with the highest weight."""
-    best: tuple[float, Language] = (0.0, otherwise)
-    for part in accept_language[:200].split(","):
-        name, _, weight = part.strip().partition(";q=")
-        language: Language | None = "ja" if name[:2].lower() == "ja" else "en" if name[:2].lower() == "en" else None
-        try:
-            value = float(weight) if weight else 1.0
-        except ValueError:
-            continue
-        if language is not None and value > best[0]:
-            best = (value, language)
-    return best[1]

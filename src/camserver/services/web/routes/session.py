@@ -67,15 +67,15 @@ async def who_am_i(call: TheCall) -> api.Session:
     """Who is signed in, what they may do, and the CSRF token of this session."""
     if call.signed_in is not None:
         return _described(call.web, call.signed_in)
-    login, display_name = "local-admin", "local admin token"
+    login, display_name, language = "local-admin", "local admin token", str(call.language)
     if call.principal.user_id is not None:
         person = await call.store.read(people.oneself)
-        login, display_name = person.login, person.display_name
+        login, display_name, language = person.login, person.display_name, person.language
     return api.Session(
         login=login,
         display_name=display_name,
         role=call.principal.role.value,
-        language=call.language,
+        language=language,
         permissions=sorted(call.principal.permissions),
         features=_features(call.web),
         csrf_token="",
