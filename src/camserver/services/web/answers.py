@@ -19,7 +19,7 @@ from camserver.base.errors import (
 )
 from camserver.base.log import get_logger
 from camserver.base.secrets import scrub
-from camserver.services.web.field_problems import problem_in_words
+from camserver.services.web.field_problems import field_of, fields_at, known_fields, problem_in_words
 from camserver.services.web.languages import language_of
 from camserver.services.web.messages import Language, message_for
 from camserver.wire.api import ErrorAnswer
@@ -27,6 +27,8 @@ from camserver.wire.api import ErrorAnswer
 log = get_logger(__name__)
 
 FIELDS_SHOWN_MAX = 20
+# Of those whose known fields are named.
+PLACES_SHOWN_MAX = 3
 RETRY_AFTER_SEC = 5
 RETRY_AFTER_BUSY_SEC = 1
 # What a driver or the disk says is for the log: it may name hosts and folders.
@@ -48,11 +50,11 @@ class NotJson(Reject):
     http_status = 415
 
 
-def answer_error(request: HTTPConnection, error: Exception) -> JSONResponse:
-    """The answer to a request that failed."""
+def answer_error(request: HTTPConnection, error: Exception, body: object = None) -> JSONResponse:
+    """The answer to a request that failed. `body` is the type of its body, where it has one."""
     language = language_of(request)
     request_id: str = request.state.request_id
-    return error_response(_outward(error, request_id, language), language)
+    return error_response(_outward(error, request_id, language, body), language)
 
 
 def error_response(error: CamError, language: Language) -> JSONResponse:
@@ -66,7 +68,7 @@ def error_response(error: CamError, language: Language) -> JSONResponse:
     return JSONResponse(body.model_dump(), status_code=error.http_status, headers=headers)
 
 
-def _outward(error: Exception, request_id: str, language: Language) -> CamError:
+def _outward(error: Exception, request_id: str, language: Language, body: object) -> CamError:
     """The error that is told; what is not for the caller's eyes goes to the log."""
     if isinstance(error, RequestValidationError):
         # FastAPI leaves a body as it came where its type is another one.
@@ -75,7 +77,7 @@ def _outward(error: Exception, request_id: str, language: Language) -> CamError:
                 "the body does not say that it is JSON; send it with Content-Type: application/json",
                 reason="not_json",
             )
-        return _bad_fields(error, language)
+        return _bad_fields(error, language, body)
     if isinstance(error, HTTPException):
         return _of_framework(error)
     if isinstance(error, Fatal) or not isinstance(error, CamError):
@@ -91,15 +93,19 @@ def _outward(error: Exception, request_id: str, language: Language) -> CamError:
     return error
 
 
-def _bad_fields(error: RequestValidationError, language: Language) -> BadInput:
+def _bad_fields(error: RequestValidationError, language: Language, body: object) -> BadInput:
     """Names fields and rules only: the values given may hold a password."""
     problems = error.errors()[:FIELDS_SHOWN_MAX]
-    fields = [
-        {"field": ".".join(str(part) for part in problem["loc"]), "problem": problem["type"]} for problem in problems
-    ]
-    named = "; ".join(
+    fields = [{"field": field_of(problem), "problem": problem["type"]} for problem in problems]
+    told = [
         problem_in_words(field["field"], problem, language) for field, problem in zip(fields, problems, strict=True)
-    )
+    ]
+    unknown = dict.fromkeys(problem["loc"][:-1] for problem in problems if problem["type"] == "extra_forbidden")
+    for place in list(unknown)[:PLACES_SHOWN_MAX]:
+        known = fields_at(body, place[1:])
+        if known is not None:
+            told.append(known_fields(known, language, ".".join(map(str, place)) if len(unknown) > 1 else ""))
+    named = "; ".join(told)
     return BadInput(f"the request is malformed: {named}", reason="bad_fields", fields=fields, named=named)
 
 

@@ -162,6 +162,11 @@ def reads_body(dependant: Dependant) -> bool:
     return is_model and is_whole and info.is_required()
 
 
+def body_type(dependant: Dependant) -> object:
+    """What a route takes as its whole body; None when it takes none."""
+    return dependant.body_params[0].field_info.annotation if len(dependant.body_params) == 1 else None
+
+
 def _reads_nothing_else(dependant: Dependant) -> bool:
     others = (
         dependant.header_params,

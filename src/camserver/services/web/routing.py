@@ -30,7 +30,7 @@ from camserver.services.web.access import Gate, Needs, admit, admit_socket
 from camserver.services.web.answers import answer_error
 from camserver.services.web.calls import Call, with_call, without_request
 from camserver.services.web.once import HEADER, Repeat, answer_once
-from camserver.services.web.parameters import JSON, Parameters, QueryNames, reads_address_only, reads_body
+from camserver.services.web.parameters import JSON, Parameters, QueryNames, body_type, reads_address_only, reads_body
 from camserver.services.web.requests import ReadRequest
 from camserver.services.web.unkeyed import UNKEYED
 from camserver.wire import api
@@ -138,6 +138,7 @@ class GuardedRoute(APIRoute):
         known = QueryNames(self.dependant) if is_for_programs else None
         # A key is not looked at where a repeat changes nothing.
         repeat = None if self.repeat is Repeat.SAME else self.repeat
+        asked = body_type(self.dependant)
 
         async def guarded(request: Request) -> Response:
             try:
@@ -149,7 +150,7 @@ class GuardedRoute(APIRoute):
                     return await answer_once(call, request, repeat, handler)
                 return await handler(request)
             except Exception as error:
-                return answer_error(request, error)
+                return answer_error(request, error, asked)
 
         self._guarded = guarded
         return guarded

@@ -17,7 +17,7 @@ from camserver.domain.deliveries import ReceiverKind
 from camserver.domain.names import is_name
 from camserver.domain.people import Permission
 from camserver.services.web.calls import Call, TheCall
-from camserver.services.web.field_problems import known_fields, problem_in_words
+from camserver.services.web.field_problems import field_of, known_fields, problem_in_words
 from camserver.services.web.once import Repeat
 from camserver.services.web.routing import Routes
 from camserver.store import receivers
@@ -133,7 +133,7 @@ def _checked(call: Call, model: type[BaseModel], given: Mapping[str, Any], where
     except ValidationError as error:
         # Never the input itself: it may be a secret in the wrong place.
         problems = error.errors()
-        named = [problem_in_words(".".join([where, *map(str, one["loc"])]), one, call.language) for one in problems]
+        named = [problem_in_words(field_of(one, where), one, call.language) for one in problems]
         if any(one["type"] in ("extra_forbidden", "missing") and len(one["loc"]) == 1 for one in problems):
             named.append(known_fields(model.model_fields, call.language))
         said = "; ".join(named)[:500]

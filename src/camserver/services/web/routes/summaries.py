@@ -17,7 +17,7 @@ from camserver.wire import api
 routes = Routes()
 
 PAGE_USUAL = 14
-Day = Annotated[str | None, Query(pattern=r"^\d{4}-\d{2}-\d{2}$", description="YYYY-MM-DD")]
+Day = Annotated[str | None, Query(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", description="YYYY-MM-DD")]
 
 
 @routes.get("/api/summaries", Permission.READ)
