@@ -34,6 +34,43 @@ async def test_a_body_that_explodes_is_bad_input(web: RunningWeb, name: str) -> 
     assert set(reply.body) == {"error_code", "message", "details"}
 
 
+NOTHING = '{"title": "a\\u0000b"}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "reason"),
+    [
+        ("Application/JSON", NOTHING.encode(), "bad_character"),
+        ("application/Problem+JSON", NOTHING.encode(), "bad_character"),
+        ("application/json", NOTHING.encode("utf-8-sig"), "bad_character"),
+        *(
+            (kind, NOTHING.encode(encoding), "not_utf8")
+            for kind in ("application/json", "Application/Json; charset=utf-16")
+            for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be")
+        ),
+        ("application/json", '{"title": "案件"}'.encode("shift_jis"), "not_utf8"),
+        ("application/json", b'{"title": "\xff"}', "not_utf8"),
+    ],
+)
+async def test_no_name_and_no_encoding_of_json_lets_the_character_of_nothing_in(
+    web: RunningWeb, kind: str, body: bytes, reason: str
+) -> None:
+    for language, told in (("en", "UTF-8" if reason == "not_utf8" else "U+0000"), ("ja", "ください。")):
+        headers = {**web.local_admin, "Content-Type": kind, "Accept-Language": language}
+        reply = await web.browser().ask("POST", "/api/cases", headers=headers, data=body)
+        assert (reply.status, reply.body["details"]) == (400, {"reason": reason})
+        assert told in reply.body["message"]
+    assert (await web.browser().get("/api/cases", web.local_admin)).body["cases"] == []
+
+
+async def test_json_in_utf8_is_read_with_and_without_a_mark(web: RunningWeb) -> None:
+    for kind, encoding in (("application/json", "utf-8"), ("APPLICATION/JSON", "utf-8-sig")):
+        headers = {**web.local_admin, "Content-Type": kind}
+        body = '{"title": "正門の件"}'.encode(encoding)
+        reply = await web.browser().ask("POST", "/api/cases", headers=headers, data=body)
+        assert (reply.status, reply.body.get("title")) == (201, "正門の件"), reply.body
+
+
 async def raw(web: RunningWeb, request: bytes) -> bytes:
     """Everything that is answered until the server closes, or waits for more."""
     reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(web.url).port)

@@ -26,6 +26,8 @@ _JA_BY_REASON: Mapping[str, str] = {
     "sign_in_busy": "サインインが混み合っています。数秒待ってからもう一度お試しください。",
     "wrong_password": "現在のパスワードが違います。もう一度お試しください。",
     "password_link": "リンクが正しくないか、使用済みか、期限切れです。管理者に新しいリンクを依頼してください。",
+    "unknown_token": "Authorization のトークンを確認してください。`camserver token add` で作ったもの"
+    "（camserver_ で始まる）か、サーバー自身の上でだけ使える local_admin_token を「Bearer トークン」の形で送ります。",
     "needs_session": "この操作は、ブラウザーでサインインした人だけが行えます。",
     "bad_token": "トークンが正しくないか、無効か、期限切れです。`camserver token add` で新しく作ってください。",
     "role_above": "この役割（{role}）の人については、同じ役割以上の人だけが変更できます。",
@@ -174,6 +176,7 @@ _JA_BY_REASON: Mapping[str, str] = {
     "text_words": "検索する言葉（text）が多すぎます。{words_max}語以内にしてください。",
     "search_investigates": "「{field}」で検索できるのは、調査の権限がある人だけです。",
     "not_json": "本文がJSONとして送られていません。Content-Type を application/json にしてください。",
+    "not_utf8": "本文のJSONがUTF-8ではありません。UTF-8で送ってください。",
     "bad_body": "リクエストの本文を読めません。JSONで送ってください。",
     "bad_fields": "入力内容に誤りがあります: {named}",
     "unknown_parameter": "「{named}」という項目はありません。「?」の後に使えるのは {known} です。",
@@ -281,7 +284,9 @@ _JA_BY_REASON: Mapping[str, str] = {
     "no_object_key": "画像または動画のキーの形が正しくありません。",
     "metrics": "計測値を読めるのは、サーバー自身の上のプログラムか、metrics.token を持つプログラムだけです。",
     "no_route": "このページはありません。",
-    "wrong_method": "この操作はできません。",
+    "wrong_method": "このアドレスで {method} は使えません。使えるのは {allowed} です。",
+    "needs_socket": "このアドレスにはWebSocketで接続してください（途中のプロキシも対応が必要です）。"
+    "WebSocketが使えない場合は /api/feed/events をお使いください。",
     "internal": "内部エラーが発生しました。問い合わせ番号: {request_id}",
 }
 _JA_BY_CODE: Mapping[str, str] = {
