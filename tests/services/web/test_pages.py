@@ -9,10 +9,11 @@ import pytest
 from yarl import URL
 
 from camserver.services.web import service
+from camserver.services.web.routing import GuardedRoute, GuardedSocket
 from camserver.services.web.ui_files import load_ui
 from camserver.store import Store
 from tests.rig.clock import ManualClock
-from tests.services.web.rig import RunningWeb, running_web
+from tests.services.web.rig import RunningWeb, api_routes, running_web
 
 INDEX = b"<!doctype html><title>the pages</title>"
 SCRIPT = b"console.log('a script')"
@@ -58,12 +59,33 @@ async def test_every_page_is_the_index(web: RunningWeb, path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/api", "/api/", "/api/nothing", "/api/events/x/nothing", "/hls/cam/list", "/media", "/media/x", "/stream/cam"],
+    [
+        "/api",
+        "/api/",
+        "/api/nothing",
+        "/api/events/x/nothing",
+        "/hls/cam/list",
+        "/media",
+        "/media/x",
+        "/stream/cam",
+        "/v1",
+        "/v1/nope",
+    ],
 )
 async def test_no_page_where_programs_ask(web: RunningWeb, path: str) -> None:
     answer = await web.browser().get(path)
     assert answer.status == 404
     assert answer.body["error_code"] == "not_found"
+
+
+async def test_no_page_in_a_folder_that_has_routes(web: RunningWeb) -> None:
+    """Whatever folder a route is in, a program that asks for another address there is told so as JSON."""
+    folders = {route.path.split("/")[1] for route in api_routes() if isinstance(route, GuardedRoute | GuardedSocket)}
+    nested = {folder for folder in folders if "{" not in folder} - {"healthz", "readyz", "metrics"}
+    assert nested == {"api", "media", "share", "v1"}
+    for folder in nested:
+        answer = await web.browser().get(f"/{folder}/no-such/thing/here")
+        assert (answer.status, answer.body["details"]["reason"]) == (404, "no_route"), folder
 
 
 async def test_a_name_that_only_begins_like_one_is_a_page(web: RunningWeb) -> None:

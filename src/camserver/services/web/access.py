@@ -151,8 +151,10 @@ def _local_admin(web: Web, request: HTTPConnection, given: str) -> Principal:
         or not secrets.compare_digest(token.strip().encode(), expected.encode())
     ):
         raise Unauthenticated(
-            "the token is not this server's local admin token, or it was not used on the server's own machine; "
-            "use the file local_admin_token of its secrets folder"
+            "the header Authorization holds no token that is known here; send `Bearer TOKEN` with one that "
+            f"`camserver token add` made (it begins with {TOKEN_PREFIX}), or on the server's own machine with what "
+            "is in the file local_admin_token of its secrets folder",
+            reason="unknown_token",
         )
     return Principal(web.home.tenant_id, None, Role.SYSTEM_ADMIN)
 

@@ -1,6 +1,7 @@
 """Errors as answers: {error_code, message, details}, in the reader's language and without anything internal."""
 
 import json
+from collections.abc import Collection, Mapping
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -16,6 +17,7 @@ from camserver.base.errors import (
     Reject,
     Retry,
     StoreBusy,
+    Unauthenticated,
 )
 from camserver.base.log import get_logger
 from camserver.base.secrets import scrub
@@ -41,8 +43,15 @@ _OUTWARD = {
 
 
 class WrongMethod(Reject):
+    """Its details have the `allowed` ones."""
+
     code = "wrong_method"
     http_status = 405
+
+
+class NeedsSocket(Reject):
+    code = "needs_socket"
+    http_status = 426
 
 
 class NotJson(Reject):
@@ -61,11 +70,22 @@ def error_response(error: CamError, language: Language) -> JSONResponse:
     body = ErrorAnswer(
         error_code=error.code, message=scrub(message_for(error, language)), details=_plain(error.details)
     )
-    headers = {}
+    return JSONResponse(body.model_dump(), status_code=error.http_status, headers=_headers_of(error))
+
+
+def _headers_of(error: CamError) -> Mapping[str, str]:
+    """What a program reads of an error without its body."""
     if isinstance(error, Retry):
         usual = RETRY_AFTER_BUSY_SEC if isinstance(error, StoreBusy) else RETRY_AFTER_SEC
-        headers["Retry-After"] = str(error.details.get("retry_after_sec", usual))
-    return JSONResponse(body.model_dump(), status_code=error.http_status, headers=headers)
+        return {"Retry-After": str(error.details.get("retry_after_sec", usual))}
+    if isinstance(error, Unauthenticated):
+        # For this scheme browsers ask nobody for a password, as they would for others.
+        return {"WWW-Authenticate": "Bearer"}
+    if isinstance(error, WrongMethod):
+        return {"Allow": str(error.details["allowed"])}
+    if isinstance(error, NeedsSocket):
+        return {"Upgrade": "websocket", "Connection": "Upgrade"}
+    return {}
 
 
 def _outward(error: Exception, request_id: str, language: Language, body: object) -> CamError:
@@ -109,11 +129,28 @@ def _bad_fields(error: RequestValidationError, language: Language, body: object)
     return BadInput(f"the request is malformed: {named}", reason="bad_fields", fields=fields, named=named)
 
 
+def unrouted(error: Exception, method: str, allowed: Collection[str], is_socket: bool) -> Exception:
+    """What is told of a request that no route answers, by the methods that its address is asked with."""
+    if method in allowed and is_socket:
+        return NeedsSocket(
+            "this address is a WebSocket: connect to it as one (proxies on the way must let it through), or follow "
+            "/api/feed/events without",
+            reason="needs_socket",
+        )
+    if allowed:
+        listed = ", ".join(sorted(allowed))
+        return WrongMethod(
+            f"{method} is not taken at this address; it takes {listed}",
+            reason="wrong_method",
+            method=method,
+            allowed=listed,
+        )
+    return error
+
+
 def _of_framework(error: HTTPException) -> CamError:
     if error.status_code == 404:
         return NotFound("there is nothing at this address", reason="no_route")
-    if error.status_code == 405:
-        return WrongMethod("this address does not take that method", reason="wrong_method")
     return BadInput("the request's body can't be read; send JSON", reason="bad_body")
 
 

@@ -4,7 +4,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from camserver import __version__
-from camserver.services.web.answers import answer_error
+from camserver.services.web.answers import answer_error, unrouted
 from camserver.services.web.calls import Web
 from camserver.services.web.directory import Directory
 from camserver.services.web.edge import App, Edge
@@ -57,7 +57,7 @@ from camserver.services.web.routes import (
     vocabulary,
     worker_identity,
 )
-from camserver.services.web.routing import GuardedRoute, add_routes
+from camserver.services.web.routing import GuardedRoute, add_routes, methods_at
 from camserver.services.web.ui_files import UiFiles
 
 SUBJECTS = (
@@ -141,4 +141,5 @@ def build_app(web: Web, ui: UiFiles) -> App:
 
 
 async def _answer_unrouted(request: Request, error: Exception) -> Response:
-    return answer_error(request, error)
+    allowed, is_socket = methods_at(request.app, request.scope["path"])
+    return answer_error(request, unrouted(error, request.method, allowed, is_socket))

@@ -146,11 +146,16 @@ class GuardedRoute(APIRoute):
                 request.state.call = call
                 if known is not None and (query := request.scope["query_string"]):
                     known.check(query)
-                if repeat is not None:
-                    return await answer_once(call, request, repeat, handler)
-                return await handler(request)
+                if repeat is None:
+                    response = await handler(request)
+                else:
+                    response = await answer_once(call, request, repeat, handler)
             except Exception as error:
                 return answer_error(request, error, asked)
+            if response.status_code == 204:
+                # FastAPI names the type of what is not there.
+                del response.headers["Content-Type"]
+            return response
 
         self._guarded = guarded
         return guarded
@@ -265,6 +270,17 @@ _REPEAT_PARAMETER = {
     "description": "A repeat with the same key and body within a day is not done again.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 128},
 }
+
+
+def methods_at(app: FastAPI, path: str) -> tuple[set[str], bool]:
+    """What an address is asked with, and whether that is to open a socket."""
+    routes = [one for one in app.routes if isinstance(one, GuardedRoute) and one.path_regex.match(path)]
+    methods = {method for route in routes for method in route.methods or ()}
+    is_socket = any(isinstance(one, GuardedSocket) and one.path_regex.match(path) for one in app.routes)
+    if is_socket:
+        methods.add("GET")
+    # The edge answers the one as the other.
+    return methods | ({"HEAD"} if "GET" in methods else set()), is_socket
 
 
 def add_routes(app: FastAPI, routes: Routes) -> None:

@@ -27,7 +27,7 @@ _NOT_BUILT = (
 class PageAddress(StringConvertor):
     """Every address outside the folders that have no pages."""
 
-    regex = r"(?!(?:api|hls|media|share|stream)(?:/|$)).*"
+    regex = r"(?!(?:api|hls|media|share|stream|v1)(?:/|$)).*"
 
 
 register_url_convertor("page_address", PageAddress())
