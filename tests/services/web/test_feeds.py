@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -270,6 +271,37 @@ async def test_there_is_room_for_so_many(
             with pytest.raises(Unavailable):
                 following.require_room(third)
         following.require_room(third)
+    following.require_room(first)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        Principal(1, 1, Role.VIEWER, token_id=1),
+        Principal(1, 1, Role.VIEWER, session_id=1),
+        Principal(1, None, Role.SYSTEM_ADMIN),
+    ],
+    ids=["a token", "a sign-in", "the local admin token"],
+)
+async def test_nobody_takes_the_places_of_others(
+    first: Principal, sqlite_store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await prepare(sqlite_store)
+    following = Feeds(sqlite_store, clock)
+    monkeypatch.setattr(feeds, "READERS_PER_PERSON_MAX", 2)
+    # Other sign-ins and tokens of the same person are no more places.
+    same = replace(first, token_id=2, session_id=None) if first.user_id is not None else first
+    async with following.join(first), following.join(same):
+        for one in (first, same):
+            with pytest.raises(Unavailable) as caught:
+                following.require_room(one)
+            assert caught.value.details["reason"] == "feed_full_of_yours"
+        for other in (
+            Principal(1, 2, Role.VIEWER, token_id=3),
+            Principal(2, 1, Role.VIEWER),
+            Principal(2, None, first.role),
+        ):
+            following.require_room(other)
     following.require_room(first)
 
 

@@ -36,6 +36,9 @@ WAITING_MAX = 2_000
 MESSAGE_CHANGES_MAX = 200
 READERS_MAX = 2_000
 READERS_PER_SESSION_MAX = 20
+# Of all sign-ins and tokens of a person together: whoever makes tokens or signs in again gets no more places by it,
+# so that nobody can take those of everybody else.
+READERS_PER_PERSON_MAX = 60
 
 
 class End(IntEnum):
@@ -253,6 +256,7 @@ class Feeds:
         self._clock = clock
         self._tails: dict[int, tuple[Tail, asyncio.Task[None]]] = {}
         self._by_session: Counter[int | None] = Counter()
+        self._by_person: Counter[tuple[int, int | None]] = Counter()
 
     def tenant_ids(self) -> tuple[int, ...]:
         """Tenants somebody of whom follows the feed here."""
@@ -267,10 +271,21 @@ class Feeds:
         return tuple((readers[0].principal, tuple(readers)) for readers in found.values())
 
     def require_room(self, principal: Principal) -> None:
+        if self._by_person.total() >= READERS_MAX:
+            log.warning("no room for one more reader of the change feed", readers=self._by_person.total())
+            raise Unavailable(
+                "too many pages and programs follow this server's change feed; try again later", reason="feed_full"
+            )
         of_session = self._by_session[principal.session_id] if principal.session_id is not None else 0
-        if self._by_session.total() >= READERS_MAX or of_session >= READERS_PER_SESSION_MAX:
-            log.warning("no room for one more reader of the change feed", readers=self._by_session.total())
-            raise Unavailable("too many pages follow the change feed; close some and try again", reason="feed_full")
+        of_person = self._by_person[_person_of(principal)]
+        if of_session >= READERS_PER_SESSION_MAX or of_person >= READERS_PER_PERSON_MAX:
+            log.warning(
+                "somebody follows the change feed as often as one may", user_id=principal.user_id, readers=of_person
+            )
+            raise Unavailable(
+                "too many of your pages and programs follow the change feed; close some and try again",
+                reason="feed_full_of_yours",
+            )
 
     @asynccontextmanager
     async def join(self, principal: Principal) -> AsyncIterator[tuple[Tail, Reader]]:
@@ -278,14 +293,19 @@ class Feeds:
         self.require_room(principal)
         tail = self._tail(principal.tenant_id)
         reader = Reader(principal, self._clock.boot_ms())
+        person = _person_of(principal)
         self._by_session[principal.session_id] += 1
+        self._by_person[person] += 1
         tail.readers.add(reader)
         try:
             yield tail, reader
         finally:
             tail.readers.discard(reader)
             self._by_session[principal.session_id] -= 1
-            self._by_session += Counter()  # forgets the names of those that are at zero
+            self._by_person[person] -= 1
+            # Forgets the names of those that are at zero.
+            self._by_session += Counter()
+            self._by_person += Counter()
             await self._leave(principal.tenant_id, tail)
 
     def _tail(self, tenant_id: int) -> Tail:
@@ -310,3 +330,8 @@ class Feeds:
         if self._tails:
             await asyncio.wait([task for _, task in self._tails.values()])
         self._tails.clear()
+
+
+def _person_of(principal: Principal) -> tuple[int, int | None]:
+    """Whose places are counted together. None stands for the local admin token, which is nobody's."""
+    return principal.tenant_id, principal.user_id
