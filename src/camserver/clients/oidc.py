@@ -91,8 +91,9 @@ def _usable(document: Mapping[str, Any], name: str, allow_loopback: bool) -> str
     return url
 
 
-class _Kept(Generic[T]):
-    """Something fetched once for all who want it, kept for a while."""
+class Kept(Generic[T]):
+    """Something fetched once for all who want it, kept for a while. So is a failure: whoever waited meanwhile gets
+    it, and does not begin to wait for one more."""
 
     def __init__(self, fetch: Callable[[], Awaitable[T]], clock: Clock) -> None:
         self._fetch = fetch
@@ -110,6 +111,11 @@ class _Kept(Generic[T]):
         """Fetched anew, unless that was done a moment ago."""
         return await self._newer_than(PAUSE_MS)
 
+    @property
+    def known(self) -> T | None:
+        """What was fetched last, however long ago; nobody waits for it."""
+        return self._value
+
     async def _newer_than(self, age_ms: int) -> T:
         async with self._lock:
             now_ms = self._clock.boot_ms()
@@ -120,7 +126,9 @@ class _Kept(Generic[T]):
             try:
                 self._value = await self._fetch()
             except OidcRefused as error:
-                self._failure, self._failed_ms = error, now_ms
+                # Counted from its end: one that took as long as the pause would be forgotten when it is known, and
+                # each of those who waited for it would wait as long again, one after the other.
+                self._failure, self._failed_ms = error, self._clock.boot_ms()
                 raise
             self._fetched_ms, self._failure = now_ms, None
             return self._value
@@ -135,14 +143,19 @@ class OidcProvider:
         self._clock = clock
         self._allow_loopback = allow_loopback
         self._http = OutgoingHttp(OutgoingPolicy(allow_loopback=allow_loopback), TIMEOUT_SEC)
-        self._endpoints = _Kept(self._fetch_endpoints, clock)
-        self._keys = _Kept(self._fetch_keys, clock)
+        self._endpoints = Kept(self._fetch_endpoints, clock)
+        self._keys = Kept(self._fetch_keys, clock)
 
     async def close(self) -> None:
         await self._http.close()
 
     async def endpoints(self) -> Endpoints:
         return await self._endpoints.get()
+
+    @property
+    def known_endpoints(self) -> Endpoints | None:
+        """Without asking the provider; None when it was never heard."""
+        return self._endpoints.known
 
     async def claims_for(self, code: str, verifier: str, redirect_uri: str, nonce: str) -> tuple[Claims, str]:
         """What the provider says about the person whose code this is, checked, and the ID token that said it."""

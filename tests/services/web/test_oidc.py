@@ -16,6 +16,7 @@ from camserver.services.web.throttle import FREE_TRIES_OF_ADDRESS
 from camserver.store import Store, Tx
 from tests.fakes.oidc.server import FakeProvider, Fault, Lie
 from tests.rig.clock import ManualClock
+from tests.rig.polling import until
 from tests.rig.processes import REPOSITORY
 from tests.services.web.rig import PASSWORD, Browser, Reply, RunningWeb, running_web
 
@@ -199,8 +200,8 @@ async def test_a_slow_provider_holds_up_nobody_else(serving: Any, provider: Fake
 async def test_an_outage_is_asked_about_once_in_a_while(
     serving: Any, provider: FakeProvider, clock: ManualClock
 ) -> None:
+    provider.faults = {"openid-configuration": Fault.BROKEN}
     async with serving() as web:
-        provider.faults = {"openid-configuration": Fault.BROKEN}
         for _ in range(5):
             assert failure_of(await begin(web.browser())) == Failure.AWAY
         assert provider.asked == ["openid-configuration"]
@@ -428,13 +429,22 @@ async def test_nobody_is_led_there_who_need_not_be(serving: Any, provider: FakeP
         assert (await signed_out(browser)).body == {"provider_url": None}
 
 
-async def test_signing_out_does_not_wait_for_a_provider_that_is_away(
+async def test_signing_out_does_not_wait_for_a_provider_that_hangs(
     serving: Any, provider: FakeProvider, clock: ManualClock
 ) -> None:
     provider.more = {"end_session_endpoint": SIGN_OUT}
     async with serving(create="1") as web:
-        browser = web.browser()
+        browser, stranger = web.browser(), web.browser()
         await come_back(browser, provider)
         await clock.advance(KEEP_MS + 1)
-        provider.faults["openid-configuration"] = Fault.CUT
-        assert (await signed_out(browser)).body == {"provider_url": None}
+        provider.faults["openid-configuration"] = Fault.HOLD
+        held = asyncio.create_task(begin(stranger))
+        await provider.held.wait()
+        assert (await signed_out(browser)).body["provider_url"].startswith(SIGN_OUT)
+        provider.released.set()
+        await held
+
+
+async def test_the_provider_is_known_before_anybody_signs_in(serving: Any, provider: FakeProvider) -> None:
+    async with serving():
+        await until(lambda: provider.asked == ["openid-configuration"], "the question for the description")

@@ -86,6 +86,14 @@ class OidcSignIn:
     async def close(self) -> None:
         await self._provider.close()
 
+    async def prepare(self) -> None:
+        """Asks the provider for its description ahead of whoever needs it first. One that is away is asked again by
+        the next sign-in."""
+        try:
+            await self._provider.endpoints()
+        except OidcRefused as error:
+            log.warning("the provider for signing in does not answer", cause=error.message)
+
     async def address_for(self, flow: Flow) -> str:
         """Where the browser goes to sign in."""
         endpoints = await self._provider.endpoints()
@@ -117,20 +125,21 @@ class OidcSignIn:
         who = claimed(claims, self._provider.issuer, self.settings.login_claim, self.settings.groups_claim)
         return who, id_token if len(id_token) <= HINT_MAX_CHARS else NO_HINT
 
-    async def sign_out_address(self, hint: str) -> str | None:
-        """Where somebody who came in with that hint signs out at the provider; None where nobody is led there."""
+    def sign_out_address(self, hint: str) -> str | None:
+        """Where somebody who came in with that hint signs out at the provider; None where nobody is led there.
+
+        Signing out here does not wait for the provider: what is known of it counts, however old that is.
+        """
         if not self.settings.sign_out_there or not hint or len(hint) > HINT_MAX_CHARS:
             return None
-        try:
-            place = (await self._provider.endpoints()).end_session
-        except OidcRefused as error:
-            # Signing out here must not depend on it.
-            log.warning("somebody is not led to sign out at the provider", cause=error.message)
+        known = self._provider.known_endpoints
+        if known is None:
+            log.warning("somebody is not led to sign out at the provider, which was not heard since the start")
             return None
-        if place is None:
+        if known.end_session is None:
             return None
         asked = {"client_id": self.settings.client_id, "post_logout_redirect_uri": self.signed_out_uri}
-        return _with_query(place, asked if hint == NO_HINT else {"id_token_hint": hint, **asked})
+        return _with_query(known.end_session, asked if hint == NO_HINT else {"id_token_hint": hint, **asked})
 
 
 def _with_query(address: str, asked: dict[str, str]) -> str:

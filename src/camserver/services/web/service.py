@@ -64,6 +64,8 @@ async def run(
             _tell_where(settings, web.public_url)
         async with asyncio.TaskGroup() as group:
             group.create_task(_sweep(store, clock))
+            if for_people and web.oidc is not None:
+                group.create_task(web.oidc.prepare())
             group.create_task(live_rounds.run(store, clock, settings, web.feeds))
             group.create_task(system_rounds.run(store, clock, settings.admission, web.feeds))
             serving = asgi.serve(

@@ -93,7 +93,7 @@ async def sign_out(call: TheCall, response: Response) -> api.SignedOut:
     if not hint or call.web.oidc is None:
         return api.SignedOut(provider_url=None)
     sign_ins.set_hint(call, response, "")
-    return api.SignedOut(provider_url=await call.web.oidc.sign_out_address(hint))
+    return api.SignedOut(provider_url=call.web.oidc.sign_out_address(hint))
 
 
 @routes.post("/api/session/password", Gate.SESSION, status_code=204, repeat=Repeat.ANSWER)
