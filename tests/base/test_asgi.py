@@ -3,11 +3,13 @@ import contextlib
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import aiohttp
 import pytest
-from fastapi import FastAPI, Request, WebSocket
+from fastapi import FastAPI, Request, Response, WebSocket
 from starlette.responses import StreamingResponse
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from camserver.base import asgi, http_connections
 from camserver.base.http_connections import LimitedProtocol, Limits
@@ -18,6 +20,8 @@ TIMEOUT_SEC = 60
 
 
 put_down: list[str] = []
+# More than the system keeps for one connection.
+MUCH = bytes(20_000_000)
 
 
 def made_app(entered: asyncio.Event) -> FastAPI:
@@ -41,6 +45,24 @@ def made_app(entered: asyncio.Event) -> FastAPI:
             yield b"in parts"
 
         return StreamingResponse(parts())
+
+    @app.get("/much")
+    async def much() -> Response:
+        return Response(MUCH)
+
+    @app.get("/endless")
+    async def endless() -> StreamingResponse:
+        async def parts() -> AsyncIterator[bytes]:
+            while True:
+                await asyncio.sleep(0)  # as whoever reads a file does; a peer that is gone takes all at once
+                yield MUCH
+
+        return StreamingResponse(parts())
+
+    @app.websocket("/much")
+    async def much_and_over(ws: WebSocket) -> None:
+        await ws.accept()
+        await ws.send_bytes(MUCH)
 
     @app.get("/now")
     async def now() -> None:
@@ -279,6 +301,31 @@ async def test_headers_have_a_bound(guarded: Callable[[Limits], Awaitable[int]])
         # Complete in one piece, and never complete.
         for pieces in ((head + end,), (head[:-2],)):
             assert (await said(port, *pieces)).startswith(b"HTTP/1.1 431 "), head[:40]
+
+
+@pytest.mark.parametrize("path", ["/much", "/endless", "/much socket"])
+async def test_nobody_who_reads_nothing_keeps_a_connection(
+    path: str, guarded: Callable[[Limits], Awaitable[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = asyncio.Event()
+    for protocol in (LimitedProtocol, WebSocketsSansIOProtocol):
+
+        def lost(self: Any, exc: Exception | None, real: Callable[..., None] = protocol.connection_lost) -> None:
+            real(self, exc)
+            gone.set()
+
+        monkeypatch.setattr(protocol, "connection_lost", lost)
+    path, _, kind = path.partition(" ")
+    upgrade = (
+        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    )
+    port = await guarded(Limits(unread_max_sec=0.5))
+    with socket.socket() as peer:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        peer.connect(("127.0.0.1", port))
+        peer.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n{upgrade if kind else ''}\r\n".encode())
+        await asyncio.wait_for(gone.wait(), TIMEOUT_SEC)
 
 
 async def test_an_address_has_so_many_connections(guarded: Callable[[Limits], Awaitable[int]]) -> None:

@@ -3,7 +3,7 @@
 uvicorn on its own takes the process's signals, its logging and its listening socket. Here all three belong to
 the process: cancelling the task is the one way to stop, and it is bounded in time.
 
-What a connection may cost before there is a request is `http_connections`'.
+What a connection may cost before there is a request, and without anybody who reads, is `http_connections`'.
 
 Who the caller is and whether it came over TLS is taken from X-Forwarded-For and X-Forwarded-Proto where the
 connection comes from a trusted proxy, and from the connection itself otherwise.
@@ -238,6 +238,7 @@ async def serve(
     )
     config.limits = limits
     config.spared = tuple(ipaddress.ip_network(one) for one in limits.spares)
+    limits.hold(sock)
     server = _Server(config, on_ready)
     if tls is not None:
         protocol = _TlsProtocol if take_socket is None else _tls_taking(take_socket)

@@ -1,7 +1,8 @@
 """One connection of the HTTP server: held to limits, and answered in as few calls to the system as there can be.
 
 What uvicorn leaves unbounded is bounded here, before there is a request: how many connections an address may have
-(429), how long a request's headers may be (431) and how long they may take (408).
+(429), how long a request's headers may be (431) and how long they may take (408). And behind it: how long what is
+sent may find nobody who takes it.
 
 An application may answer in one go instead of by messages: `WHOLE` among a scope's extensions is a `Whole`. And it
 may have a body that is there already without waiting for it: `ARRIVED` is an `Arrived`.
@@ -10,6 +11,7 @@ may have a body that is there already without waiting for it: `ARRIVED` is an `A
 import asyncio
 import ipaddress
 import json
+import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -40,7 +42,7 @@ ARRIVED: Final = "camserver.http.request.arrived"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a connection may cost before there is a request."""
+    """What a connection may cost before there is a request, and when nobody reads what is sent."""
 
     headers_max_bytes: int = 65_536  # of a request's line and headers together
     headers_timeout_sec: float = 20.0
@@ -49,6 +51,19 @@ class Limits:
     spares_loopback: bool = True
     # So do proxies elsewhere: addresses and networks without a bound.
     spares: tuple[str, ...] = ()
+    # How long a peer may take nothing of what is sent to it. nginx gives its clients as long.
+    unread_max_sec: float = 60.0
+
+    def hold(self, listening: socket.socket) -> None:
+        """Has the system end the connections of this socket whose peers take nothing of what is sent to them.
+
+        Nothing else ends them. Closing waits until everything was taken, and a peer that reads nothing but answers
+        the system's probes is waited for without end: by its connection, by megabytes in the system's memory, and by
+        whoever writes to it. What is taken slowly goes on, since any progress begins the time anew. Accepted
+        connections inherit this from the socket that listens.
+        """
+        if listening.family in (socket.AF_INET, socket.AF_INET6):
+            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(self.unread_max_sec * 1000))
 
 
 _REFUSALS = {
