@@ -1,8 +1,9 @@
 """One connection of the HTTP server: held to limits, and answered in as few calls to the system as there can be.
 
 What uvicorn leaves unbounded is bounded here, before there is a request: how many connections an address may have
-(429), how long a request's headers may be (431) and how long they may take (408). And behind it: how long what is
-sent may find nobody who takes it.
+(429), how long a request's headers may be (431) and how long they may take (408). So is what is asked before earlier
+requests are answered: nothing more is read while a request waits for its turn. And what is sent: how long it may find
+nobody who takes it.
 
 An application may answer in one go instead of by messages: `WHOLE` among a scope's extensions is a `Whole`. And it
 may have a body that is there already without waiting for it: `ARRIVED` is an `Arrived`.
@@ -18,6 +19,7 @@ from functools import lru_cache, partial
 from typing import Any, Final
 
 import uvicorn
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import (
     HEADER_RE,
     HEADER_VALUE_RE,
@@ -38,6 +40,10 @@ WHOLE: Final = "camserver.http.response.whole"
 # The whole body; None: it is still to come, receive it by messages.
 Arrived = Callable[[], bytes | None]
 ARRIVED: Final = "camserver.http.request.arrived"
+
+# Ordinary requests come whole in less. Of what came in one piece and is more, so much at a time becomes requests:
+# one that waits takes a hundred times the memory of its bytes.
+PIECE_BYTES: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +94,23 @@ class _NoMore(list[Header]):
 _NO_MORE: Final = _NoMore()
 
 
+class _Flow(FlowControl):
+    """Does not read on while a request waits for its turn, whoever asks for it: the end of each answer does, and
+    whoever receives a body."""
+
+    is_held = False
+
+    def resume_reading(self) -> None:
+        if self.read_paused and not self.is_held:
+            self.read_paused = False
+            self._transport.resume_reading()
+
+
 class LimitedProtocol(HttpToolsProtocol):
     """Holds a connection to the limits. A WebSocket begins as a request, and is held to them until then."""
 
     config: HttpConfig
+    flow: _Flow
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         self._limits = self.config.limits
@@ -100,7 +119,10 @@ class LimitedProtocol(HttpToolsProtocol):
         self._has_read = False  # since data came last, some of it was of a body
         self._refused = 0
         self._head_timer: asyncio.TimerHandle | None = None
+        self._kept = b""  # what came while a request waits for its turn, or behind one
+        self._ahead: RequestResponseCycle | None = None  # the request under way, where others wait behind it
         super().connection_made(transport)
+        self.flow = _Flow(transport)
         self._start_timer()
         if self._has_too_many():
             log.warning("an address has too many connections; one more was refused", address=peer_of(transport))
@@ -108,11 +130,26 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        self._forget_queue()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self._refused:
             return
+        if self.pipeline or len(data) > PIECE_BYTES:
+            self._feed_by_pieces(self._kept + data)
+        else:
+            self._feed(data)
+
+    def _feed_by_pieces(self, data: bytes) -> None:
+        """Until a request has to wait for its turn; the rest is kept until then."""
+        at = 0
+        while at < len(data) and not self.pipeline and not self._refused and not self.transport.is_closing():
+            self._feed(data[at : at + PIECE_BYTES])
+            at += PIECE_BYTES
+        self._kept = data[at:] if self.pipeline else b""
+
+    def _feed(self, data: bytes) -> None:
         if self._head_bytes is not None:
             self._head_bytes += len(data)
         super().data_received(data)
@@ -147,6 +184,43 @@ class LimitedProtocol(HttpToolsProtocol):
             # What comes behind a body in chunks is no header, and the application has them already.
             self.headers = _NO_MORE
             cycle.transport = _Joining(cycle.transport, self.loop)  # type: ignore[assignment]  # what it calls
+            if self.pipeline and not self.flow.is_held:
+                self.flow.is_held = True
+                self._ahead = before
+
+    def on_response_complete(self) -> None:
+        """uvicorn's, which reads on although requests are waiting."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self._unset_keepalive_if_required()
+        if self.pipeline:
+            self._begin_next()
+            return
+        self.flow.resume_reading()
+        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+    def _begin_next(self) -> None:
+        self._ahead, app = self.pipeline.pop()
+        self._start_asgi_task(self._ahead, app)
+        if self.pipeline:
+            return
+        self._ahead = None
+        self.flow.is_held = False
+        self._feed_by_pieces(self._kept)
+        self.flow.resume_reading()
+
+    def _forget_queue(self) -> None:
+        """Who was being answered while others waited is told that the client is gone: uvicorn tells the last one.
+        Those whose turn never came hold themselves, which nobody else would end."""
+        if self._ahead is not None and not self._ahead.response_complete:
+            self._ahead.disconnected = True
+            self._ahead.message_event.set()
+        self._ahead, self._kept = None, b""
+        for cycle, _ in self.pipeline:
+            cycle.on_response = _do_nothing
+            cycle.scope["extensions"].clear()
+        self.pipeline.clear()
 
     def on_body(self, body: bytes) -> None:
         self._has_read = True
@@ -157,8 +231,14 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        if not self._refused:
+        if self._refused:
+            return
+        self._refused = 400
+        if self._is_idle():
             super().send_400_response(msg)
+        else:
+            # It would stand in the middle of an answer.
+            self.transport.close()
 
     def _count_unread(self, size_bytes: int) -> None:
         """Chunks may be followed by a line without end, which the parser would keep."""
@@ -208,9 +288,16 @@ class LimitedProtocol(HttpToolsProtocol):
             f"HTTP/1.1 {status} {phrase}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
             "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
         )
-        if self.cycle is None or self.cycle.response_complete:
+        if self._is_idle():
             self.transport.write(head.encode() + body)
         self.transport.close()
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+
+def _do_nothing() -> None:
+    pass
 
 
 @lru_cache(maxsize=4096)
@@ -279,7 +366,8 @@ class _Joining:
 
     def _send_alone(self) -> None:
         self._alone = None
-        self._transport.write(self._head)
+        if not self._transport.is_closing():
+            self._transport.write(self._head)
 
     def close(self) -> None:
         if self._alone is not None:
