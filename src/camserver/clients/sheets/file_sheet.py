@@ -20,6 +20,7 @@ from typing import Final, ParamSpec, TypeVar
 from camserver.base.clock import Clock
 from camserver.base.errors import Bug
 from camserver.clients.sheets import file_places
+from camserver.clients.sheets.bounds import comes_to_max_bytes
 from camserver.clients.sheets.file_pass import Pass, new_rows
 from camserver.clients.sheets.formats import FileFormat, FileRow
 from camserver.clients.sheets.sheet import WRITE_MAX, SheetError, SheetTrouble
@@ -151,9 +152,9 @@ class FileSheet:
         raise self._busy()
 
     def _scan(self) -> tuple[Snapshot, list[Finding]]:
-        snapshot = Snapshot(self.layout, self._folder)
         found: list[Finding] = []
         signature = Signature.of(self._path)
+        snapshot = Snapshot(self.layout, self._folder, None, comes_to_max_bytes(signature.size_bytes))
         for row in self._form.scan(self._path, self.layout, found):
             snapshot.add(row)
         snapshot.finish(signature)
@@ -202,7 +203,8 @@ class FileSheet:
             if held is None or held.signature is None:
                 return False
             self._check_headers(held.categories)
-            made = Snapshot(self.layout, self._folder, held.distinct_texts)
+            most_bytes = comes_to_max_bytes(held.signature.size_bytes)
+            made = Snapshot(self.layout, self._folder, held.distinct_texts, most_bytes)
 
             def change(row: FileRow) -> Mapping[int, float]:
                 scores = done.meet(row) if row.row >= self.layout.first_data_row else {}

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from camserver.clients.sheets.bounds import COMES_TO_MAX_BYTES, check_cell, check_room
 from camserver.clients.sheets.distinct import Distinct
 from camserver.clients.sheets.formats import FileRow
-from camserver.clients.sheets.sheet import PAGE_ROWS_MAX
+from camserver.clients.sheets.sheet import PAGE_ROWS_MAX, SheetError, SheetTrouble
 from camserver.domain.sheet_layout import (
     Category,
     Finding,
@@ -27,6 +28,8 @@ from camserver.domain.sheet_rows import TEXT_MAX_CHARS, SheetRow, cell_text
 
 # Rows that are named one by one in a finding.
 ROWS_SAID_MAX: Final = 5
+# A page is held in memory: fewer rows are in one that has long texts.
+PAGE_MAX_CHARS: Final = 4_000_000
 
 
 class Signature(NamedTuple):
@@ -45,13 +48,21 @@ class Signature(NamedTuple):
 class Snapshot:
     """Rows are added in order, then `finish`, then they are read. What was written is forgotten with the object."""
 
-    def __init__(self, layout: SheetLayout, folder: Path | None, distinct_texts: int | None = None) -> None:
+    def __init__(
+        self,
+        layout: SheetLayout,
+        folder: Path | None,
+        distinct_texts: int | None = None,
+        comes_to_max_bytes: int = COMES_TO_MAX_BYTES,
+    ) -> None:
         """`distinct_texts` where that is known: of a file that only gets scores."""
         self._layout = layout
+        self._most_bytes = comes_to_max_bytes
         # Closed with the last reader: one that began before the file was written anew reads on.
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         weakref.finalize(self, self._file.close)
         self._page: list[tuple[int, str, str, int]] = []
+        self._page_chars = 0
         # First row and place of each page.
         self._firsts = array("L")
         self._begins = array("Q", [0])
@@ -73,8 +84,11 @@ class Snapshot:
         """One row of the file; `also_filled` are cells that are being filled right now."""
         layout = self._layout
         if row.row < layout.first_data_row:
-            self._headers[row.row] = [cell_text(value) for value in row.held]
+            if row.row in (layout.name_row, layout.definition_row, layout.detail_row):
+                self._headers[row.row] = [cell_text(value) for value in row.held]
             return
+        check_cell(f"{layout.text_column.upper()}{row.row}", row.text)
+        check_cell(f"{layout.id_column.upper()}{row.row}", row.known_by)
         if not self._is_headed:
             self._read_headers()
         if not row.text.strip():
@@ -94,7 +108,8 @@ class Snapshot:
         if self._distinct is not None:
             self._distinct.add(int(identity[:16], 16))
         self._page.append((row.row, row.text, identity, filled))
-        if len(self._page) >= PAGE_ROWS_MAX:
+        self._page_chars += len(row.text)
+        if len(self._page) >= PAGE_ROWS_MAX or self._page_chars >= PAGE_MAX_CHARS:
             self._write_page()
 
     def finish(self, signature: Signature | None) -> None:
@@ -137,10 +152,15 @@ class Snapshot:
     def _write_page(self) -> None:
         if self._page:
             data = json.dumps(self._page).encode()
+            if self._begins[-1] + len(data) > self._most_bytes:
+                message = f"the rows of the sheet come to more than {self._most_bytes} bytes; split it"
+                raise SheetError(SheetTrouble.BROKEN, message)
+            check_room(self._file.fileno(), len(data))
             self._file.write(data)
             self._firsts.append(self._page[0][0])
             self._begins.append(self._begins[-1] + len(data))
             self._page.clear()
+            self._page_chars = 0
 
     def _read_headers(self) -> None:
         layout = self._layout

@@ -5,62 +5,52 @@ rebuilt. That holds for the XML that spreadsheet programs write. Comments, CDATA
 not, are refused.
 """
 
+import errno
+import io
 import os
 import posixpath
 import re
+import struct
 import tempfile
 import zipfile
+import zlib
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
 
+from camserver.clients.sheets.bounds import check_room, comes_to_max_bytes
 from camserver.clients.sheets.sheet import SheetError, SheetTrouble
+from camserver.clients.sheets.xlsx_tags import TAG_MAX_BYTES, attributes, find_all, text_in
+from camserver.domain.sheet_layout import ROWS_MAX
 
 PIECE_BYTES: Final = 1 << 18
+PIECE_MAX_BYTES: Final = 1 << 22
 # One row, or one shared text.
 ELEMENT_MAX_BYTES: Final = 32_000_000
-# All parts unpacked. A small file can be packed to unpack to anything.
-BOOK_MAX_BYTES: Final = 8_000_000_000
+# What is read of the packed file at once: its directory, or a whole small part.
+READ_MAX_BYTES: Final = 32_000_000
 SMALL_PART_MAX_BYTES: Final = 16_000_000
 CUT_TAG_MAX_BYTES: Final = 300
+# Some for each row that a sheet can have.
+SHARED_TEXTS_MAX: Final = 4 * ROWS_MAX
+_ENCRYPTED_FLAGS: Final = 0x2041
+# What the library raises about a file that is none, or was damaged.
+_DAMAGES: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    OverflowError,
+    UnicodeError,
+)
 _OLE: Final = b"\xd0\xcf\x11\xe0"
-_ATTRIBUTE: Final = re.compile(rb"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
-_ENTITY: Final = re.compile(r"&(#x[0-9A-Fa-f]{1,6}|#[0-9]{1,7}|amp|lt|gt|quot|apos);")
-_ENTITIES: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-# How Excel writes characters that XML can't hold.
-_ESCAPED: Final = re.compile(r"_x([0-9A-Fa-f]{4})_")
-
-
-def attributes(tag: bytes) -> dict[str, str]:
-    """Attributes of a start tag, without their prefixes."""
-    return {
-        name.decode().rpartition(":")[2]: unescaped((double or single).decode("utf-8", "replace"))
-        for name, double, single in _ATTRIBUTE.findall(tag)
-    }
-
-
-def unescaped(text: str) -> str:
-    if "&" not in text:
-        return text
-    return _ENTITY.sub(_entity, text)
-
-
-def _entity(found: re.Match[str]) -> str:
-    name = found[1]
-    if not name.startswith("#"):
-        return _ENTITIES[name]
-    code = int(name[2:], 16) if name[1] in "xX" else int(name[1:])
-    return chr(code) if code < 0x110000 else "\ufffd"
-
-
-def shown_text(raw: bytes) -> str:
-    """A text between tags, as people see it."""
-    text = unescaped(raw.decode("utf-8", "replace"))
-    if "_x" in text:
-        text = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
-    return text.replace("\r\n", "\n")
+_BOOK_PART: Final = re.compile(r"workbook\d*\.xml$")
+_TAB: Final = re.compile(rb"<(?:\w+:)?sheet\s[^<>]*+>")
+_RELATION: Final = re.compile(rb"<(?:\w+:)?Relationship\s[^<>]*+>")
 
 
 class Book:
@@ -68,13 +58,29 @@ class Book:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._file = _PackedFile(path)
         try:
-            self.zip = zipfile.ZipFile(path)
-        except zipfile.BadZipFile:
-            raise _no_book(path) from None
-        if sum(info.file_size for info in self.zip.infolist()) > BOOK_MAX_BYTES:
-            self.zip.close()
-            raise SheetError(SheetTrouble.BROKEN, f"{path.name} unpacks to more than {BOOK_MAX_BYTES} bytes")
+            self.zip = zipfile.ZipFile(self._file)
+            self._check_parts()
+        except BaseException as error:
+            self._file.close()
+            if isinstance(error, _DAMAGES) or _is_misplaced(error):
+                raise _no_book(path) from None
+            raise
+
+    def _check_parts(self) -> None:
+        parts, name = self.zip.infolist(), self.path.name
+        most_bytes = comes_to_max_bytes(os.fstat(self._file.fileno()).st_size)
+        if sum(info.file_size for info in parts) > most_bytes:
+            raise SheetError(SheetTrouble.BROKEN, f"{name} unpacks to more than {most_bytes} bytes; split it")
+        if any(info.flag_bits & _ENCRYPTED_FLAGS for info in parts):
+            raise SheetError(SheetTrouble.BROKEN, f"{name} is encrypted; save it without a password")
+        is_packed_otherwise = any(
+            info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in parts
+        )
+        if is_packed_otherwise or len(self.zip.NameToInfo) != len(parts):
+            message = f"{name} is packed in a way that Excel does not use; open it there and save it again"
+            raise SheetError(SheetTrouble.BROKEN, message)
 
     def __enter__(self) -> Self:
         return self
@@ -83,7 +89,8 @@ class Book:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.zip.close()
-        if isinstance(error, (zipfile.BadZipFile, EOFError, KeyError)) or type(error).__name__ == "error":
+        self._file.close()
+        if isinstance(error, _DAMAGES) or _is_misplaced(error):
             raise SheetError(
                 SheetTrouble.BROKEN, f"{self.path.name} is damaged: {error}; open it in Excel and save it again"
             ) from None
@@ -92,7 +99,7 @@ class Book:
         """The name of the part that holds a tab; the first one's without a name."""
         book_part = self._book_part()
         book = self.small(book_part)
-        sheets = [attributes(tag) for tag in re.findall(rb"<(?:\w+:)?sheet\s[^>]*>", book)]
+        sheets = [attributes(tag) for tag in find_all(_TAB, book)]
         wanted = [sheet for sheet in sheets if not tab or sheet.get("name") == tab]
         if not wanted:
             names = ", ".join(sheet.get("name", "") for sheet in sheets)[:200]
@@ -118,7 +125,7 @@ class Book:
         if "[Content_Types].xml" not in self.zip.NameToInfo:
             raise _no_book(self.path)
         root = self._targets("")
-        found = next((name for name in root.values() if re.search(r"workbook\d*\.xml$", name)), "xl/workbook.xml")
+        found = next((name for name in root.values() if _BOOK_PART.search(name)), "xl/workbook.xml")
         if found not in self.zip.NameToInfo:
             raise _no_book(self.path)
         return found
@@ -130,13 +137,29 @@ class Book:
         if rels not in self.zip.NameToInfo:
             return {}
         found: dict[str, str] = {}
-        for tag in re.findall(rb"<(?:\w+:)?Relationship\s[^>]*>", self.small(rels)):
+        for tag in find_all(_RELATION, self.small(rels)):
             given = attributes(tag)
             target = given.get("Target", "")
             whole = target[1:] if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
             if given.get("TargetMode") != "External":
                 found[given.get("Id", "")] = whole
         return found
+
+
+class _PackedFile(io.FileIO):
+    """The packed file. Sizes that it claims for its parts are asked of it, and no more than a bound is given."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:
+            size = max(os.fstat(self.fileno()).st_size - self.tell(), 0)
+        if size > READ_MAX_BYTES:
+            raise zipfile.BadZipFile(f"it claims {size} bytes in one")
+        return super().read(size) or b""
+
+
+def _is_misplaced(error: BaseException | None) -> bool:
+    """A place that no file has was asked of the disk."""
+    return isinstance(error, OSError) and error.errno == errno.EINVAL
 
 
 def _no_book(path: Path) -> SheetError:
@@ -157,8 +180,8 @@ class Elements:
         self._element = name
         self._name = re.compile(rb"<((?:\w+:)?)" + name + rb"(?=[\s/>])")
         # Where they end: elements of this name further on are others.
-        self._until = re.compile(rb"<(?:/(?:\w+:)?%b\s*|(?:\w+:)?%b(?:\s[^>]*)?/)>" % (until, until))
-        self._part = part
+        self._until = re.compile(rb"<(?:/(?:\w+:)?%b\s*|(?:\w+:)?%b(?:\s[^<>]*)?/)>" % (until, until))
+        self.part = part
         self._buffer = b""
         self._at = 0
 
@@ -194,7 +217,9 @@ class Elements:
         closing = b"</" + prefix + self._element + b">"
         searched = 0  # from where the element begins
         while True:
-            tag_end = self._buffer.find(b">", self._at)
+            tag_end = self._buffer.find(b">", self._at, self._at + TAG_MAX_BYTES)
+            if tag_end < 0 and len(self._buffer) - self._at >= TAG_MAX_BYTES:
+                raise SheetError(SheetTrouble.BROKEN, f"{self.part} holds a tag longer than {TAG_MAX_BYTES} bytes")
             if tag_end >= 0 and self._buffer[tag_end - 1 : tag_end] == b"/":
                 return tag_end + 1
             end = self._buffer.find(closing, self._at + max(searched - len(closing), 0))
@@ -202,11 +227,12 @@ class Elements:
                 return end + len(closing)
             searched = len(self._buffer) - self._at
             if searched > ELEMENT_MAX_BYTES or not self._more():
-                raise SheetError(SheetTrouble.BROKEN, f"{self._part} holds an element without an end")
+                raise SheetError(SheetTrouble.BROKEN, f"{self.part} holds an element without an end")
 
     def _more(self) -> bool:
         """Reads on, and forgets what is done with."""
-        piece = self._file.read(PIECE_BYTES)
+        # As much again as is held: a long element is not put together anew for every piece.
+        piece = self._file.read(min(max(PIECE_BYTES, len(self._buffer) - self._at), PIECE_MAX_BYTES))
         self._buffer = self._buffer[self._at :] + piece
         self._at = 0
         return bool(piece)
@@ -216,21 +242,9 @@ class Elements:
         if b"<!" in piece:
             raise SheetError(
                 SheetTrouble.BROKEN,
-                f"{self._part} holds XML that Excel does not write; open it there and save it again",
+                f"{self.part} holds XML that Excel does not write; open it there and save it again",
             )
         return piece
-
-
-_TEXT: Final = re.compile(rb"<(?:\w+:)?t(?:\s[^>]*)?>([^<]*)</")
-# How a text is read aloud (furigana), which is no part of it.
-_ALOUD: Final = re.compile(rb"<(?:\w+:)?rPh[\s>].*?</(?:\w+:)?rPh>", re.DOTALL)
-
-
-def text_in(element: bytes) -> str:
-    """The text of a shared or an inline string, with whatever formatting left out."""
-    if b"rPh" in element:
-        element = _ALOUD.sub(b"", element)
-    return shown_text(b"".join(_TEXT.findall(element)))
 
 
 class SharedTexts:
@@ -239,22 +253,38 @@ class SharedTexts:
     def __init__(self, book: Book, folder: Path | None) -> None:
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by close()
         self._ends = array("Q", [0])
+        try:
+            self._take(book)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _take(self, book: Book) -> None:
         part = book.strings_part()
         if part is None:
             return
+        unchecked = 0
         with book.zip.open(part) as file:
             for piece, is_element in Elements(file, b"si", b"sst", part):
-                if is_element:
-                    data = text_in(piece).encode("utf-8", "surrogatepass")
-                    self._file.write(data)
-                    self._ends.append(self._ends[-1] + len(data))
+                if not is_element:
+                    continue
+                if len(self._ends) > SHARED_TEXTS_MAX:
+                    message = f"{book.path.name} has more than {SHARED_TEXTS_MAX} texts; split it"
+                    raise SheetError(SheetTrouble.BROKEN, message)
+                data = text_in(piece).encode()
+                unchecked += len(data)
+                if unchecked > PIECE_MAX_BYTES:
+                    check_room(self._file.fileno(), unchecked)
+                    unchecked = 0
+                self._file.write(data)
+                self._ends.append(self._ends[-1] + len(data))
         self._file.flush()
 
     def __getitem__(self, index: int) -> str:
         if not 0 <= index < len(self._ends) - 1:
             return ""
         begin, end = self._ends[index], self._ends[index + 1]
-        return os.pread(self._file.fileno(), end - begin, begin).decode("utf-8", "surrogatepass")
+        return os.pread(self._file.fileno(), end - begin, begin).decode()
 
     def close(self) -> None:
         self._file.close()

@@ -4,6 +4,7 @@ A library that loads a workbook and saves it again drops what it does not know (
 holds every cell in memory. Here rows pass one by one; styles of cells, rows and columns are kept.
 """
 
+import itertools
 import re
 import shutil
 import zipfile
@@ -14,9 +15,12 @@ from typing import Final
 
 from camserver.clients.sheets.formats import Change, FileRow
 from camserver.clients.sheets.sheet import SheetError, SheetTrouble
-from camserver.clients.sheets.xlsx_book import Book, Elements, SharedTexts, attributes, shown_text, text_in
+from camserver.clients.sheets.xlsx_book import Book, Elements, SharedTexts
+from camserver.clients.sheets.xlsx_tags import attributes, find, find_all, shown_text, text_after, text_in
 from camserver.domain.sheet_layout import (
     CATEGORIES_MAX,
+    COLUMNS_MAX,
+    ROWS_MAX,
     Finding,
     Problem,
     Severity,
@@ -26,17 +30,21 @@ from camserver.domain.sheet_layout import (
 )
 from camserver.domain.sheet_rows import score_text
 
-_CELL: Final = re.compile(rb"<((?:\w+:)?)c((?:\s[^>]*?)?)(?:/>|>(.*?)</(?:\w+:)?c>)", re.DOTALL)
-_CELL_NAME: Final = re.compile(rb"""\sr\s*=\s*["']([A-Z]{1,3})([0-9]{1,7})["']""")
-_VALUE: Final = re.compile(rb"<(?:\w+:)?v(?:\s[^>]*)?>([^<]*)</")
+# How patterns must be made, xlsx_tags.py says.
+_CELL: Final = re.compile(rb"<(?:\w+:)?c((?:\s[^<>]*?)?)(/?)>")
+_CELL_END: Final = re.compile(rb"</(?:\w+:)?c>")
+_CELL_NAME: Final = re.compile(rb"""\sr\s*+=\s*+["']([A-Z]{1,3})([0-9]{1,7})["']""")
+_VALUE: Final = re.compile(rb"<(?:\w+:)?v(?:\s[^<>]*+)?>")
 _FORMULA: Final = re.compile(rb"<(?:\w+:)?f[\s/>]")
-_SPANS: Final = re.compile(rb"""\s+spans\s*=\s*["'][^"']*["']""")
-_TYPE: Final = re.compile(rb"""\s+(?:t|cm|vm)\s*=\s*["'][^"']*["']""")
-_COLUMN: Final = re.compile(rb"<(?:\w+:)?col\s[^>]*>")
-_PROTECTION: Final = re.compile(rb"<(?:\w+:)?sheetProtection\s[^>]*>")
-_MERGED: Final = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*>")
-_CALCULATION: Final = re.compile(rb"<((?:\w+:)?)calcPr((?:\s[^>]*?)?)(/?)>")
-_RANGE: Final = re.compile(r"([A-Z]{1,3})([0-9]+)(?::([A-Z]{1,3})([0-9]+))?")
+_SPANS: Final = re.compile(rb"""(?<!\s)\s++spans\s*+=\s*+["'][^"']*+["']""")
+_TYPE: Final = re.compile(rb"""(?<!\s)\s++(?:t|cm|vm)\s*+=\s*+["'][^"']*+["']""")
+_COLUMN: Final = re.compile(rb"<(?:\w+:)?col\s[^<>]*+>")
+_PROTECTION: Final = re.compile(rb"<(?:\w+:)?sheetProtection\s[^<>]*+>")
+_MERGED: Final = re.compile(rb"<(?:\w+:)?mergeCell\s[^<>]*+>")
+_CALCULATION: Final = re.compile(rb"<((?:\w+:)?)calcPr((?:\s[^<>]*?)?)(/?)>")
+_RANGE: Final = re.compile(r"([A-Z]{1,3})([0-9]{1,7})(?::([A-Z]{1,3})([0-9]{1,7}))?")
+_NUMBER: Final = re.compile(r"[0-9]{1,7}")
+_INDEX: Final = re.compile(rb"\s*+([0-9]{1,9})\s*+")
 # What stands before and after the rows; conditional formats and merged cells can be many.
 AROUND_MAX_BYTES: Final = 16_000_000
 FORMULAS_SAID_MAX: Final = 5
@@ -52,7 +60,12 @@ class _Cell:
 
     @property
     def is_formula(self) -> bool:
-        return _FORMULA.search(self.inner) is not None
+        return find(_FORMULA, self.inner) is not None
+
+    @property
+    def raw_value(self) -> bytes | None:
+        found = find(_VALUE, self.inner)
+        return None if found is None else text_after(found)
 
 
 @dataclass(slots=True)
@@ -70,18 +83,27 @@ class _Around:
 
     before: bytes = b""
     after: bytes = b""
+    ranges: list[tuple[int, int, bytes]] | None = None
     styles: dict[int, bytes] = field(default_factory=dict)
 
     def column_style(self, column: int) -> bytes:
-        """The style of a column, counted from 0."""
-        if not self.styles and self.before:
-            for tag in _COLUMN.findall(self.before):
-                given = attributes(tag)
-                if given.get("style") and given.get("min", "").isdigit() and given.get("max", "").isdigit():
-                    for number in range(int(given["min"]), min(int(given["max"]), 16_384) + 1):
-                        self.styles[number - 1] = given["style"].encode()
-            self.styles.setdefault(-1, b"")
-        return self.styles.get(column, b"")
+        """The style of a column, counted from 0. It is looked for once: scores have few columns, rows are many."""
+        found = self.styles.get(column)
+        if found is None:
+            if self.ranges is None:
+                self.ranges = list(_column_styles(self.before))
+            of_column = [style for first, last, style in self.ranges if first <= column + 1 <= last]
+            found = self.styles[column] = of_column[-1] if of_column else b""
+        return found
+
+
+def _column_styles(before: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """First and last column, from 1, and their style. No sheet has more of these than it can have columns."""
+    for tag in itertools.islice(find_all(_COLUMN, before), COLUMNS_MAX):
+        given = attributes(tag)
+        first, last = given.get("min", ""), given.get("max", "")
+        if given.get("style") and _NUMBER.fullmatch(first) and _NUMBER.fullmatch(last):
+            yield int(first), int(last), given["style"].encode()
 
 
 class XlsxFormat:
@@ -150,7 +172,7 @@ def _keep(around: _Around, piece: bytes) -> None:
 
 
 def _rows(elements: Elements) -> Iterator[tuple[bytes, _Row | None]]:
-    last = 0
+    last, count = 0, 0
     for piece, is_row in elements:
         if not is_row:
             yield piece, None
@@ -158,18 +180,31 @@ def _rows(elements: Elements) -> Iterator[tuple[bytes, _Row | None]]:
         tag_end = piece.index(b">") + 1
         tag = piece[:tag_end]
         given = attributes(tag).get("r", "")
-        last = int(given) if given.isdigit() and len(given) < 8 else last + 1
+        last = int(given) if _NUMBER.fullmatch(given) else last + 1
+        count += 1
+        if max(last, count) > ROWS_MAX:
+            raise SheetError(SheetTrouble.BROKEN, f"{elements.part} has more than {ROWS_MAX} rows; split the sheet")
         prefix = tag[1 : tag.index(b"row")]
-        yield piece, _Row(last, piece, tag_end, prefix, _cells(piece, tag_end))
+        yield piece, _Row(last, piece, tag_end, prefix, _cells(piece, tag_end, f"{elements.part}, row {last}"))
 
 
-def _cells(raw: bytes, begin: int) -> list[_Cell]:
+def _cells(raw: bytes, begin: int, where: str) -> list[_Cell]:
     cells: list[_Cell] = []
     column = -1
-    for found in _CELL.finditer(raw, begin):
-        named = _CELL_NAME.search(found[2])
+    while (found := find(_CELL, raw, begin)) is not None:
+        end = inner_end = found.end()
+        if not found[2]:
+            closing = find(_CELL_END, raw, end)
+            if closing is None:
+                message = f"{where} holds a cell without an end; open it in Excel and save it again"
+                raise SheetError(SheetTrouble.BROKEN, message)
+            inner_end, end = closing.span()
+        if len(cells) >= COLUMNS_MAX:
+            raise SheetError(SheetTrouble.BROKEN, f"{where} holds more than {COLUMNS_MAX} cells")
+        named = _CELL_NAME.search(found[1])
         column = column_number(named[1].decode()) - 1 if named else column + 1
-        cells.append(_Cell(column, found.start(), found.end(), found[2], found[3] or b""))
+        cells.append(_Cell(column, found.start(), end, found[1], raw[found.end() : inner_end]))
+        begin = end
     return cells
 
 
@@ -178,12 +213,13 @@ def _value(cell: _Cell, texts: SharedTexts) -> str:
     kind = attributes(cell.attributes).get("t", "n") if b"t=" in cell.attributes else "n"
     if kind == "inlineStr":
         return text_in(cell.inner)
-    found = _VALUE.search(cell.inner)
-    if found is None:
+    raw = cell.raw_value
+    if raw is None:
         return ""
     if kind == "s":
-        return texts[int(found[1])] if found[1].strip().isdigit() else ""
-    text = shown_text(found[1])
+        index = _INDEX.fullmatch(raw)
+        return texts[int(index[1])] if index else ""
+    text = shown_text(raw)
     if kind == "b":
         return "TRUE" if text == "1" else "FALSE"
     return text
@@ -241,18 +277,18 @@ def _tell_formulas(row: _Row, layout: SheetLayout, found: list[Finding]) -> None
     if row.number < layout.first_data_row or len(found) >= FORMULAS_SAID_MAX:
         return
     for cell in row.cells:
-        if cell.column == layout.text_index and cell.is_formula and _VALUE.search(cell.inner) is None:
+        if cell.column == layout.text_index and cell.is_formula and cell.raw_value is None:
             where = f"{layout.text_column.upper()}{row.number}"
             message = f"{where} is a formula that was never computed; open the workbook in Excel and save it"
             found.append(Finding(Severity.WARNING, Problem.FORMULA, where, message))
 
 
 def _findings(after: bytes, layout: SheetLayout) -> Iterator[Finding]:
-    protection = _PROTECTION.search(after)
+    protection = find(_PROTECTION, after)
     if protection is not None and attributes(protection[0]).get("sheet") in ("1", "true"):
         message = "the sheet is protected; take the protection off in Excel (Review, Unprotect Sheet)"
         yield Finding(Severity.ERROR, Problem.PROTECTED, "", message)
-    for tag in _MERGED.findall(after):
+    for tag in find_all(_MERGED, after):
         where = attributes(tag).get("ref", "")
         found = _RANGE.fullmatch(where)
         if found is None or found[3] is None:
@@ -267,12 +303,11 @@ def _findings(after: bytes, layout: SheetLayout) -> Iterator[Finding]:
 def _computed_anew(book: bytes) -> bytes:
     """Formulas over scores were computed before there were any: Excel is told to compute them when it opens this."""
 
-    def told(found: re.Match[bytes]) -> bytes:
-        if b"fullCalcOnLoad" in found[2]:
-            return found[0]
-        return b"<" + found[1] + b"calcPr" + found[2] + b' fullCalcOnLoad="1"' + found[3] + b">"
-
-    return _CALCULATION.sub(told, book, count=1)
+    found = find(_CALCULATION, book)
+    if found is None or b"fullCalcOnLoad" in found[2]:
+        return book
+    told = b"<" + found[1] + b"calcPr" + found[2] + b' fullCalcOnLoad="1"' + found[3] + b">"
+    return book[: found.start()] + told + book[found.end() :]
 
 
 def _like(info: zipfile.ZipInfo) -> zipfile.ZipInfo:
