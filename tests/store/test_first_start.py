@@ -8,7 +8,7 @@ from camserver.store import Store, first_start, vocabularies
 from camserver.store.vocabularies import Document, shipped
 from tests.store.people_rows import NOW_MS, count_rows, prepare
 
-OTHER = Document("2026-01-01.1", json.dumps({"schema_version": "2026-01-01.1"}))
+OTHER = Document("2026-01-01.1", json.dumps({**shipped().parsed(), "schema_version": "2026-01-01.1"}))
 
 
 async def test_makes_tenant_site_counter_and_active_vocabulary(store: Store) -> None:

@@ -6,9 +6,9 @@ from camserver.domain.people import Role
 from camserver.store import Store
 from camserver.store.first_start import prepare_store
 from tests.rig.clock import ManualClock
-from tests.services.web.rig import RunningWeb, running_web
+from tests.services.web.rig import PASSWORD, RunningWeb, running_web
 from tests.services.web.test_api import CAMERA
-from tests.store.people_rows import audit_rows, execute
+from tests.store.people_rows import FrameRow, add_event, add_frame, audit_rows, execute
 
 
 async def test_the_words_are_named_in_both_languages(web: RunningWeb) -> None:
@@ -50,6 +50,55 @@ async def test_a_vocabulary_is_added_and_used(web_on_each: RunningWeb) -> None:
     assert (await owner.get("/api/vocabulary")).body["schema_version"] == "2026-11-16.1"
     actions = [row[1] for row in await web.store.read(audit_rows)]
     assert (actions.count("vocabulary_added"), actions.count("vocabulary_activated")) == (1, 1)
+
+
+async def test_what_a_new_vocabulary_keeps_for_investigation_is_hidden_in_old_events_too(
+    web_on_each: RunningWeb,
+) -> None:
+    web = web_on_each
+    owner = await web.owner()
+    await owner.post("/api/cameras", CAMERA)
+    tenant_id = (await web.store.read(audit_rows))[0][0]
+    tags = (("carry.bag", "notify_safe"), ("outfit.suit_like", "investigation_only"), ("old.tag", "notify_safe"))
+    event_id = await web.store.write(add_event, tenant_id, "cam_1", "e1", web.clock.now_ms(), tags)
+    frame_id = await web.store.write(
+        add_frame, FrameRow(tenant_id, "cam_1", web.clock.now_ms(), "f1", event_id=event_id)
+    )
+    for tag_id, group in tags:
+        row = {"frame_id": frame_id, "tag_id": tag_id, "tenant_id": tenant_id, "tag_group": group}
+        await web.store.write(execute, _TAG, row)
+    shipped = (await owner.get("/api/vocabulary/versions/2025-12-28.1")).body["document"]
+    groups = {"carry.bag": "investigation_only", "outfit.suit_like": "notify_safe"}
+    moved = [
+        {**tag, "group": groups[tag["id"]], "notify_allowed": False} if tag["id"] in groups else tag
+        for tag in shipped["tags"]
+    ]
+    changed = {**shipped, "schema_version": "2026-11-16.1", "tags": moved}
+    assert (await owner.post("/api/vocabulary", {"document": changed})).status == 200
+    viewer = web.browser()
+    await owner.post("/api/users", {"login": "viewer", "role": "viewer", "password": PASSWORD})
+    await viewer.sign_in("viewer")
+
+    async def seen() -> list[list[str]]:
+        event = (await viewer.get("/api/events/e1")).body["tags"]
+        facets = (await viewer.get("/api/search/facets")).body["tags"]
+        frame = (await viewer.get("/api/frames/f1")).body["tags"]
+        return [
+            sorted(tag["id"] for tag in event),
+            sorted(tag["value"] for tag in facets),
+            sorted(tag["id"] for tag in frame if tag["id"] in {"old.tag", *groups}),
+        ]
+
+    assert await seen() == [["carry.bag", "old.tag"]] * 3
+    assert (await owner.post("/api/vocabulary/active", {"schema_version": "2026-11-16.1"})).status == 200
+    assert await seen() == [["old.tag", "outfit.suit_like"]] * 3
+    assert (await viewer.get("/api/search?tag=carry.bag")).body["events"] == []
+    assert (await owner.post("/api/vocabulary/active", {"schema_version": "2025-12-28.1"})).status == 200
+    assert await seen() == [["carry.bag", "old.tag"]] * 3
+
+
+_TAG = """
+INSERT INTO frame_tags (frame_id, tag_id, tenant_id, tag_group) VALUES (:frame_id, :tag_id, :tenant_id, :tag_group)"""
 
 
 async def test_vocabularies_that_make_no_sense_are_refused(web: RunningWeb) -> None:
