@@ -2,7 +2,8 @@
 
 Workers may have gone on since that moment, under generations that this database has not given yet. So each generation
 jumps ahead of what they can have, and nobody holds a camera. People sign in again: a session that was ended since
-would be there again.
+would be there again. And who follows the change feed may remember numbers that would be given a second time, for
+other changes: the feed begins anew behind all of them.
 """
 
 from camserver.domain.people import Principal, Role
@@ -11,6 +12,8 @@ from camserver.store.tx import Scoped, Tx
 
 # More leases of one camera than there can have been since any backup.
 GENERATIONS_AHEAD = 1_000_000
+# More changes of a tenant than there can have been; where the clock went back since the numbers were times.
+CHANGES_AHEAD = 100_000_000_000
 REASON = "restored from a backup"
 
 
@@ -34,6 +37,15 @@ async def settle(tx: Tx, now_ms: int, taken_at: int) -> None:
     # Their writers are gone; what they left without a row is swept.
     await tx.run("UPDATE epochs SET ended_at = :now_ms WHERE ended_at IS NULL", now_ms=now_ms)
     await tx.run("DELETE FROM sessions")
+    # An old cursor finds no change behind it and a counter that is ahead: whoever has it reads everything anew. The
+    # time as the number is ahead of all that were given, also after an earlier restore of the same backup, since no
+    # tenant has a thousand changes a second on average.
+    await tx.run("DELETE FROM changes")
+    await tx.run(
+        "UPDATE change_counters SET last_seq = CASE WHEN last_seq < :now_ms THEN :now_ms ELSE last_seq + :ahead END",
+        now_ms=now_ms,
+        ahead=CHANGES_AHEAD,
+    )
     entry = audit.Entry("database_restored", now_ms, details={"taken_at": taken_at})
     await audit.add_own(Scoped(tx, Principal(audit.INSTALLATION, None, Role.SYSTEM_ADMIN)), entry)
 
