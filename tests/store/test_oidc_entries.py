@@ -6,8 +6,8 @@ import pytest
 
 from camserver.base.errors import Conflict
 from camserver.domain.oidc import Claimed, EntryRules, Failure, OidcRefused
-from camserver.domain.people import Role
-from camserver.store import Scoped, Store, Tx, audit, identities, oidc_entries, people
+from camserver.domain.people import Principal, Role
+from camserver.store import Scoped, Store, Tx, audit, grants, identities, oidc_entries, people
 from camserver.store.identities import Identity
 from tests.store.people_rows import NOW_MS, add_tenant, add_user, admin_of, prepare
 
@@ -74,12 +74,46 @@ async def test_subjects_are_compared_letter_by_letter(fresh_store: Store) -> Non
         assert await failure_of(fresh_store, person(other, "other"), EntryRules()) is Failure.UNKNOWN
 
 
-async def test_a_role_follows_the_groups_and_takes_grants_away_where_it_reaches_all(fresh_store: Store) -> None:
+async def reach(tx: Tx, user_id: int) -> Principal:
+    """As a session has it."""
+    [row] = await tx.all("SELECT tenant_id, role, granted_only FROM users WHERE user_id = :id", id=user_id)
+    wide = Principal(row["tenant_id"], user_id, Role(row["role"]))
+    [found] = await grants.narrowed(tx, [wide], {user_id} if row["granted_only"] else set())
+    return found
+
+
+@pytest.mark.parametrize("sites", [("main",), ()], ids=["a site", "nothing"])
+async def test_a_role_that_groups_gave_for_a_while_leaves_the_grants_as_they_were(
+    fresh_store: Store, sites: tuple[str, ...]
+) -> None:
     home = await prepare(fresh_store)
     rules = EntryRules(create=True, roles=(("guards", Role.VIEWER), ("chiefs", Role.TENANT_ADMIN)))
     admin = fresh_store.as_(admin_of(home.tenant_id))
     await enter(fresh_store, person("s", "guard", "guards"), rules)
-    narrow = people.PersonChange(granted_only=True, granted=people.Granted(sites=("main",)))
+    narrow = people.PersonChange(granted_only=True, granted=grants.Granted(sites=sites))
+    await admin.write(people.change, "guard", narrow, "", NOW_MS)
+    user_id = (await admin.read(people.get, "guard")).user_id
+    held = await fresh_store.read(reach, user_id)
+    await enter(fresh_store, person("s", "guard", "chiefs"), rules)
+    assert (await admin.read(people.get, "guard")).granted is None
+    assert (await fresh_store.read(reach, user_id)).site_ids is None
+    # What else is changed of an administrator says nothing of that.
+    await admin.write(people.change, "guard", people.PersonChange(display_name="Guard"), "", NOW_MS)
+    await enter(fresh_store, person("s", "guard", "guards"), rules)
+    assert (await admin.read(people.get, "guard")).granted == grants.Granted(sites=sites)
+    assert await fresh_store.read(reach, user_id) == held
+    assert held.site_ids == frozenset({home.site_id} if sites else ())
+    # An administrator who says that somebody reaches everything is heard.
+    await admin.write(people.change, "guard", people.PersonChange(granted_only=False), "", NOW_MS)
+    assert (await fresh_store.read(reach, user_id)).site_ids is None
+
+
+async def test_a_role_follows_the_groups(fresh_store: Store) -> None:
+    home = await prepare(fresh_store)
+    rules = EntryRules(create=True, roles=(("guards", Role.VIEWER), ("chiefs", Role.TENANT_ADMIN)))
+    admin = fresh_store.as_(admin_of(home.tenant_id))
+    await enter(fresh_store, person("s", "guard", "guards"), rules)
+    narrow = people.PersonChange(granted_only=True, granted=grants.Granted(sites=("main",)))
     await admin.write(people.change, "guard", narrow, "", NOW_MS)
     await enter(fresh_store, person("s", "guard", "guards"), rules)
     assert (await admin.read(people.get, "guard")).granted is not None

@@ -1,10 +1,10 @@
 """What somebody reaches: all sites of the tenant, or those sites and cameras that were granted."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from camserver.base.errors import BadInput
-from camserver.domain.people import Principal
+from camserver.domain.people import GRANTED_ROLES, Principal
 from camserver.store import tenants
 from camserver.store.cameras import find_key
 from camserver.store.tx import Row, Scoped, Tx
@@ -20,15 +20,19 @@ class Granted:
     camera_ids: tuple[str, ...] = ()
 
 
-async def narrowed(tx: Tx, principals: Sequence[Principal], granted_only: Collection[int]) -> tuple[Principal, ...]:
-    """The principals with their present reach; `granted_only` holds the users who reach only what was granted."""
-    if not granted_only:
+async def narrowed(tx: Tx, principals: Sequence[Principal], granted_only: Set[int]) -> tuple[Principal, ...]:
+    """The principals with their present reach; `granted_only` holds the users who reach only what was granted.
+
+    Whose role reaches everything is held to nothing, but may have been before groups at a provider gave it to them.
+    """
+    held = granted_only & {one.user_id for one in principals if one.role in GRANTED_ROLES}
+    if not held:
         return tuple(principals)
     rows = await tx.all(
         "SELECT user_id, site_id, camera_key FROM grants WHERE user_id IN (:user_ids...)",
-        user_ids=sorted(granted_only),
+        user_ids=sorted(held),
     )
-    return tuple(_with_reach(one, rows) if one.user_id in granted_only else one for one in principals)
+    return tuple(_with_reach(one, rows) if one.user_id in held else one for one in principals)
 
 
 def _with_reach(principal: Principal, rows: Sequence[Row]) -> Principal:

@@ -7,7 +7,7 @@ from uuid_utils import uuid7
 from camserver.base.errors import Conflict
 from camserver.base.log import get_logger
 from camserver.domain.oidc import Claimed, EntryRules, Failure, Known, Way, decide, refused
-from camserver.domain.people import GRANTED_ROLES, Principal, Role
+from camserver.domain.people import Principal, Role
 from camserver.domain.tenants import Quota
 from camserver.store import audit, people, tenant_quotas
 from camserver.store.first_start import lock_home
@@ -122,7 +122,11 @@ async def _create(
 
 async def _set_role(tx: Tx, known: Known, role: Role, home_id: int, address: str, now_ms: int) -> None:
     """The role that the person's groups give. The last system administrator stays one, and only the home tenant has
-    any."""
+    any.
+
+    Grants stay, also with a role that they say nothing of: groups that give it for a while must not leave behind
+    somebody who reaches more than an administrator granted.
+    """
     if role is Role.SYSTEM_ADMIN and known.tenant_id != home_id:
         log.warning("no system administrator beyond the home tenant", login=known.login, kept=known.role.value)
         return
@@ -132,9 +136,6 @@ async def _set_role(tx: Tx, known: Known, role: Role, home_id: int, address: str
     await tx.run("UPDATE users SET role = :role WHERE user_id = :user_id", role=role.value, user_id=known.user_id)
     # Whoever was given a link before might not have been given one to what the account is now.
     await tx.run("DELETE FROM password_links WHERE user_id = :user_id", user_id=known.user_id)
-    if role not in GRANTED_ROLES:
-        await tx.run("UPDATE users SET granted_only = 0 WHERE user_id = :user_id", user_id=known.user_id)
-        await tx.run("DELETE FROM grants WHERE user_id = :user_id", user_id=known.user_id)
     details: dict[str, str | int] = {"login": known.login, "changed": "role", "role": role.value, "by": "oidc"}
     await _note(tx, known, "user_changed", details, address, now_ms)
 

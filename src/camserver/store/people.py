@@ -9,7 +9,7 @@ from typing import Any
 from uuid_utils import uuid7
 
 from camserver.base.errors import BadInput, Conflict, Forbidden, NotFound
-from camserver.domain.people import Role, check_grants, check_role_in_tenant, require_rank
+from camserver.domain.people import GRANTED_ROLES, Role, check_grants, check_role_in_tenant, require_rank
 from camserver.store import audit, grants, identities, tenant_quotas, tenants, users
 from camserver.store.grants import Granted
 from camserver.store.identities import Identity
@@ -151,15 +151,16 @@ async def change(tx: Scoped, user_uuid: str, wanted: PersonChange, address: str,
         await _refuse_last_admin(tx, person)
     await tx.run(
         "UPDATE users SET display_name = :display_name, language = :language, role = :role, disabled = :disabled, "
-        "granted_only = :granted_only WHERE user_id = :user_id AND tenant_id = :tenant_id",
+        "granted_only = COALESCE(:granted_only, granted_only) WHERE user_id = :user_id AND tenant_id = :tenant_id",
         user_id=person.user_id,
         display_name=person.display_name if wanted.display_name is None else wanted.display_name,
         language=person.language if wanted.language is None else wanted.language,
         role=role.value,
         disabled=int(person.disabled if wanted.disabled is None else wanted.disabled),
-        granted_only=int(granted_only),
+        # Of whom nothing is said stays as it was, also below a role that reaches everything.
+        granted_only=None if wanted.granted_only is None else int(wanted.granted_only),
     )
-    if wanted.granted is not None or not granted_only:
+    if wanted.granted is not None or wanted.granted_only is False:
         await grants.put(tx, person.user_id, wanted.granted or Granted())
     if wanted.identity is not None:
         await identities.put(tx, person.user_id, wanted.identity, now_ms)
@@ -248,7 +249,9 @@ def missing(user: str) -> NotFound:
 
 
 async def _people(tx: Scoped, rows: Any) -> tuple[Person, ...]:
-    granted = await grants.of_users(tx, [row["user_id"] for row in rows if row["granted_only"]])
+    granted = await grants.of_users(
+        tx, [row["user_id"] for row in rows if row["granted_only"] and row["role"] in GRANTED_ROLES]
+    )
     return tuple(_person(row, granted.get(row["user_id"])) for row in rows)
 
 

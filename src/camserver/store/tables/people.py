@@ -65,7 +65,9 @@ users = table(
     word("role", 16),
     word("password_hash", 255, nullable=True),  # argon2id; NULL = can't sign in with a password
     word("language", 8, server_default="ja"),
-    flag("granted_only"),  # 1: reaches what `grants` says, and nothing else; 0: all sites of the tenant
+    # 1: reaches what `grants` says, and nothing else; 0: all sites of the tenant. Administrators reach all, and what
+    # is here counts again when groups at a provider make them less.
+    flag("granted_only"),
     flag("disabled"),
     count("failed_logins"),
     number("locked_until", nullable=True),
