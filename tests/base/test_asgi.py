@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import logging
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -86,6 +87,14 @@ def made_app(entered: asyncio.Event) -> FastAPI:
         finally:
             await asyncio.sleep(0)
             put_down.append("socket")
+
+    @app.websocket("/refused")
+    async def refused(ws: WebSocket) -> None:
+        await ws.send_denial_response(Response("no", 401))
+
+    @app.websocket("/forgotten")
+    async def forgotten(ws: WebSocket) -> None:
+        """Answers nothing."""
 
     @app.websocket("/echo")
     async def echo(ws: WebSocket) -> None:
@@ -223,6 +232,18 @@ async def test_a_socket_that_never_ends_puts_down_what_it_has_and_leaves_no_trac
             await asyncio.wait_for(serving.task, TIMEOUT_SEC)
         assert put_down == ["socket"]
     assert "Traceback" not in caplog.text
+
+
+async def test_a_refused_socket_is_no_error_and_a_forgotten_one_is(
+    serving: Serving, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with aiohttp.ClientSession() as session:
+        # One after the other; the second one's line is written before its answer.
+        for path, status in (("/refused", 401), ("/forgotten", 500)):
+            with pytest.raises(aiohttp.WSServerHandshakeError) as caught:
+                await session.ws_connect(serving.url + path)
+            assert caught.value.status == status
+    assert len([one for one in caplog.records if one.levelno >= logging.ERROR]) == 1
 
 
 async def test_websockets_work_are_bounded_and_are_told_of_the_stop(serving: Serving) -> None:

@@ -27,6 +27,7 @@ from camserver.base.doors import Door, DoorPolicy, Stranger
 from camserver.base.errors import Bug
 from camserver.base.http_connections import HttpConfig, LimitedProtocol, Limits
 from camserver.base.log import get_logger
+from camserver.base.websocket_connections import AnsweredProtocol
 
 log = get_logger(__name__)
 
@@ -224,7 +225,7 @@ async def serve(
         _ending_in_order(app),
         loop="none",
         http=LimitedProtocol if take_socket is None else _taking(take_socket),
-        ws="websockets-sansio",
+        ws=AnsweredProtocol,
         lifespan="off",
         log_config=None,
         # Its lines hold whole addresses, and signed links are addresses that open pictures.
