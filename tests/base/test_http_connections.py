@@ -11,7 +11,7 @@ import pytest
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from camserver.base import asgi
-from camserver.base.http_connections import ARRIVED, WHOLE, Header
+from camserver.base.http_connections import ARRIVED, WHOLE, Header, Limits
 from camserver.base.ports import listen
 from tests.rig.polling import until
 from tests.rig.ports import port_of
@@ -192,3 +192,22 @@ async def test_a_long_body_in_small_chunks_is_read(port: int) -> None:
     pieces = b"".join(b"1;why=%s\r\nx\r\n" % (b"z" * 40) for _ in range(20_000))
     [got] = await answers_to(port, CHUNKED + pieces + b"0\r\n\r\n")
     assert got.endswith(b"x" * 20_000)
+
+
+@pytest.mark.parametrize("more", [b"\r\n", b"\r\n\r\n\r\n"])
+async def test_whoever_sends_nothing_that_begins_a_request_is_not_waited_for(more: bytes) -> None:
+    sock = listen("127.0.0.1", 0, "the test")
+    ready = asyncio.Event()
+    limits = Limits(headers_timeout_sec=0.05)
+    task = asyncio.create_task(asgi.serve(app, sock, ready.set, limits=limits))
+    await ready.wait()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(sock))
+    async with asyncio.timeout(TIMEOUT_SEC):
+        writer.write(b"GET /answered HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await reader.readuntil(b"\r\n\r\n/answered")).startswith(b"HTTP/1.1 200 ")
+        writer.write(more)
+        assert await reader.read() == b""
+    writer.close()
+    task.cancel()
+    await asyncio.wait([task], timeout=TIMEOUT_SEC)
+    sock.close()

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final
 
+import httptools
 import uvicorn
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import (
@@ -29,6 +30,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from camserver.base.errors import Bug
+from camserver.base.http_upgrades import has_body, head_without_offer, is_websocket
 from camserver.base.log import get_logger
 
 log = get_logger(__name__)
@@ -73,8 +75,14 @@ class Limits:
 
 
 _REFUSALS = {
+    400: (
+        "Bad Request",
+        "bad_socket",
+        "a WebSocket begins with a request that has no body, and waits for the answer",
+    ),
     408: ("Request Timeout", "too_slow", "the request's headers took too long; try again"),
     429: ("Too Many Requests", "too_many_connections", "too many connections from this address; close some"),
+    501: ("Not Implemented", "no_proxy", "this server is no proxy; ask for what is here"),
     431: ("Request Header Fields Too Large", "headers_too_large", "the request's headers are too large; send less"),
 }
 
@@ -150,17 +158,59 @@ class LimitedProtocol(HttpToolsProtocol):
         self._kept = data[at:] if self.pipeline else b""
 
     def _feed(self, data: bytes) -> None:
+        size_bytes = len(data)
         if self._head_bytes is not None:
-            self._head_bytes += len(data)
-        super().data_received(data)
+            self._head_bytes += size_bytes
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
+        while data:
+            try:
+                self.parser.feed_data(data)
+                break
+            except httptools.HttpParserUpgrade as offer:
+                data = self._consider(data[offer.args[0] :])
+            except httptools.HttpParserError:
+                self.send_400_response("Invalid HTTP request received.")
+                return
         if self._unread_bytes is not None:
-            self._count_unread(len(data))
-        if self._head_bytes is None or self._refused:
+            self._count_unread(size_bytes)
+        if self._refused:
+            return
+        if self._head_bytes is None:
+            if self.cycle.response_complete and self._head_timer is None:
+                # Something came that no request begins with, and whoever waits for one has no timer any more.
+                self._start_timer()
             return
         if self._head_bytes > self._limits.headers_max_bytes:
             self._refuse(431)
         elif self._head_timer is None:
             self._start_timer()
+
+    def _should_upgrade(self) -> bool:
+        """Nothing that offers another protocol becomes a request before it was considered."""
+        return True
+
+    def _consider(self, rest: bytes) -> bytes:
+        """A request offered to go on in another protocol. What is to be read now, with what came behind its head."""
+        method, version, headers = self.scope["method"], self.scope["http_version"], self.headers
+        if method == "CONNECT":
+            self._refuse(501)
+            return b""
+        if not is_websocket(method, version, headers):
+            self._make_parser()
+            return head_without_offer(method, self.url, version, headers) + rest
+        if rest or has_body(headers) or not self._is_idle():
+            self._refuse(400)
+            return b""
+        self._refused = 101  # from here on nothing is this protocol's
+        self.handle_websocket_upgrade()
+        return b""
+
+    def _make_parser(self) -> None:
+        """As uvicorn makes it: what comes behind a request that closes is no error."""
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -193,7 +243,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
-        self._unset_keepalive_if_required()
+        if self.timeout_keep_alive_task is not None:
+            self._unset_keepalive_if_required()
         if self.pipeline:
             self._begin_next()
             return
@@ -234,6 +285,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._refused:
             return
         self._refused = 400
+        self.logger.warning(msg)
         if self._is_idle():
             super().send_400_response(msg)
         else:
@@ -272,12 +324,19 @@ class LimitedProtocol(HttpToolsProtocol):
         return any(own in network for network in self.config.spared)
 
     def _start_timer(self) -> None:
-        self._head_timer = self.loop.call_later(self._limits.headers_timeout_sec, self._refuse, 408)
+        self._head_timer = self.loop.call_later(self._limits.headers_timeout_sec, self._end_wait)
 
     def _stop_timer(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+
+    def _end_wait(self) -> None:
+        if self._head_bytes is None:
+            # No request has begun that could be answered.
+            self.transport.close()
+        else:
+            self._refuse(408)
 
     def _refuse(self, status: int) -> None:
         self._refused = status
