@@ -179,3 +179,47 @@ def test_no_document_breaks_it(camera: object, streams: object) -> None:
     read_frigate(camera, {})
     imported = read_frigate({"cameras": {"a": camera}, "go2rtc": {"streams": streams}}, {"FRIGATE_X": "rtsp://h/1"})
     assert len(imported.cameras) + len(imported.problems) <= 1
+
+
+def one_camera(path: str, **top: object) -> Imported:
+    camera = {"ffmpeg": {"inputs": [{"path": path, "roles": ["detect"]}]}}
+    return read_frigate({**top, "cameras": {"a": camera}}, {})
+
+
+def test_variables_of_the_file_are_single_values_and_short() -> None:
+    """A list that stands for gigabytes is not written out, and what is long is not repeated in each address."""
+
+    class Unwritten(list[object]):
+        def __str__(self) -> str:
+            raise AssertionError("it was written out")
+
+    path = "rtsp://10.0.0.9/{FRIGATE_X}"
+    assert [one.url for one in one_camera(path, environment_vars={"FRIGATE_X": 5}).cameras] == ["rtsp://10.0.0.9/5"]
+    for value in (Unwritten(), {"a": "b"}, "x" * 1025, None):
+        [problem] = one_camera(path, environment_vars={"FRIGATE_X": value}).problems
+        assert "FRIGATE_X" in problem.said.en
+    [problem] = one_camera(path * 20, environment_vars={"FRIGATE_X": "x" * 1000}).problems
+    assert "2048" in problem.said.en
+
+
+def test_long_lists_in_a_file_are_not_gone_through_for_each_camera() -> None:
+    """Only their beginnings are looked at: counted by what is asked of the words."""
+    looked = 0
+
+    class Word(str):
+        def removeprefix(self, prefix: str, /) -> str:
+            nonlocal looked
+            looked += 1
+            return super().removeprefix(prefix)
+
+    words = [Word("none")] * 10_000
+    inputs = [{"path": "rtsp://127.0.0.1:8554/s", "roles": ["detect"]}]
+    file = {
+        "go2rtc": {"streams": {"s": words}},
+        "cameras": {str(n): {"ffmpeg": {"inputs": inputs}} for n in range(100)},
+    }
+    assert len(read_frigate(file, {}).problems) == 100
+    assert looked < 100 * 100
+    args = ["-x"] * 100_000 + ["-rtsp_transport", "udp"]
+    [camera] = one_camera("rtsp://10.0.0.9/1", ffmpeg={"input_args": args}).cameras
+    assert not camera.values

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from camserver.domain.imports import (
     CAMERA_ID_FORM,
     CAMERAS_MAX,
+    CELL_MAX_CHARS,
     Imported,
     Problem,
     WantedCamera,
@@ -22,6 +23,11 @@ from camserver.domain.polygons import POINTS_MAX, POLYGONS_MAX, ZONE_NAME_MAX_CH
 
 # A stream of go2rtc may name another one; in a ring it never ends.
 HOPS_MAX = 8
+# Of the sources of one stream only so many are looked at, and of what FFmpeg is told only so much.
+SOURCES_MAX = 16
+ARGS_MAX = 200
+ARGS_MAX_CHARS = 4_096
+VARIABLE_MAX_CHARS = 1_024
 _PLACEHOLDER = re.compile(r"\$?\{(FRIGATE_[A-Za-z0-9_]{1,100})\}")
 _RESTREAM = re.compile(
     r"^rtsp://(?:[^@/]*@)?(?:127\.0\.0\.1|localhost|\[::1\]|go2rtc|frigate):8554/([^?#]+)", re.IGNORECASE
@@ -77,7 +83,11 @@ def read_frigate(document: object, environment: Mapping[str, str], with_zones: b
         )
         return Imported((), (Problem("cameras", said),))
     go2rtc = _mapping(top.get("go2rtc"))
-    own = {name: str(value) for name, value in _mapping(top.get("environment_vars")).items() if value is not None}
+    own = {
+        name: str(value)
+        for name, value in _mapping(top.get("environment_vars")).items()
+        if isinstance(value, str | int | float) and len(str(value)) <= VARIABLE_MAX_CHARS
+    }
     input_args = _mapping(top.get("ffmpeg")).get("input_args")
     file = _File({**own, **environment}, _mapping(go2rtc.get("streams")), input_args, [], with_zones)
     made: list[WantedCamera] = []
@@ -153,7 +163,8 @@ def _input(file: _File, where: str, one: Mapping[str, object], usual_args: objec
 
 
 def _transport(args: object, url: str) -> str | None:
-    words = args if isinstance(args, str) else " ".join(word for word in _list(args) if isinstance(word, str))
+    first = _list(args)[:ARGS_MAX]
+    words = " ".join(word for word in first if isinstance(word, str))[:ARGS_MAX_CHARS]
     is_udp = "preset-rtsp-udp" in words or re.search(r"-rtsp_transport\s+udp", words)
     return "udp" if is_udp and url.startswith("rtsp://") else None
 
@@ -196,7 +207,7 @@ def _go2rtc(file: _File, name: str, hops: int) -> tuple[str, str | None, str | N
     """The first source of a stream that is a camera; the others are usually the same one transcoded."""
     where = f"go2rtc.streams.{name}"
     sources = file.streams[name]
-    for source in [sources] if isinstance(sources, str) else _list(sources):
+    for source in _list(sources)[:SOURCES_MAX]:
         if not isinstance(source, str):
             continue
         # Behind the last # are go2rtc's own options; a # in a password is written %23 there.
@@ -229,7 +240,12 @@ def _filled(file: _File, where: str, text: str) -> str:
             )
         return file.environment[name]
 
-    return _PLACEHOLDER.sub(value, text)
+    filled = _PLACEHOLDER.sub(value, text) if len(text) <= CELL_MAX_CHARS else text
+    if len(filled) > CELL_MAX_CHARS:
+        raise _Wrong(
+            where, f"{CELL_MAX_CHARS}文字を超えています。", f"It is longer than {CELL_MAX_CHARS} characters."
+        )
+    return filled
 
 
 def _shapes(file: _File, where: str, section: Mapping[str, object]) -> Iterator[tuple[str, object]]:

@@ -1,11 +1,13 @@
 """Probes, discovery, moves and imports as the API has them; what a worker does with them is tested there."""
 
 import json
+import threading
 from typing import Any
 
 import pytest
 
 from camserver.services.web import edge
+from camserver.services.web.routes import imports
 from camserver.store.tx import Tx
 from tests.services.web.rig import Browser, Reply, RunningWeb
 
@@ -240,6 +242,39 @@ async def test_a_configuration_of_frigate(owner: Browser) -> None:
     assert camera["own"]["zones"] == [{"name": "yard", "points": [[0, 0.5], [1, 0.5], [1, 1]]}]
     missing = await imported(owner, format="frigate", text=FRIGATE)
     assert "FRIGATE_PASSWORD" in str(missing["problems"]) or "FRIGATE_USER" in str(missing["problems"])
+
+
+async def test_a_few_lines_that_stand_for_gigabytes_are_refused(owner: Browser) -> None:
+    lines = ["l0: &l0 [x,x,x,x,x,x,x,x,x]"]
+    lines += [f"l{n}: &l{n} [{','.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 9)]
+    answer = await imported(owner, format="frigate", text="\n".join([*lines, "environment_vars: {X: *l8}", FRIGATE]))
+    assert answer["cameras"] == []
+    assert [problem["where"] for problem in answer["problems"]] == ["file"]
+
+
+async def test_lists_are_read_beside_the_loop_and_few_at_once(
+    owner: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: list[str] = []
+    made = imports._camera_asked
+
+    def noted(*given: Any) -> Any:
+        names.append(threading.current_thread().name)
+        return made(*given)
+
+    monkeypatch.setattr(imports, "_camera_asked", noted)
+    await imported(owner, text=CSV, dry_run=True)
+    assert names
+    assert threading.main_thread().name not in names
+    for _ in range(imports.READING_MAX):
+        assert imports._READING.acquire(blocking=False)
+    try:
+        reply = await owner.post("/api/imports", {"format": "csv", "text": CSV})
+        assert (reply.status, reply.body["details"]["reason"]) == (503, "imports_full")
+    finally:
+        for _ in range(imports.READING_MAX):
+            imports._READING.release()
+    await imported(owner, text=CSV, dry_run=True)
 
 
 @pytest.mark.parametrize("text", ["cameras: [", "a: b: c", "!!python/object/apply:os.system ['true']", "[" * 5000])

@@ -1,16 +1,18 @@
 """Imports: cameras from a CSV file or from a configuration of Frigate. Run again, it adds only what is missing."""
 
 import asyncio
+import threading
 from collections.abc import Mapping, Sequence
 
 import yaml
 from pydantic import ValidationError
 
-from camserver.base.errors import CamError, Conflict, NotFound, Reject
+from camserver.base.errors import CamError, Conflict, NotFound, Reject, Unavailable
 from camserver.domain.import_frigate import read_frigate
 from camserver.domain.imports import Imported, Problem, WantedCamera, read_csv
 from camserver.domain.people import Permission
 from camserver.domain.phrases import Phrase
+from camserver.services.web import plain_yaml
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.camera_values import preset_of
 from camserver.services.web.messages import message_for
@@ -23,37 +25,64 @@ from camserver.wire import api, onboarding
 
 routes = Routes()
 
+# Files that one process reads at once: each takes a core for a second.
+READING_MAX = 2
+_READING = threading.BoundedSemaphore(READING_MAX)
+
 
 @routes.post("/api/imports", Permission.MANAGE_CAMERAS)
 async def import_cameras(call: TheCall, asked: onboarding.ImportAsked) -> onboarding.ImportAnswer:
     """Adds the cameras of a file. While something is wrong in it nothing is added, unless skip_bad is set."""
     # A large file takes a while to read; the loop has others to serve.
-    imported = await asyncio.to_thread(_read, asked)
-    problems = list(imported.problems)
-    wanted: list[tuple[WantedCamera, api.CameraAsked]] = []
-    for camera in imported.cameras:
-        made = _camera_asked(call, camera, asked.site)
-        if isinstance(made, Problem):
-            problems.append(made)
-        else:
-            wanted.append((camera, made))
+    wanted, problems, notes = await asyncio.to_thread(_wanted, call, asked)
     only_look = asked.dry_run or (bool(problems) and not asked.skip_bad)
     done = [await _done(call, camera, request, only_look) for camera, request in wanted]
-    return onboarding.ImportAnswer(cameras=done, problems=_shown(call, problems), notes=_shown(call, imported.notes))
+    return onboarding.ImportAnswer(cameras=done, problems=_shown(call, problems), notes=_shown(call, notes))
+
+
+def _wanted(
+    call: Call, asked: onboarding.ImportAsked
+) -> tuple[list[tuple[WantedCamera, api.CameraAsked]], list[Problem], Sequence[Problem]]:
+    """The cameras of the file, what is wrong in it and what is worth knowing. Unavailable when others read theirs."""
+    if not _READING.acquire(blocking=False):
+        raise Unavailable(
+            "too many lists of cameras are imported at this moment; try again in a few seconds",
+            reason="imports_full",
+            retry_after_sec=5,
+        )
+    try:
+        imported = _read(asked)
+        problems = list(imported.problems)
+        wanted: list[tuple[WantedCamera, api.CameraAsked]] = []
+        for camera in imported.cameras:
+            made = _camera_asked(call, camera, asked.site)
+            if isinstance(made, Problem):
+                problems.append(made)
+            else:
+                wanted.append((camera, made))
+        return wanted, problems, imported.notes
+    finally:
+        _READING.release()
 
 
 def _read(asked: onboarding.ImportAsked) -> Imported:
     if asked.format == "csv":
         return read_csv(asked.text)
     try:
-        document = yaml.safe_load(asked.text)
+        document = plain_yaml.read(asked.text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line, column = (None, None) if mark is None else (mark.line + 1, str(mark.column + 1))
         where = "file" if line is None else f"line {line}, column {column}"
         said = Phrase("YAMLとして読めません。", "This can't be read as YAML.")
         return Imported((), (Problem(where, said, line, column),))
-    except (yaml.YAMLError, RecursionError, ValueError):
+    except plain_yaml.TooLarge:
+        said = Phrase(
+            "YAMLの内容が多すぎるか、入れ子が深すぎます（別名 * で繰り返したものも数えます）。分けてください。",
+            "The YAML says too much, or is nested too deeply (what an alias * repeats counts too); split it.",
+        )
+        return Imported((), (Problem("file", said),))
+    except yaml.YAMLError:
         return Imported((), (Problem("file", Phrase("YAMLとして読めません。", "This can't be read as YAML.")),))
     return read_frigate(document, asked.environment, asked.zones)
 
