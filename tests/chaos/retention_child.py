@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from camserver.domain.audit import SealKey
 from camserver.domain.retention import RetentionPolicy
 from camserver.objects.local import LocalObjects
 from camserver.services.dispatcher.retaining import Retainer
@@ -62,7 +63,7 @@ async def main(url: str, folder: str, now_ms: str, step: str) -> None:
     store = await open_store(url)
     mortal, objects = MortalStore(store), MortalObjects(Path(folder))
     mortal.fate = objects.fate = fate
-    retainer = Retainer(mortal, objects, ManualClock(int(now_ms)), POLICY, "child", pause_sec=0)
+    retainer = Retainer(mortal, objects, ManualClock(int(now_ms)), POLICY, "child", SealKey(b"k" * 32), pause_sec=0)
     await retainer.settle_cases()
     await retainer.round()
     await store.close()

@@ -17,6 +17,8 @@ NOW_MS = 1_767_225_600_000
 KEY = SealKey(b"k" * 32)
 OTHER = SealKey(b"o" * 32)
 TENANT = 7
+# What a seal says of retention; while its entries are there it says nothing.
+PRUNED = ("pruned_at", "pruned_key_id", "pruned_mac")
 Chain = list[tuple[Seal, list[LoggedEntry]]]
 
 
@@ -108,12 +110,12 @@ TAMPERED: list[tuple[str, Callable[[Chain], object], set[tuple[Wrong, int]]]] = 
     (
         "said to be deleted",
         lambda c: c.__setitem__(0, (replace(c[0][0], pruned_at=NOW_MS, leaves=""), [])),
-        {(Wrong.PRUNED_EARLY, 1)},
+        {(Wrong.PRUNED_EARLY, 1), (Wrong.PRUNED_FORGED, 1)},
     ),
     (
         "said to be deleted in future",
         lambda c: c.__setitem__(0, (replace(c[0][0], pruned_at=NOW_MS * 2, leaves=""), [])),
-        {(Wrong.PRUNED_EARLY, 1)},
+        {(Wrong.PRUNED_EARLY, 1), (Wrong.PRUNED_FORGED, 1)},
     ),
     (
         "entries and leaves",
@@ -146,10 +148,50 @@ def test_which_entries_differ_is_said() -> None:
 def test_what_retention_deleted_leaves_a_chain_that_can_be_checked() -> None:
     made = chain(3, 2, 4)
     later = NOW_MS + 31 * audit.DAY_MS
-    made[0] = (replace(made[0][0], pruned_at=later, leaves=""), [])
+    made[0] = (audit.pruned(made[0][0], KEY, later), [])
     assert check(made, now_ms=later) == []
+    assert check_file(lines(made), now_ms=later)[0] == []
     made[0] = (replace(made[0][0], body="0" * 64), [])
     assert kinds(check(made, now_ms=later)) == {(Wrong.SEAL_CHANGED, 1)}
+
+
+LATER_MS = NOW_MS + 31 * audit.DAY_MS
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, set()),
+        ({"pruned_mac": ""}, {Wrong.PRUNED_FORGED}),
+        ({"pruned_mac": "", "pruned_key_id": ""}, {Wrong.PRUNED_FORGED}),  # before they were signed, or by no product
+        ({"pruned_mac": "日本"}, {Wrong.PRUNED_FORGED}),
+        ({"pruned_at": LATER_MS + 1}, {Wrong.PRUNED_FORGED}),
+        ({"pruned_key_id": OTHER.key_id}, {Wrong.OTHER_KEY}),
+    ],
+)
+def test_that_it_was_retention_is_signed(change: dict[str, object], expected: set[Wrong]) -> None:
+    made = chain(3, 2)
+    gone = audit.pruned(made[0][0], KEY, LATER_MS)
+    made[0] = (replace(gone, **change), [])  # type: ignore[arg-type]  # by name
+    assert kinds(check(made, now_ms=LATER_MS + 1)) == {(wrong, 1) for wrong in expected}
+    assert check(made, key=None, now_ms=LATER_MS + 1) == []
+
+
+def test_the_signature_of_a_batch_or_a_seal_is_no_other_ones() -> None:
+    made = chain(3, 2)
+    for mac in (audit.pruned(made[1][0], KEY, LATER_MS).pruned_mac, made[0][0].mac):
+        made[0] = (replace(audit.pruned(made[0][0], KEY, LATER_MS), pruned_mac=mac), [])
+        assert kinds(check(made, now_ms=LATER_MS)) == {(Wrong.PRUNED_FORGED, 1)}
+
+
+def test_a_file_from_before_prunings_were_signed_is_read() -> None:
+    older = []
+    for line in lines(chain(3, 2)):
+        given = json.loads(line)
+        for name in ("pruned_key_id", "pruned_mac"):
+            given.get("seal", {}).pop(name, None)
+        older.append(json.dumps(given))
+    assert check_file(older)[0] == []
 
 
 @pytest.mark.parametrize(
@@ -168,7 +210,7 @@ def test_any_change_of_any_field_shows(sizes: list[int], data: st.DataObject) ->
     number = data.draw(st.integers(0, len(made) - 1))
     found, entries = made[number]
     if data.draw(st.booleans()):
-        name = data.draw(st.sampled_from([one for one in audit._SEAL_TYPES if one not in ("leaves", "pruned_at")]))
+        name = data.draw(st.sampled_from([one for one in audit._SEAL_TYPES if one not in ("leaves", *PRUNED)]))
         value = getattr(found, name)
         other = {name: value + 1 if isinstance(value, int) else f"{value}x"}
         made[number] = (replace(found, **other), entries)  # type: ignore[arg-type]  # by name
@@ -191,8 +233,10 @@ def lines(made: Chain) -> list[str]:
     return [*written, audit.file_end(len(made), sum(len(entries) for _, entries in made))]
 
 
-def check_file(written: list[str], key: SealKey | None = KEY) -> tuple[list[Finding], FileCheck]:
-    checking = FileCheck(key, NOW_MS)
+def check_file(
+    written: list[str], key: SealKey | None = KEY, now_ms: int = NOW_MS
+) -> tuple[list[Finding], FileCheck]:
+    checking = FileCheck(key, now_ms)
     return [finding for line in written for finding in checking.take(line)], checking
 
 

@@ -58,6 +58,14 @@ async def check(
     return found
 
 
+async def prune(store: Store, tenant_id: int, cutoff: int, now_ms: int) -> int:
+    """As retention does; how many entries."""
+    found = await store.read(audit_seals.prunable, tenant_id, cutoff)
+    if not found:
+        return 0
+    return await store.write(audit_seals.prune, [rules.pruned(seal, KEY, now_ms) for seal in found], now_ms)
+
+
 async def filled(store: Store, *sizes: int) -> int:
     """A tenant with batches of these sizes."""
     tenant_id = (await store.write(add_tenant, "first", NOW_MS)).tenant_id
@@ -180,7 +188,9 @@ REFUSED = [
     "INSERT INTO audit_log (tenant_id, at, actor_kind, actor_id, action, batch_no) VALUES (1, 1, 'x', 'x', 'x', 1)",
     "UPDATE audit_seals SET hash = 'x'",
     "UPDATE audit_seals SET pruned_at = 5",
-    "UPDATE audit_seals SET pruned_at = 5, leaves = '', mac = ''",
+    "UPDATE audit_seals SET pruned_at = 5, leaves = ''",
+    "UPDATE audit_seals SET pruned_at = 5, leaves = '', pruned_mac = 'x', mac = ''",
+    "UPDATE audit_seals SET pruned_mac = 'x', pruned_key_id = 'x'",
     "UPDATE audit_seals SET leaves = ''",
     "DELETE FROM audit_seals",
 ]
@@ -262,7 +272,8 @@ TAMPERED: list[tuple[str, list[str], set[tuple[Wrong, int]]]] = [
      {(Wrong.SEAL_MISSING, 99)}),
     ("unseal an entry", ["UPDATE audit_log SET batch_no = NULL WHERE batch_no = 3"], {(Wrong.ENTRY_REMOVED, 3)}),
     ("delete as retention would", ["UPDATE audit_seals SET pruned_at = 5, leaves = '' WHERE batch_no = 1",
-     "DELETE FROM audit_log WHERE batch_no = 1"], {(Wrong.PRUNED_EARLY, 1), (Wrong.PRUNED_UNLOGGED, 1)}),
+     "DELETE FROM audit_log WHERE batch_no = 1"],
+     {(Wrong.PRUNED_EARLY, 1), (Wrong.PRUNED_UNLOGGED, 1), (Wrong.PRUNED_FORGED, 1)}),
 ]  # fmt: skip
 
 
@@ -307,15 +318,15 @@ async def test_retention_deletes_whole_batches_from_the_beginning_and_the_chain_
         await seal_all(store, tenant_id, NOW_MS - days * DAY_MS)
     cutoff = NOW_MS - 730 * DAY_MS
     assert await store.read(audit_seals.count_old, tenant_id, cutoff) == 4
-    assert await store.write(audit_seals.prune, tenant_id, cutoff, NOW_MS) == 4
-    assert await store.write(audit_seals.prune, tenant_id, cutoff, NOW_MS) == 0
+    assert await prune(store, tenant_id, cutoff, NOW_MS) == 4
+    assert await prune(store, tenant_id, cutoff, NOW_MS) == 0
     assert await store.read(audit_seals.count_old, tenant_id, cutoff) == 0
     assert await check(store, tenant_id) == []
     await seal_all(store, tenant_id)
     assert await check(store, tenant_id) == []
     # Far later everything goes, that retention deleted something among it, and it says so again.
     later = NOW_MS + 731 * DAY_MS
-    assert await store.write(audit_seals.prune, tenant_id, later - 730 * DAY_MS, later) == 3
+    assert await prune(store, tenant_id, later - 730 * DAY_MS, later) == 3
     assert await store.read(count_rows, "audit_log") == 1
     assert await check(store, tenant_id, now_ms=later) == []
     await seal_all(store, tenant_id, later)
@@ -328,10 +339,46 @@ async def test_a_batch_goes_when_its_youngest_entry_is_old_and_what_is_not_seale
     await store.write(add, tenant_id, 1, NOW_MS - 900 * DAY_MS)
     await store.write(add, tenant_id, 1, NOW_MS)
     cutoff = NOW_MS - 730 * DAY_MS
-    assert await store.write(audit_seals.prune, tenant_id, cutoff, NOW_MS) == 0
+    assert await prune(store, tenant_id, cutoff, NOW_MS) == 0
     await seal_all(store, tenant_id)
-    assert await store.write(audit_seals.prune, tenant_id, cutoff, NOW_MS) == 0
+    assert await prune(store, tenant_id, cutoff, NOW_MS) == 0
     assert await store.read(count_rows, "audit_log") == 2
+
+
+async def test_whoever_lacks_the_key_can_not_delete_as_retention_does(fresh_store: Store) -> None:
+    """The triggers stand, the entries are old enough for some retention, and the log says that they went."""
+    store = fresh_store
+    tenant_id = (await store.write(add_tenant, "first", NOW_MS)).tenant_id
+    old = NOW_MS - 40 * DAY_MS
+    for _ in range(2):
+        await store.write(add, tenant_id, 2, old)
+        await seal_all(store, tenant_id, old)
+    other = await store.read(audit_seals.prunable, tenant_id, NOW_MS)
+    mac = rules.pruned(other[1], KEY, NOW_MS).pruned_mac
+    await store.write(
+        run,
+        f"UPDATE audit_seals SET pruned_at = {NOW_MS}, leaves = '', pruned_key_id = '{KEY.key_id}', "
+        # The best that they find: a signature of another batch.
+        f"pruned_mac = '{mac}' WHERE batch_no = 1",
+    )
+    await store.write(run, "DELETE FROM audit_log WHERE batch_no = 1")
+    await store.write(audit.add, tenant_id, None, audit.Entry(rules.PRUNED, NOW_MS, "", "batch", "1"))
+    await seal_all(store, tenant_id)
+    assert await check(store, tenant_id) == [Finding(Wrong.PRUNED_FORGED, 1)]
+    assert await check(store, tenant_id, key=None) == [], "only the key tells"
+
+
+async def test_two_who_delete_at_once_delete_and_tell_once(fresh_pair: tuple[Store, Store]) -> None:
+    store, second = fresh_pair
+    tenant_id = (await store.write(add_tenant, "first", NOW_MS)).tenant_id
+    for _ in range(2):
+        await store.write(add, tenant_id, 2, NOW_MS - 900 * DAY_MS)
+        await seal_all(store, tenant_id, NOW_MS - 900 * DAY_MS)
+    cutoff = NOW_MS - 730 * DAY_MS
+    done = await asyncio.gather(*(prune(one, tenant_id, cutoff, NOW_MS) for one in (store, second)))
+    assert sorted(done) == [0, 4]
+    assert await store.read(count_rows, "audit_log") == 1
+    assert await check(store, tenant_id) == []
 
 
 # Nothing is changed without an entry

@@ -57,7 +57,11 @@ class AuditMachine(RuleBasedStateMachine):
     @rule()
     def retention_deletes(self) -> None:
         cutoff = self.now_ms - KEPT_DAYS * DAY_MS
-        deleted = self.driven.do(self.driven.store.write(audit_seals.prune, TENANT, cutoff, self.now_ms))
+        found = self.driven.do(self.driven.store.read(audit_seals.prunable, TENANT, cutoff))
+        if not found:
+            return
+        gone = [rules.pruned(seal, KEY, self.now_ms) for seal in found]
+        deleted = self.driven.do(self.driven.store.write(audit_seals.prune, gone, self.now_ms))
         self.deleted += deleted
         self.added += bool(deleted)
 

@@ -32,6 +32,7 @@ _HARMLESS = {
     "audit_seals.hash",
     "audit_seals.previous_hash",
     "audit_seals.key_id",
+    "audit_seals.pruned_key_id",
 }
 
 

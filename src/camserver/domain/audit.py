@@ -10,6 +10,7 @@ hash   sha256 of the seal's numbers, its body and the hash before it
 mac    HMAC-SHA256 of the hash
 
 Entries that retention deleted leave their seal with its body, so that the chain can be checked from its beginning.
+That retention deleted them is signed with the same key.
 What was written after the last seal is not protected yet; sealing follows within a minute or two.
 """
 
@@ -69,6 +70,8 @@ class Seal:
     sealed_at: int
     leaves: str = ""  # each entry's id and the beginning of its leaf; empty once the entries are gone
     pruned_at: int | None = None
+    pruned_key_id: str = ""  # which key signed that retention deleted the entries
+    pruned_mac: str = ""
 
 
 class Wrong(StrEnum):
@@ -86,6 +89,7 @@ class Wrong(StrEnum):
     OTHER_KEY = "other_key"  # signed with a key that is not here
     PRUNED_EARLY = "pruned_early"  # entries were deleted that no retention deletes
     PRUNED_UNLOGGED = "pruned_unlogged"
+    PRUNED_FORGED = "pruned_forged"  # entries were deleted, and nobody who has the key did it
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,10 @@ class SealKey:
 
     def sign(self, chain_hash: str) -> str:
         return hmac.new(self.key, chain_hash.encode(), hashlib.sha256).hexdigest()
+
+    def signed(self, text: str, mac: str) -> bool:
+        """Whether this key signed it. What is compared may be anything that somebody wrote."""
+        return hmac.compare_digest(self.sign(text).encode(), mac.encode(errors="replace"))
 
 
 def genesis(tenant_id: int) -> str:
@@ -146,6 +154,18 @@ def seal(previous: Seal | None, tenant_id: int, entries: Sequence[LoggedEntry], 
     )
     chain_hash = hash_of(draft)
     return replace(draft, hash=chain_hash, mac=key.sign(chain_hash))
+
+
+def pruned(of: Seal, key: SealKey, now_ms: int) -> Seal:
+    """As it stays when retention deletes its entries. That this was retention is signed, because whoever writes to
+    the database could mark a seal, too."""
+    gone = replace(of, leaves="", pruned_at=now_ms, pruned_key_id=key.key_id)
+    return replace(gone, pruned_mac=key.sign(_pruning(gone)))
+
+
+def _pruning(of: Seal) -> str:
+    """What the signature says. It begins with words, so that it can't stand for a seal's."""
+    return f"camserver audit pruning 1\n{of.tenant_id}\n{of.batch_no}\n{of.hash}\n{of.pruned_at}"
 
 
 def hash_of(of: Seal) -> str:
@@ -192,13 +212,17 @@ def check_batch(
         wrong.append(Finding(Wrong.SEAL_CHANGED, batch_no))
     if key is not None and found.key_id != key.key_id:
         wrong.append(Finding(Wrong.OTHER_KEY, batch_no))
-    elif key is not None and not hmac.compare_digest(key.sign(found.hash), found.mac):
+    elif key is not None and not key.signed(found.hash, found.mac):
         wrong.append(Finding(Wrong.FORGED, batch_no))
     if found.pruned_at is not None:
         if entries:
             wrong.append(_finding(Wrong.ENTRY_ADDED, batch_no, [entry.entry_id for entry in entries]))
         if min(found.pruned_at, now_ms) < found.last_at + KEPT_DAYS_MIN * DAY_MS:
             wrong.append(Finding(Wrong.PRUNED_EARLY, batch_no))
+        if key is not None and found.pruned_key_id not in ("", key.key_id):
+            wrong += [Finding(Wrong.OTHER_KEY, batch_no)] if found.key_id == key.key_id else []
+        elif key is not None and not key.signed(_pruning(found), found.pruned_mac):
+            wrong.append(Finding(Wrong.PRUNED_FORGED, batch_no))
         return tuple(wrong)
     return tuple([*wrong, *_check_entries(found, entries, bool(wrong))])
 
@@ -359,6 +383,8 @@ _SEAL_TYPES = {one.name: one.type for one in fields(Seal)}
 
 
 def _seal_of(given: dict[str, Any]) -> Seal:
+    # What was written before prunings were signed has no such fields.
+    given = {"pruned_key_id": "", "pruned_mac": "", **given}
     if given.keys() != _SEAL_TYPES.keys():
         raise ValueError("not a seal")
     for name, value in given.items():

@@ -38,6 +38,10 @@ WHAT: Mapping[Wrong, Phrase] = {
         "バッチ {batch} の記録が、保存期間の処理によらずに消されています",
         "Batch {batch}: its entries were deleted, and not by retention",
     ),
+    Wrong.PRUNED_FORGED: Phrase(
+        "バッチ {batch} の記録が消されていますが、保存期間の処理による署名がないか、正しくありません",
+        "Batch {batch}: its entries were deleted, and retention's signature for that is missing or wrong",
+    ),
 }
 _TAMPERED = Phrase(
     "カメラサーバー以外がデータベースを書き換えた可能性があります。データベースを使える人とそのログを調べ、"

@@ -5,6 +5,7 @@ is whatever has none yet: an entry that commits late is in the next one, and non
 once would give the same number, which the database refuses to the second.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
@@ -20,7 +21,7 @@ COUNTED_MAX = 100_000
 
 _COLUMNS = (
     "tenant_id, batch_no, first_entry_id, last_entry_id, entries, first_at, last_at, body, previous_hash, hash, "
-    "key_id, mac, sealed_at, leaves, pruned_at"
+    "key_id, mac, sealed_at, leaves, pruned_at, pruned_key_id, pruned_mac"
 )
 ENTRY_COLUMNS = "entry_id, at, actor_kind, actor_id, action, object_kind, object_id, details, address"
 
@@ -254,26 +255,32 @@ async def _chain(tx: Tx, tenant_id: int, tenant: str) -> Chain:
 # ---------------------------------------------------------------------------------------------------------------
 
 
-async def prune(tx: Tx, tenant_id: int, cutoff: int, now_ms: int) -> int:
-    """Deletes the oldest batches whose entries are all older than `cutoff`; how many entries. Their seals stay, and
-    the log says that they went."""
-    rows = await tx.all(
-        f"{_OLDEST_KEPT} LIMIT {PRUNE_BATCHES} FOR UPDATE",
-        tenant_id=tenant_id,
-    )
-    numbers: list[int] = []
-    for row in rows:
-        if row["last_at"] >= cutoff:
-            break
-        numbers.append(row["batch_no"])
-    if not numbers:
+async def prunable(tx: Tx, tenant_id: int, cutoff: int) -> tuple[Seal, ...]:
+    """The oldest batches, some of them, whose entries are all older than `cutoff`."""
+    rows = await tx.all(f"SELECT {_COLUMNS} {_OLDEST_KEPT} LIMIT {PRUNE_BATCHES}", tenant_id=tenant_id)
+    return tuple(itertools.takewhile(lambda seal: seal.last_at < cutoff, [_seal(row) for row in rows]))
+
+
+async def prune(tx: Tx, gone: Sequence[Seal], now_ms: int) -> int:
+    """Deletes the entries of the oldest batches; how many. Their seals stay as they are given, signed (`pruned`), and
+    the log says that they went. None where somebody else deleted meanwhile."""
+    tenant_id, numbers = gone[0].tenant_id, [seal.batch_no for seal in gone]
+    rows = await tx.all(f"SELECT batch_no {_OLDEST_KEPT} LIMIT {len(numbers)} FOR UPDATE", tenant_id=tenant_id)
+    if [row["batch_no"] for row in rows] != numbers:
         return 0
-    await tx.run(
-        "UPDATE audit_seals SET pruned_at = :now_ms, leaves = '' WHERE tenant_id = :tenant_id "
-        "AND batch_no IN (:numbers...)",
-        now_ms=now_ms,
-        tenant_id=tenant_id,
-        numbers=numbers,
+    await tx.many(
+        "UPDATE audit_seals SET pruned_at = :pruned_at, leaves = '', pruned_key_id = :pruned_key_id, "
+        "pruned_mac = :pruned_mac WHERE tenant_id = :tenant_id AND batch_no = :batch_no",
+        [
+            {
+                "pruned_at": seal.pruned_at,
+                "pruned_key_id": seal.pruned_key_id,
+                "pruned_mac": seal.pruned_mac,
+                "tenant_id": tenant_id,
+                "batch_no": seal.batch_no,
+            }
+            for seal in gone
+        ],
     )
     deleted = await tx.run(
         "DELETE FROM audit_log WHERE tenant_id = :tenant_id AND batch_no IN (:numbers...)",
@@ -288,16 +295,15 @@ async def prune(tx: Tx, tenant_id: int, cutoff: int, now_ms: int) -> int:
 async def count_old(tx: Tx, tenant_id: int, cutoff: int) -> int:
     """How many entries `prune` would delete in the end, up to a bound."""
     row = await tx.one(
-        f"SELECT sum(o.entries) AS n FROM ({_OLDEST_KEPT} LIMIT {COUNTED_MAX}) o WHERE o.last_at < :cutoff",
+        f"SELECT sum(o.entries) AS n FROM (SELECT last_at, entries {_OLDEST_KEPT} LIMIT {COUNTED_MAX}) o "
+        "WHERE o.last_at < :cutoff",
         tenant_id=tenant_id,
         cutoff=cutoff,
     )
     return 0 if row is None else int(row["n"] or 0)
 
 
-_OLDEST_KEPT = """
-SELECT batch_no, last_at, entries FROM audit_seals WHERE tenant_id = :tenant_id AND pruned_at IS NULL
-ORDER BY batch_no"""
+_OLDEST_KEPT = "FROM audit_seals WHERE tenant_id = :tenant_id AND pruned_at IS NULL ORDER BY batch_no"
 _INSERT = f"""
 INSERT INTO audit_seals ({_COLUMNS})
 VALUES ({", ".join(f":{name}" for name in _COLUMNS.split(", "))})"""

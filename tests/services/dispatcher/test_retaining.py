@@ -28,6 +28,7 @@ from tests.store.scenery import NOW_MS
 
 POLICY = RetentionPolicy(free_min_bytes=0)
 MIN = 60_000
+AUDIT_KEY = SealKey(b"k" * 32)
 
 
 class Disk(LocalObjects):
@@ -62,7 +63,7 @@ class House:
         self.retainer = self.retainer_with(POLICY)
 
     def retainer_with(self, policy: RetentionPolicy, owner: str = "one") -> Retainer:
-        return Retainer(self.store, self.disk, self.clock, policy, owner, pause_sec=0)
+        return Retainer(self.store, self.disk, self.clock, policy, owner, AUDIT_KEY, pause_sec=0)
 
     async def put_objects(self) -> None:
         """An object of the right size for everything that has a row."""
@@ -323,7 +324,7 @@ async def test_old_records_of_other_kinds_go(house: House, tmp_path: Path) -> No
     for at in (days_ago(3), days_ago(1)):
         held_back = {"tenant": tenant, "at": at, "uuid": f"s{at}", "status": "suppressed"}
         await house.store.write(run, _DELIVERY, held_back)
-    sealer = Sealer(house.store, house.clock, SealKey(b"k" * 32), tmp_path, "one")
+    sealer = Sealer(house.store, house.clock, AUDIT_KEY, tmp_path, "one")
     for at in (days_ago(731), days_ago(729)):
         await house.store.write(run, _AUDIT, {"tenant": tenant, "at": at})
         await sealer.turn()

@@ -204,11 +204,12 @@ def _handlers(means: _Means, notifier: Notifier, archiver: Archiver) -> dict[Del
 def _loops(means: _Means, links: MqttLinks, archives: dict[ReceiverKind, Archive]) -> tuple[Loop, ...]:
     """What runs beside the deliveries."""
     name, store, clock, settings = means.name, means.store, means.clock, means.settings
+    key = SealKey(means.secrets.audit_key_bytes())
     return (
         links.run,
         ArchiveSweeper(name, store, clock, means.book, archives, settings.archive).run,
-        Retainer(store, means.objects, clock, settings.retention, name).run,
-        Sealer(store, clock, SealKey(means.secrets.audit_key_bytes()), settings.server.data_dir, name).run,
+        Retainer(store, means.objects, clock, settings.retention, name, key).run,
+        Sealer(store, clock, key, settings.server.data_dir, name).run,
         lambda: follow_statistics(store, clock),
         lambda: follow_summaries(store, clock, settings.summaries, name),
     )

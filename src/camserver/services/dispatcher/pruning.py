@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from camserver.domain.audit import SealKey, pruned
 from camserver.domain.keeping import DAY_MS, Why, suppressed_days
 from camserver.domain.retention import RetentionPolicy
 from camserver.store import Store, audit_seals, upkeep
@@ -41,9 +42,15 @@ class Tally:
 
 
 async def prune_records(
-    store: Store, policy: RetentionPolicy, now_ms: int, tally: Tally, pause: Callable[[], Awaitable[None]]
+    store: Store,
+    policy: RetentionPolicy,
+    key: SealKey,
+    now_ms: int,
+    tally: Tally,
+    pause: Callable[[], Awaitable[None]],
 ) -> None:
-    """Deletes what is past its time, a page a transaction, with pauses between."""
+    """Deletes what is past its time, a page a transaction, with pauses between. `key` signs what goes of the audit
+    log."""
     for tenant_id in await store.read(upkeep.tenants):
         for what in upkeep.AGED:
             cutoff = now_ms - upkeep.days_of(what, policy) * DAY_MS
@@ -51,8 +58,8 @@ async def prune_records(
             while count == upkeep.PAGE:
                 count = await store.write(upkeep.prune, what, tenant_id, cutoff)
                 tally.add(tenant_id, what, Why.AGE, Swept(count))
-        await _prune_audit(store, policy, now_ms, tally, tenant_id)
-    await _prune_audit(store, policy, now_ms, tally, INSTALLATION)
+        await _prune_audit(store, policy, key, now_ms, tally, tenant_id)
+    await _prune_audit(store, policy, key, now_ms, tally, INSTALLATION)
     # Parts first, then what fanned out into them: twice.
     for status in (*upkeep.OVER, *upkeep.OVER):
         days = suppressed_days(policy) if status == "suppressed" else policy.deliveries_days
@@ -65,10 +72,15 @@ async def prune_records(
         await pause()
 
 
-async def _prune_audit(store: Store, policy: RetentionPolicy, now_ms: int, tally: Tally, tenant_id: int) -> None:
+async def _prune_audit(
+    store: Store, policy: RetentionPolicy, key: SealKey, now_ms: int, tally: Tally, tenant_id: int
+) -> None:
     """Whole sealed batches, from the oldest on; their seals stay, so that the chain can be checked."""
     cutoff = now_ms - policy.audit_days * DAY_MS
-    while count := await store.write(audit_seals.prune, tenant_id, cutoff, now_ms):
+    while found := await store.read(audit_seals.prunable, tenant_id, cutoff):
+        count = await store.write(audit_seals.prune, [pruned(seal, key, now_ms) for seal in found], now_ms)
+        if not count:
+            return
         # The installation is nobody's, so nobody reads what is told of it; the log itself says what went.
         if tenant_id != INSTALLATION:
             tally.add(tenant_id, "audit", Why.AGE, Swept(count))

@@ -15,6 +15,7 @@ from camserver.base.cancelling import go_on_unless_cancelled
 from camserver.base.clock import Clock
 from camserver.base.errors import CamError, Retry
 from camserver.base.log import get_logger
+from camserver.domain.audit import SealKey
 from camserver.domain.duties import RENEW_EVERY_MS
 from camserver.domain.keeping import (
     DAY_MS,
@@ -73,6 +74,7 @@ class Retainer:
     clock: Clock
     policy: RetentionPolicy
     owner: str
+    key: SealKey  # signs what goes of the audit log
     pause_sec: float = PAUSE_SEC
     _token: str = field(default_factory=lambda: str(uuid.uuid4()))
     _progress: dict[int, _Progress] = field(default_factory=dict)
@@ -147,7 +149,7 @@ class Retainer:
                 if need:
                     own = [camera for camera in cameras if camera.tenant_id == tenant_id]
                     await self._give(own, need, Why.TENANT_QUOTA, tally)
-            await prune_records(self.store, self.policy, self.clock.now_ms(), tally, self._pause)
+            await prune_records(self.store, self.policy, self.key, self.clock.now_ms(), tally, self._pause)
             await self.store.write(upkeep.note_round, self.clock.now_ms())
         finally:
             await self._tell(tally)

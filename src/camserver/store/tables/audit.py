@@ -46,6 +46,8 @@ audit_seals = table(
     number("sealed_at"),
     Column("leaves", Text, nullable=False),  # which entries, with the beginning of each one's hash
     number("pruned_at", nullable=True),  # when retention deleted the entries
+    word("pruned_key_id", 16, server_default=""),  # the key that signed this; empty while they are there
+    word("pruned_mac", 64, server_default=""),
     PrimaryKeyConstraint("tenant_id", "batch_no"),
     Index("ix_audit_seals_pruned_at", "tenant_id", "pruned_at", "batch_no"),
 )

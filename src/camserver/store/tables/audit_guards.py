@@ -1,10 +1,10 @@
 """What keeps the audit log append-only, in the database itself: triggers, the same rules in three dialects.
 
 An entry is added without a batch, gets its batch once, and is deleted only when the seal of its batch says that its
-entries went (`pruned_at`). A seal changes once, when retention deletes its entries, and is never deleted. Both go
-with their tenant: while it is being erased (`erasing_at`), which the home tenant's log tells. Whoever owns the
-database can drop triggers or set that column; then the seals tell (domain/audit.py). MariaDB fires none at TRUNCATE,
-for which one needs the privilege to drop the table.
+entries went (`pruned_at`). A seal changes once, when retention deletes its entries and signs that, and is never
+deleted. Both go with their tenant: while it is being erased (`erasing_at`), which the home tenant's log tells.
+Whoever owns the database can drop triggers, and whoever writes to it can set these columns; then the seals tell
+(domain/audit.py). MariaDB fires none at TRUNCATE, for which one needs the privilege to drop the table.
 """
 
 from sqlalchemy import DDL, Table, event
@@ -25,7 +25,7 @@ _RULES = (
     ("audit_log", "UPDATE", "NOT (OLD.batch_no IS NULL AND NEW.batch_no IS NOT NULL AND {same})", _ENTRY_KEPT),
     ("audit_log", "DELETE", f"NOT ({_PRUNED} OR {_ERASED})", ()),
     ("audit_seals", "UPDATE", "NOT (OLD.pruned_at IS NULL AND NEW.pruned_at IS NOT NULL AND NEW.leaves = '' "
-     "AND {same})", _SEAL_KEPT),
+     "AND NEW.pruned_mac <> '' AND {same})", _SEAL_KEPT),
     ("audit_seals", "DELETE", f"NOT {_ERASED}", ()),
 )  # fmt: skip
 _EQUALS = {"sqlite": "IS", "postgresql": "IS NOT DISTINCT FROM", "mariadb": "<=>"}

@@ -90,6 +90,7 @@ class AuditFinding(Answer):
         "other_key",
         "pruned_early",
         "pruned_unlogged",
+        "pruned_forged",
     ]
     batch_no: int
     entry_ids: list[int]
