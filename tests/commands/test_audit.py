@@ -14,6 +14,7 @@ from camserver.clients.local_server import LocalServer
 from camserver.commands import audit_words
 from camserver.commands.audit import moment
 from camserver.domain import audit as rules
+from camserver.domain import audit_files
 from camserver.domain.audit import LoggedEntry, Seal, SealKey
 
 NOW_MS = 1_767_225_600_000
@@ -186,10 +187,10 @@ def chain() -> list[tuple[Seal, list[LoggedEntry]]]:
 
 
 def exported() -> bytes:
-    lines = [rules.file_head("default", 1, NOW_MS)]
+    lines = [audit_files.file_head("default", 1, NOW_MS)]
     for seal, entries in chain():
-        lines += [rules.seal_line(seal), *(rules.entry_line(one, "owner") for one in entries)]
-    return "".join([*lines, rules.file_end(3, 9)]).encode()
+        lines += [audit_files.seal_line(seal), *(audit_files.entry_line(one, "owner") for one in entries)]
+    return "".join([*lines, audit_files.file_end(3, 9)]).encode()
 
 
 def test_an_export_is_checked_without_a_server(api: Api, tmp_path: Path) -> None:
@@ -210,7 +211,7 @@ def test_an_export_is_checked_without_a_server(api: Api, tmp_path: Path) -> None
     assert (broken.exit_code, "Batch 1: entries were changed: 0" in broken.output) == (Exit.CHECK_FAILED, True)
     (tmp_path / "audit.jsonl").write_bytes(b"".join(exported().splitlines(keepends=True)[:-1]))
     assert run("verify", "--file", "audit.jsonl").exit_code == Exit.CHECK_FAILED
-    (tmp_path / "audit.jsonl").write_bytes(exported() + rules.entry_line(chain()[0][1][0], "boss").encode())
+    (tmp_path / "audit.jsonl").write_bytes(exported() + audit_files.entry_line(chain()[0][1][0], "boss").encode())
     longer = run("verify", "--file", "audit.jsonl")
     assert (longer.exit_code, "line 15: the export ends before" in longer.output) == (Exit.REFUSED, True)
     (tmp_path / "audit.jsonl").write_bytes(b"\xff\n")

@@ -1,6 +1,5 @@
 """Seals of the audit log: whatever is done to a chain shows, and nothing shows where nothing was done."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -8,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from camserver.base.errors import BadInput
 from camserver.domain import audit
-from camserver.domain.audit import FileCheck, Finding, LoggedEntry, Seal, SealKey, Wrong, check_batch, seal
+from camserver.domain.audit import Finding, LoggedEntry, Seal, SealKey, Wrong, check_batch, seal
 from camserver.domain.audit_words import what_is_wrong, what_to_do
 
 NOW_MS = 1_767_225_600_000
@@ -150,7 +148,6 @@ def test_what_retention_deleted_leaves_a_chain_that_can_be_checked() -> None:
     later = NOW_MS + 31 * audit.DAY_MS
     made[0] = (audit.pruned(made[0][0], KEY, later), [])
     assert check(made, now_ms=later) == []
-    assert check_file(lines(made), now_ms=later)[0] == []
     made[0] = (replace(made[0][0], body="0" * 64), [])
     assert kinds(check(made, now_ms=later)) == {(Wrong.SEAL_CHANGED, 1)}
 
@@ -184,16 +181,6 @@ def test_the_signature_of_a_batch_or_a_seal_is_no_other_ones() -> None:
         assert kinds(check(made, now_ms=LATER_MS)) == {(Wrong.PRUNED_FORGED, 1)}
 
 
-def test_a_file_from_before_prunings_were_signed_is_read() -> None:
-    older = []
-    for line in lines(chain(3, 2)):
-        given = json.loads(line)
-        for name in ("pruned_key_id", "pruned_mac"):
-            given.get("seal", {}).pop(name, None)
-        older.append(json.dumps(given))
-    assert check_file(older)[0] == []
-
-
 @pytest.mark.parametrize(
     ("pruned", "last_no", "logged", "expected"),
     [(0, 0, None, []), (3, 3, 3, []), (3, 3, 9, []), (3, 3, 2, [3]), (3, 3, None, [1]), (2, 5, 5, [5])],
@@ -210,7 +197,7 @@ def test_any_change_of_any_field_shows(sizes: list[int], data: st.DataObject) ->
     number = data.draw(st.integers(0, len(made) - 1))
     found, entries = made[number]
     if data.draw(st.booleans()):
-        name = data.draw(st.sampled_from([one for one in audit._SEAL_TYPES if one not in ("leaves", *PRUNED)]))
+        name = data.draw(st.sampled_from([one for one in Seal.__slots__ if one not in ("leaves", *PRUNED)]))
         value = getattr(found, name)
         other = {name: value + 1 if isinstance(value, int) else f"{value}x"}
         made[number] = (replace(found, **other), entries)  # type: ignore[arg-type]  # by name
@@ -221,65 +208,6 @@ def test_any_change_of_any_field_shows(sizes: list[int], data: st.DataObject) ->
         changed = value + 1000 if isinstance(value, int) else '{"a": 2}' if name == "details" else f"{value}x"
         entries[place] = replace(entries[place], **{name: changed})  # type: ignore[arg-type]  # by name
     assert check(made) != []
-
-
-# Files
-
-
-def lines(made: Chain) -> list[str]:
-    written = [audit.file_head("default", TENANT, NOW_MS)]
-    for found, entries in made:
-        written += [audit.seal_line(found), *(audit.entry_line(one, "owner") for one in entries)]
-    return [*written, audit.file_end(len(made), sum(len(entries) for _, entries in made))]
-
-
-def check_file(
-    written: list[str], key: SealKey | None = KEY, now_ms: int = NOW_MS
-) -> tuple[list[Finding], FileCheck]:
-    checking = FileCheck(key, now_ms)
-    return [finding for line in written for finding in checking.take(line)], checking
-
-
-def test_a_file_is_checked_line_by_line() -> None:
-    made = chain(3, 2, 4)
-    found, checking = check_file(lines(made))
-    assert (found, checking.ended, checking.seals, checking.entries) == ([], True, 3, 9)
-    assert (checking.tenant, checking.last_hash) == ("default", made[-1][0].hash)
-    assert check_file(lines(made), OTHER)[0] == [Finding(Wrong.OTHER_KEY, number) for number in (1, 2, 3)]
-
-
-def test_a_changed_file_shows_where() -> None:
-    written = lines(chain(3, 2, 4))
-    changed = json.loads(written[6])
-    changed["entry"]["address"] = "elsewhere"
-    written[6] = json.dumps(changed) + "\n"
-    assert check_file(written)[0] == [Finding(Wrong.ENTRY_CHANGED, 2, (101,))]
-    without_a_seal = lines(chain(3, 2, 4))
-    del without_a_seal[5:8]
-    assert Finding(Wrong.SEAL_MISSING, 2) in check_file(without_a_seal)[0]
-
-
-def test_a_file_that_was_cut_off_has_no_end() -> None:
-    written = lines(chain(3, 2, 4))
-    assert not check_file(written[:-1])[1].ended
-    cut = [*written[:-6], written[-1]]
-    assert [one.wrong for one in check_file(cut)[0]] == [Wrong.SEAL_MISSING]
-
-
-def test_what_follows_the_end_of_a_file_is_refused() -> None:
-    made = chain(3, 2)
-    whole = lines(made)
-    forged = replace(made[1][0], batch_no=3, hash="0" * 64, mac="0" * 64)
-    for behind in (audit.seal_line(forged), audit.entry_line(entry(999), "owner"), whole[-1], whole[0], "\n", "x"):
-        with pytest.raises(BadInput, match="ends before this line"):
-            check_file([*whole, behind])
-
-
-@pytest.mark.parametrize("line", ["", "x", "[]", "{}", '{"seal": {}}', '{"entry": {"a": 1}}', '{"end": 1}', "null"])
-def test_what_is_no_line_of_such_a_file_is_refused(line: str) -> None:
-    for written in ([line], [*lines(chain(1))[:2], line]):
-        with pytest.raises(BadInput, match="no line of an export"):
-            check_file(written)
 
 
 @pytest.mark.parametrize("wrong", list(Wrong))

@@ -236,7 +236,8 @@ def _bar(length: int) -> "Iterator[Any]":
 
 def _verified_file(chosen: Chosen, path: Path, without_key: bool) -> dict[str, Any]:
     from camserver.config.secret_files import audit_key_bytes
-    from camserver.domain.audit import LINE_MAX_CHARS, FileCheck, Finding, SealKey, Wrong
+    from camserver.domain.audit import Finding, SealKey, Wrong
+    from camserver.domain.audit_files import LINE_MAX_CHARS, FileCheck
 
     given = None if without_key else audit_key_bytes(chosen.settings())
     check = FileCheck(None if given is None else SealKey(given), int(time.time() * 1000))

@@ -7,7 +7,8 @@ import pytest
 
 from camserver.base.errors import StoreUnavailable
 from camserver.config.secret_files import audit_key_bytes
-from camserver.domain.audit import FileCheck, SealKey
+from camserver.domain.audit import SealKey
+from camserver.domain.audit_files import FileCheck
 from camserver.domain.people import Role
 from camserver.services.dispatcher.sealing import Sealer
 from camserver.services.web import audit_check

@@ -13,12 +13,9 @@ from camserver.domain.audit import (
     Wrong,
     check_batch,
     check_pruning,
-    entry_line,
-    file_end,
-    file_head,
     genesis,
-    seal_line,
 )
+from camserver.domain.audit_files import entry_line, file_end, file_head, seal_line
 from camserver.services.web.calls import Call
 from camserver.store import Store, audit_anchors, audit_pages, audit_seals, erasures_asked
 from camserver.store.audit import INSTALLATION
