@@ -169,6 +169,19 @@ def test_a_log_that_is_not_whole_says_where_and_what_to_do(api: Api) -> None:
     assert (shown["whole"], shown["logs"][0]["findings"]) == (False, [FINDING, FINDING])
 
 
+def test_entries_that_nobody_seals_are_no_good_end(api: Api) -> None:
+    api.answers["POST /api/audit/verify"] = [WHOLE]
+    for minutes, code in ((9, Exit.OK), (11, Exit.CHECK_FAILED)):
+        waiting = {**CHAIN, "unsealed": 2, "oldest_unsealed_at": NOW_MS - minutes * 60_000}
+        api.answers["GET /api/audit/chains"] = [{"chains": [waiting]}]
+        result = run("verify")
+        assert result.exit_code == code, result.output
+        assert "default: whole" in result.output
+        assert ("not sealed after more than ten minutes (2 not sealed)" in result.output) == (minutes > 10)
+        shown = json.loads(run("verify", "--json").output.splitlines()[0])
+        assert (shown["whole"], shown["logs"][0]["late"]) == (True, minutes > 10)
+
+
 def test_a_tenant_that_is_not_there_is_said(api: Api) -> None:
     api.answers["GET /api/audit/chains"] = [{"chains": [CHAIN]}]
     result = run("verify", "--tenant", "other")

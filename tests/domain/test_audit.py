@@ -1,5 +1,6 @@
 """Seals of the audit log: whatever is done to a chain shows, and nothing shows where nothing was done."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -55,6 +56,17 @@ def test_how_json_is_written_does_not_count() -> None:
     a = entry(1, details='{"b": 1, "a": "\\u65e5"}')
     assert audit.leaf(a) == audit.leaf(replace(a, details='{"a":"日","b":1}'))
     assert audit.leaf(a) != audit.leaf(replace(a, details='{"a":"日","b":2}'))
+
+
+@pytest.mark.parametrize("details", ["{broken", "", "1" * 5000, "[" * 100_000, '{"a": 1}x'])
+def test_details_that_are_no_json_are_sealed_as_they_are(details: str) -> None:
+    made = chain(3)
+    entries = [*made[0][1][:2], replace(made[0][1][2], details=details)]
+    broken = [(seal(None, TENANT, entries, KEY, NOW_MS), entries)]
+    assert check(broken) == []
+    for other in (details + " ", None, json.dumps(details), json.dumps({"unreadable": details})):
+        broken[0][1][2] = replace(entries[2], details=other)
+        assert kinds(check(broken)) == {(Wrong.ENTRY_CHANGED, 1)}, other
 
 
 def rewritten(found: Seal, **values: object) -> Seal:

@@ -83,6 +83,16 @@ def test_what_retention_deleted_is_checked_in_a_file() -> None:
     assert check_file(lines(made), now_ms=LATER_MS)[0] == [Finding(Wrong.PRUNED_FORGED, 1)]
 
 
+def test_details_that_are_no_json_are_checked_in_a_file() -> None:
+    entries = [entry(1, details="{broken"), entry(2), entry(3, details=None)]
+    made = [(audit.seal(None, TENANT, entries, KEY, NOW_MS), entries)]
+    written = lines(made)
+    assert json.loads(written[2])["entry"]["unreadable_details"] == "{broken"
+    assert check_file(written)[0] == []
+    written[2] = written[2].replace("{broken", "{mended")
+    assert check_file(written)[0] == [Finding(Wrong.ENTRY_CHANGED, 1, (1,))]
+
+
 def test_a_file_from_before_prunings_were_signed_is_read() -> None:
     older = []
     for line in lines(chain(3, 2)):

@@ -141,7 +141,8 @@ def moment(given: str, now_ms: int) -> int:
 def audit_verify(chosen: Chosen, tenant: str | None, file: Path | None, without_key: bool, as_json: bool) -> None:
     """Check that no entry was changed, removed or added.
 
-    Every sealed entry is read. Ends with exit code 12 when something is wrong, and says where it begins.
+    Every sealed entry is read. Ends with exit code 12 when something is wrong, and says where it begins; also when
+    entries are not sealed yet though they are older than ten minutes.
 
     \b
     Examples:
@@ -164,6 +165,9 @@ def audit_verify(chosen: Chosen, tenant: str | None, file: Path | None, without_
     if findings:
         where, first = findings[0]
         raise CheckFailed(say("broken", tenant=where, what=first["message"], batch=first["batch_no"]))
+    late = [one for one in logs if one["late"]]
+    if late:
+        raise CheckFailed(say("late", tenant=late[0]["tenant"], count=late[0]["unsealed"]))
 
 
 def _tell(one: dict[str, Any]) -> None:

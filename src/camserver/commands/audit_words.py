@@ -26,6 +26,14 @@ _WORDS = {
         "まだ封印されていない記録: {count} 件。ディスパッチャーが動いていない可能性があります。",
         "Not sealed yet: {count}, some for more than ten minutes; does a dispatcher run?",
     ),
+    "late": Phrase(
+        "{tenant} の監査ログに、10分以上封印されていない記録があります（未封印 {count} 件）。封印されるまで"
+        "確かめられません。カメラサーバーを起動して数分待ってください。動いている場合はディスパッチャーのログを"
+        "調べてください。",
+        "the audit log of {tenant} has entries that are not sealed after more than ten minutes ({count} not sealed), "
+        "so they can't be checked; start camserver and wait some minutes, or, where it runs, look at the log of the "
+        "dispatcher",
+    ),
     "broken": Phrase(
         "{tenant} の監査ログに異常があります。最初の異常: {what}",
         "the audit log of {tenant} is not whole; first: {what}",

@@ -12,6 +12,8 @@ from camserver.domain.audit import Finding, LoggedEntry, Seal, SealKey, Wrong, c
 
 FILE_FORMAT = "camserver-audit-1"
 LINE_MAX_CHARS = 200_000
+# Details that are no JSON stand beside the empty ones as the text that they are.
+_UNREADABLE = "unreadable_details"
 
 
 def file_head(tenant: str, tenant_id: int, made_at: int) -> str:
@@ -24,7 +26,11 @@ def seal_line(one: Seal) -> str:
 
 def entry_line(one: LoggedEntry, who: str = "") -> str:
     """`who` is for people who read the file; it is not sealed."""
-    shown = asdict(one) | {"details": None if one.details is None else json.loads(one.details)}
+    shown = asdict(one)
+    try:
+        shown["details"] = None if one.details is None else json.loads(one.details)
+    except (ValueError, RecursionError):
+        shown["details"], shown[_UNREADABLE] = None, one.details
     return _line({"entry": shown, "who": who})
 
 
@@ -129,4 +135,5 @@ def _seal_of(given: dict[str, Any]) -> Seal:
 
 def _entry_of(given: dict[str, Any]) -> LoggedEntry:
     details = given["details"]
-    return LoggedEntry(**{**given, "details": None if details is None else json.dumps(details)})
+    written = given.pop(_UNREADABLE, None if details is None else json.dumps(details))
+    return LoggedEntry(**{**given, "details": written})

@@ -4,9 +4,9 @@ Reading is in audit_pages.py, sealing in audit_seals.py. Looks at evidence are f
 same thing again within some minutes is one entry.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import orjson
 
@@ -18,6 +18,7 @@ from camserver.store.tx import Row, Scoped, Tx
 INSTALLATION = 0
 ADDRESS_MAX_CHARS = 64
 OBJECT_ID_MAX_CHARS = 64
+UNREADABLE_MAX_CHARS = 200
 # A look is held against so many newest entries about its object, to find whether it is a repeat.
 LOOKED_BACK = 200
 LINK = "link"
@@ -55,6 +56,17 @@ def _written(details: Mapping[str, str | int]) -> str:
     # A name may be an enumeration's.
     clean = {str(name): _clean(value) if isinstance(value, str) else value for name, value in details.items()}
     return orjson.dumps(clean).decode()
+
+
+def read_details(details: str | None) -> dict[str, Any] | None:
+    """For people and comparisons. What can't be read, which camserver does not write, is told by how it begins."""
+    if details is None:
+        return None
+    try:
+        found = orjson.loads(details)
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"unreadable": details[:UNREADABLE_MAX_CHARS]}
 
 
 def _ordered(details: Mapping[str, str | int] | None) -> str | None:
@@ -176,7 +188,7 @@ async def noted(tx: Tx, looks: Sequence[Look]) -> set[Look]:
                 action,
                 object_kind,
                 row["object_id"],
-                _ordered(None if row["details"] is None else json.loads(row["details"])),
+                _ordered(read_details(row["details"])),
                 row["address"],
                 now_ms,
             )
@@ -202,8 +214,8 @@ async def link_opened(tx: Tx, frame_uuid: str, what: str, address: str, now_ms: 
 
 def _is_repeat(recent: Sequence[Row], entry: Entry) -> bool:
     # Databases space and order JSON as they like.
-    details = None if entry.details is None else json.loads(_written(entry.details))
-    return any((None if row["details"] is None else json.loads(row["details"])) == details for row in recent)
+    details = read_details(None if entry.details is None else _written(entry.details))
+    return any(read_details(row["details"]) == details for row in recent)
 
 
 _RECENT = f"""

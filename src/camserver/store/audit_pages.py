@@ -1,12 +1,11 @@
 """The audit log as people read it: newest first, with filters, and with logins instead of ids."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from camserver.domain.people import LOCAL_ADMIN, SOMEBODY_GONE
-from camserver.store.audit import LINK
+from camserver.store.audit import LINK, read_details
 from camserver.store.audit_seals import ENTRY_COLUMNS
 from camserver.store.paging import BEYOND, make_cursor, parse_cursor
 from camserver.store.tx import Row, Scoped
@@ -131,7 +130,7 @@ def _line(row: Row, logins: dict[tuple[str, str], str]) -> AuditLine:
         action=row["action"],
         object_kind=row["object_kind"],
         object_id=row["object_id"],
-        details=None if row["details"] is None else json.loads(row["details"]),
+        details=read_details(row["details"]),
         address=row["address"],
         batch_no=row["batch_no"],
         cursor=make_cursor(row["at"], row["entry_id"]),

@@ -5,7 +5,6 @@ of a case's items may look and add, but not close, hold or take out of it: that 
 Every change, and every look at what a case holds, is in the audit log under the case's id.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -300,7 +299,7 @@ async def audit_of(tx: Scoped, case_uuid: str) -> tuple[AuditEntry, ...]:
                 row["actor_kind"],
                 logins.get(int(row["actor_id"]), row["actor_id"]) if row["actor_kind"] == "user" else row["actor_id"],
                 row["action"],
-                None if row["details"] is None else json.loads(row["details"]),
+                audit.read_details(row["details"]),
                 row["address"],
             )
             for row in rows

@@ -1,17 +1,20 @@
 """Sealing the audit log: once a minute, by one dispatcher at a time, and remembered outside the database."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from camserver.base.errors import Conflict, DataUnusable
-from camserver.domain.audit import BATCH_MAX, SealKey, Wrong, seal
+from camserver.base.errors import Conflict, DataUnusable, StoreUnavailable
+from camserver.domain.audit import BATCH_MAX, Seal, SealKey, Wrong, seal
 from camserver.domain.duties import HOLD_MS
+from camserver.domain.people import Principal, Role
 from camserver.services.dispatcher import sealing
 from camserver.services.dispatcher.sealing import DUTY, Sealer
 from camserver.services.web.audit_check import check_part
-from camserver.store import Store, Tx, audit, audit_anchors, audit_seals, duties, erasures_asked
+from camserver.store import Dialect, Store, Tx, audit, audit_anchors, audit_pages, audit_seals, duties, erasures_asked
 from camserver.store.audit_anchors import Anchor
+from camserver.store.audit_pages import AuditFilter
 from camserver.store.erasures_asked import ASKED
 from tests.rig.clock import ManualClock
 from tests.rig.unguarded import tamper
@@ -126,6 +129,58 @@ async def test_a_machine_that_did_not_seal_for_a_while_goes_on_from_what_it_reme
     await clock.advance(HOLD_MS + 1)
     await one.turn()
     assert audit_anchors.read(here) == audit_anchors.read(there)
+
+
+async def test_details_that_nobody_can_read_are_sealed_with_the_others(
+    store: Store, clock: ManualClock, tmp_path: Path
+) -> None:
+    """What each database takes for JSON and Python does not; SQLite takes everything."""
+    home = (await store.write(add_tenant, "default", NOW_MS)).tenant_id
+    unread = "{broken" if store.dialect is Dialect.SQLITE else '{"n": ' + "1" * 5000 + "}"
+    await store.write(add, home, 1)
+    await store.write(
+        run,
+        "INSERT INTO audit_log (tenant_id, at, actor_kind, actor_id, action, details) "
+        f"VALUES ({home}, {NOW_MS}, 'system', '', 'x', '{unread}')",
+    )
+    await sealer(store, clock, tmp_path).turn()
+    assert await unsealed(store, home) == 0
+    assert await found_wrong(store, clock, tmp_path, home) == set()
+    [line, _] = await store.as_(Principal(home, None, Role.SYSTEM_ADMIN)).read(
+        audit_pages.page, AuditFilter(), None, 10
+    )
+    assert line.details is not None
+    assert store.dialect is not Dialect.SQLITE or line.details == {"unreadable": "{broken"}
+
+
+@pytest.mark.parametrize("db_kind", ["sqlite"], indirect=True)
+async def test_what_is_broken_in_one_log_leaves_no_other_open(
+    store: Store, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant_id = (await store.write(add_tenant, "first", NOW_MS)).tenant_id
+    for one in (audit.INSTALLATION, tenant_id):
+        await store.write(add, one, 1)
+    wrong: Exception = ValueError("a defect")
+
+    def break_one(previous: Seal | None, of: int, *args: Any) -> Seal:
+        if of == audit.INSTALLATION:
+            raise wrong
+        return seal(previous, of, *args)
+
+    monkeypatch.setattr(sealing, "seal", break_one)
+    told: list[object] = []
+    monkeypatch.setattr(sealing.log, "exception", lambda *said, **values: told.append((*said, values["tenant_id"])))
+    await sealer(store, clock, tmp_path).turn()
+    assert [await unsealed(store, one) for one in (audit.INSTALLATION, tenant_id)] == [1, 0]
+    assert set(audit_anchors.read(tmp_path)) == {tenant_id}
+    assert told == [("audit_sealing_of_tenant_broke", audit.INSTALLATION)]
+    # A store that is away is away for all of them.
+    wrong = StoreUnavailable("away")
+    await store.write(add, tenant_id, 1)
+    await clock.advance(HOLD_MS + 1)
+    with pytest.raises(StoreUnavailable):
+        await sealer(store, clock, tmp_path).turn()
+    assert await unsealed(store, tenant_id) == 1
 
 
 @pytest.mark.parametrize("db_kind", ["sqlite"], indirect=True)

@@ -60,7 +60,13 @@ class Sealer:
         try:
             tenant_ids = await self.store.read(audit_seals.tenants)
             for tenant_id in tenant_ids:
-                await self._seal(tenant_id, anchors)
+                try:
+                    await self._seal(tenant_id, anchors)
+                except Retry:
+                    raise
+                except Exception:
+                    # What is broken in one tenant's log must not leave the others' open.
+                    log.exception("audit_sealing_of_tenant_broke", tenant_id=tenant_id)
             await self._let_go(tenant_ids, anchors)
         finally:
             if known is not None and anchors != known:
