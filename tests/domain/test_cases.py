@@ -20,9 +20,9 @@ def test_only_a_closed_case_without_hold_lets_go(state: CaseState, hold: bool, e
 
 
 def test_titles_and_notes_are_checked() -> None:
-    assert checked_title("  駐輪場の \n 自転車  ") == "駐輪場の 自転車"
+    assert checked_title("  駐輪場の \u3000 自転車  ") == "駐輪場の 自転車"
     assert checked_note(" two\nlines ") == "two\nlines"
-    for bad in ("", " \n", "x" * 256):
+    for bad in ("", " \u3000", "\u200b", "x" * 256, "a\nb", "a\n", "a\tb", "a\u2028b", "gpj.\u202eexe"):
         with pytest.raises(BadInput, match="title"):
             checked_title(bad)
     for bad in ("", "x" * 10_001):

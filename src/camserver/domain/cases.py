@@ -7,7 +7,7 @@ hold, nothing deletes what it holds. Rows are elsewhere; what goes when nothing 
 from enum import StrEnum
 
 from camserver.base.errors import BadInput
-from camserver.domain.names import is_name
+from camserver.domain.names import is_name, is_plain
 
 TITLE_MAX_CHARS = 255
 NOTE_MAX_CHARS = 10_000
@@ -33,13 +33,14 @@ def holds_items(state: CaseState, hold: bool) -> bool:
 
 
 def checked_title(title: str) -> str:
-    """The title without space around it; BadInput when nothing is left or it is too long."""
+    """The title with single spaces between its words; BadInput when there are none, it is too long or no one line."""
+    if not is_plain(title):
+        raise BadInput(
+            "a title is one line of characters that can be seen; write the rest as a note", reason="case_title_line"
+        )
     plain = " ".join(title.split())
     if not is_name(plain):
-        raise BadInput(
-            "a case needs a title; say in a few words what it is about, in characters that can be seen",
-            reason="case_title",
-        )
+        raise BadInput("a case needs a title; say in a few words what it is about", reason="case_title")
     if len(plain) > TITLE_MAX_CHARS:
         raise BadInput(
             f"the title has {len(plain)} characters, at most {TITLE_MAX_CHARS} are allowed; write the rest as a note",

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from camserver.store import Tx
 from tests.services.web.rig import RunningWeb
 
 ASKED = [
@@ -68,7 +69,42 @@ async def test_a_name_is_one_line_that_shows_itself(
     for name in ("a\x1b[31mb", "gpj.\u202eexe", "\u200b"):
         reply = await owner.ask(method, path, {**body, field: name})
         assert reply.status == 400, (name, reply.content)
-    # Spaces around it are taken off, and those between the words of a title are made one.
-    if path != "/api/cases":
-        assert (await owner.ask(method, path, {**body, field: "a\r\nBcc: x"})).status == 400
+    assert (await owner.ask(method, path, {**body, field: "a\r\nBcc: x"})).status == 400
     assert (await owner.ask(method, path, {**body, field: "東京　本社"})).status in (200, 201)
+
+
+NEEDED = [one for one in NAMED if one[3] not in ("display_name", "reason")]
+ZONE = {"name": "Door", "points": [[0, 0], [1, 0], [1, 1]]}
+NEEDED += [
+    ("POST", "/api/cameras", {**CAMERA, "camera_id": "cam_3", "zones": [ZONE]}, "zones.name"),
+    ("PATCH", "/api/cameras/cam_1", {"zones": [ZONE]}, "zones.name"),
+]
+
+
+async def call_zones_nothing(tx: Tx) -> None:
+    await tx.run("UPDATE camera_overrides SET zones = replace(zones, 'Door', '  ')")
+
+
+async def test_a_zone_that_was_called_nothing_is_still_shown(web: RunningWeb) -> None:
+    owner = await web.owner()
+    assert (await owner.post("/api/cameras", {**CAMERA, "zones": [ZONE]})).status == 201
+
+    await web.store.write(call_zones_nothing)
+    assert (await owner.get("/api/cameras/cam_1")).body["own"]["zones"][0]["name"] == "  "
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "field"), NEEDED, ids=[f"{one[0]} {one[1]} {one[3]}" for one in NEEDED]
+)
+async def test_a_name_that_must_not_be_empty_is_not_blank(
+    web: RunningWeb, method: str, path: str, body: dict[str, Any], field: str
+) -> None:
+    owner = await web.owner()
+    assert (await owner.post("/api/cameras", CAMERA)).status == 201
+    for name in ("", "  ", "\u3000", "\u00a0 \u2003"):
+        given = {"zones": [{**ZONE, "name": name}]} if field == "zones.name" else {field: name}
+        for language in ("en", "ja"):
+            reply = await owner.ask(method, path, {**body, **given}, {"Accept-Language": language})
+            assert (reply.status, reply.body["message"].isascii()) == (400, language == "en"), (name, reply.body)
+    given = {} if field == "zones.name" else {field: "Gate 2"}
+    assert (await owner.ask(method, path, {**body, **given})).status in (200, 201)

@@ -83,6 +83,7 @@ _NO_JSON_OTHERWISE = Phrase("JSONの文法に合いません", "it breaks the ru
 # Sentences of our own models, by their English.
 OWN_JA: Mapping[str, str] = {
     "must be on one line, of characters that can be seen": "改行や制御文字を含まない、1行の文字列にしてください",
+    "must hold something that can be seen": "空白だけにはできません。名前を入力してください",
     "give either lease_id or camera_id": "lease_id か camera_id のどちらか一方を指定してください",
     "must begin with https:// or http:// and name a host": "https:// または http:// で始まるアドレスにしてください",
     "must not be link-local, where clouds keep secrets, or of several hosts": "リンクローカルやマルチキャストなどの"

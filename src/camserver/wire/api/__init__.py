@@ -37,6 +37,7 @@ from camserver.wire.api.cameras import (
     SourceAsked,
     StreamFault,
     Zone,
+    ZoneAsked,
 )
 from camserver.wire.api.cases import (
     CameraKept,
@@ -563,4 +564,5 @@ __all__ = [
     "WorkerNamed",
     "WorkerRevoked",
     "Zone",
+    "ZoneAsked",
 ]

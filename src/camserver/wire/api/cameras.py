@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue
 from camserver.domain.hints import NAME_CHARS_MAX, NAMES_MAX
 from camserver.domain.polygons import POINTS_MAX, POLYGONS_MAX, ZONE_NAME_MAX_CHARS
 from camserver.domain.presets import Preset
-from camserver.wire.api.names import ONE_LINE
+from camserver.wire.api.names import NAME, ONE_LINE
 from camserver.wire.api.shapes import CAMERA_ID_PATTERN, Answer, Asked, Label
 
 
@@ -32,6 +32,12 @@ class Zone(Asked):
 
     name: Annotated[str, Field(min_length=1, max_length=ZONE_NAME_MAX_CHARS), ONE_LINE]
     points: Points
+
+
+class ZoneAsked(Zone):
+    """The same of a request. What was kept before is answered with whatever it is called."""
+
+    name: Annotated[str, Field(min_length=1, max_length=ZONE_NAME_MAX_CHARS), NAME]
 
 
 # A label of the model (`car`), a category (`vehicle`) or a tag (`animal.bird`).
@@ -66,7 +72,8 @@ class CameraValues(Asked):
     rotation: Literal[0, 90, 180, 270] | None = None  # clockwise
     ignore_masks: Polygons | None = None  # the gate does not watch there
     privacy_masks: Polygons | None = None  # black before anything else sees the picture
-    zones: Annotated[list[Zone], Field(max_length=POLYGONS_MAX)] | None = None  # if any: the gate watches there only
+    # If there is any, the gate watches there only.
+    zones: Annotated[list[ZoneAsked], Field(max_length=POLYGONS_MAX)] | None = None
     mask_clock: bool | None = None  # whether burned-in clocks that are found are masked
     device: Annotated[str, Field(max_length=128)] | None = None  # cameras with the same one share a device
     streams_max: Annotated[int, Field(ge=1, le=64)] | None = None  # connections that device bears at once
@@ -78,7 +85,7 @@ class CameraValues(Asked):
 
 class CameraAsked(CameraValues):
     camera_id: Annotated[str, Field(pattern=CAMERA_ID_PATTERN)]
-    name: Annotated[str, Field(min_length=1, max_length=128), ONE_LINE]
+    name: Annotated[str, Field(min_length=1, max_length=128), NAME]
     site: Annotated[str, Field(min_length=1, max_length=128)] | None = None  # null: the oldest one
     source: SourceAsked
     sub: SourceAsked | None = None  # the small stream, with the same login
@@ -97,7 +104,7 @@ class CameraChange(CameraValues):
     A new source at the same host keeps the credentials, one at another host does not: they must be given again.
     """
 
-    name: Annotated[str, Field(min_length=1, max_length=128), ONE_LINE] | None = None
+    name: Annotated[str, Field(min_length=1, max_length=128), NAME] | None = None
     enabled: bool | None = None
     site: Annotated[str, Field(min_length=1, max_length=128)] | None = None
     source: SourceAsked | None = None

@@ -4,13 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from camserver.wire.api.names import ONE_LINE
+from camserver.wire.api.names import NAME, ONE_LINE
 from camserver.wire.api.shapes import CAMERA_ID_PATTERN, UUID_PATTERN, Answer, Asked, Label, Language
 
 SNOOZE_MAX_SEC = 30 * 86_400
 _NAMED_MAX = 500
 
-Name = Annotated[str, Field(min_length=1, max_length=128), ONE_LINE]
+Name = Annotated[str, Field(min_length=1, max_length=128), NAME]
 Uuid = Annotated[str, Field(pattern=UUID_PATTERN)]
 CameraId = Annotated[str, Field(pattern=CAMERA_ID_PATTERN)]
 Severity = Annotated[int, Field(ge=0, le=3)]

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from camserver.wire.api.names import ONE_LINE
+from camserver.wire.api.names import NAME, ONE_LINE
 from camserver.wire.api.shapes import CAMERA_ID_PATTERN, Answer, Asked, Language
 
 Login = Annotated[str, Field(min_length=1, max_length=128)]
@@ -198,7 +198,7 @@ Scope = Literal[
 class TokenAsked(Asked):
     """`user`: login or id of whom it stands for; oneself when left out."""
 
-    name: Annotated[str, Field(min_length=1, max_length=128), ONE_LINE]
+    name: Annotated[str, Field(min_length=1, max_length=128), NAME]
     scopes: Annotated[tuple[Scope, ...], Field(min_length=1, max_length=16)] = ("read",)
     days: Annotated[int, Field(ge=1, le=1_098)] = 90
     user: Annotated[str, Field(min_length=1, max_length=128)] | None = None

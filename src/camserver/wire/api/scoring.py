@@ -10,6 +10,7 @@ from camserver.domain.scoring_sheets import (
     EVENTS_MAX,
     INSTRUCTIONS_MAX_CHARS,
 )
+from camserver.wire.api.names import NAME
 from camserver.wire.api.shapes import MOMENT_MAX_MS, UUID_PATTERN, Answer, Asked
 
 ScoringState = Literal["running", "paused", "completed", "failed", "cancelled"]
@@ -193,14 +194,14 @@ class ScoringSearch(Asked):
 
 
 class ScoringCategory(Asked):
-    name: Annotated[str, Field(min_length=1, max_length=200)]
+    name: Annotated[str, Field(min_length=1, max_length=200), NAME]
     definition: Annotated[str, Field(max_length=2000)] = ""
 
 
 class ScoringEventsAsked(Asked):
     """Events of a search, newest first, against categories; each with its picture."""
 
-    name: Annotated[str, Field(min_length=1, max_length=255)]
+    name: Annotated[str, Field(min_length=1, max_length=255), NAME]
     search: ScoringSearch
     categories: Annotated[list[ScoringCategory], Field(min_length=1, max_length=EVENT_CATEGORIES_MAX)]
     most: Annotated[int, Field(ge=1, le=EVENTS_MAX)] = 1000
