@@ -5,12 +5,14 @@ each reason has its Japanese.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import camserver
 from camserver.base.errors import CamError
 from camserver.services.web.messages import _JA_BY_REASON, message_for
+from tests.rig.processes import REPOSITORY
 
 ROOT = Path(camserver.__file__).parent
 FOLDERS = ("services/web", "store", "domain", "objects")
@@ -68,3 +70,25 @@ def test_a_detail_that_is_missing_leaves_the_sentence() -> None:
     whole = message_for(CamError("no", reason="no_camera", camera_id="cam_1"), "ja")
     assert "cam_1" in whole
     assert "{camera_id}" in message_for(CamError("no", reason="no_camera"), "ja")
+
+
+def test_one_thing_has_one_word_in_japanese() -> None:
+    """A case is 案件 and a site サイト, in the server as on its pages."""
+    texts = [*ROOT.rglob("*.py"), *(REPOSITORY / "ui/src").rglob("*.ts"), *(REPOSITORY / "ui/src").rglob("*.tsx")]
+    assert len(texts) > 500
+    for path in texts:
+        found = re.search("事案|(?<!スーツ)ケース|拠点", path.read_text(encoding="utf-8"))
+        assert found is None, (path, found)
+
+
+def test_what_pictures_and_films_share_is_said_of_both() -> None:
+    error = CamError("no", reason="bad_range", bytes=5)
+    assert "動画" not in message_for(error, "ja")
+    assert "5" in message_for(error, "ja")
+    # Said to whoever makes a link, and to whoever opens one.
+    assert "作れません" not in message_for(CamError("no", reason="case_link"), "ja")
+
+
+def test_the_japanese_says_what_to_do_next_as_the_english_does() -> None:
+    for reason in ("no_event", "no_camera", "no_site", "repeat_secret", "job_not_given_up"):
+        assert _JA_BY_REASON[reason].endswith("ください。"), reason

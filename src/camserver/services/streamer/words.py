@@ -13,7 +13,7 @@ _WORDS = {
     "moved": ("The camera moves to another worker.", "カメラを別のワーカーへ移しています。"),
     "shed": (
         "The camera's site is short of bandwidth; its looks go first.",
-        "拠点の回線が混雑しているため、巡回を優先しています。",
+        "サイトの回線が混雑しているため、巡回を優先しています。",
     ),
     "device_full": (
         "The device bears no more streams at once.",
