@@ -1,5 +1,6 @@
 """The seeds' variables: each is understood, and the page lists exactly these."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from camserver.config import load
 from camserver.config.catalogue import all_settings
 from camserver.config.reference import SEED_PAGE, with_seed_names
 from camserver.config.seed_names import SEED_NAMES, SeedName
+from camserver.store.tables import metadata
 from tests.config.samples import as_text, sample
 
 ROOT = Path(__file__).parents[2]
@@ -108,3 +110,24 @@ def test_the_page_holds_the_table() -> None:
     page = (ROOT / SEED_PAGE).read_text(encoding="utf-8")
     assert page == with_seed_names(page), "run: python -m camserver.config.reference"
     assert all(f"| `{seed.variable}` | `{seed.setting}` |" in page for seed in SEED_NAMES)
+
+
+def test_what_the_page_says_is_here_is_here() -> None:
+    page = (ROOT / SEED_PAGE).read_text(encoding="utf-8")
+    for promise in ("not part of this version", "come with scoring", "comes with"):
+        assert promise not in page
+    ours = {cell for line in page.splitlines() if line.startswith("| ") for cell in line.split(" | ")[1:]}
+    named = {name for cell in ours for name in re.findall(r"`([^`]+)`", cell)}
+    paths = {name for name in named if re.fullmatch(r"(services|domain|store|wire|config|clients)/[\w./]*", name)}
+    assert {"services/streamer", "services/scoring", "domain/leases.py"} <= paths
+    assert [one for one in sorted(paths) if not (ROOT / "src/camserver" / one).exists()] == []
+    kept = set(re.findall(r"`(\w+)`", page.partition("## Tables")[2].partition("What differs")[0]))
+    kept |= {name for name in named if re.fullmatch(r"(scoring|modal|camera)_\w+", name)}
+    assert {"modal_leases", "scoring_cache", "camera_leases"} <= kept
+    assert kept <= set(metadata.tables)
+    sections = {name.partition(".")[0] for name in all_settings()}
+    settings = {
+        name for name in named if name.partition(".")[0] in sections and re.fullmatch(r"[a-z_]+\.[a-z_]+", name)
+    }
+    assert "scoring.chunk_retries" in settings
+    assert settings <= set(all_settings())

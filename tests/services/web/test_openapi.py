@@ -20,6 +20,20 @@ def test_the_kinds_of_changes_are_named_in_the_document_and_in_the_docs() -> Non
     assert set(re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE)) == CHANGE_KINDS
 
 
+def test_moments_are_numbers_but_where_the_page_says_otherwise() -> None:
+    schemas = json.loads(document_text())["components"]["schemas"]
+    texts = {
+        (schema, name)
+        for schema, described in schemas.items()
+        for name, one in described.get("properties", {}).items()
+        if name.endswith("_at") and "string" in [way.get("type") for way in one.get("anyOf", [one])]
+    }
+    assert texts == {("Viewing", "expires_at"), ("StreamStarted", "expires_at")}
+    told = (REPOSITORY / "docs/ref/api.md").read_text().partition("- Times are ")[2].partition("Errors are")[0]
+    for named in ("expires_at", "/api/modal/lease", "/v1/streams/start"):
+        assert f"`{named}`" in told
+
+
 def test_the_feeds_messages_are_described() -> None:
     document = json.loads(document_text())
     schemas = document["components"]["schemas"]
