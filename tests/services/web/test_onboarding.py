@@ -175,6 +175,20 @@ def actions(answer: dict[str, Any]) -> list[tuple[str, str]]:
     return [(one["camera_id"], one["action"]) for one in answer["cameras"]]
 
 
+async def test_a_site_that_is_not_there_is_a_problem_of_its_row(owner: Browser) -> None:
+    text = "camera_id,url,site\ncam_1,rtsp://10.0.0.9/1,moon\ncam_2,rtsp://10.0.0.9/2,main\n"
+    for dry_run in (True, False):
+        answer = await imported(owner, text=text, dry_run=dry_run)
+        assert actions(answer) == [("cam_2", "add")]
+        [problem] = answer["problems"]
+        assert (problem["where"], "moon" in problem["message"]) == ("line 2", True)
+    elsewhere = await imported(owner, text=CSV, site="moon", dry_run=True)
+    assert (actions(elsewhere), len(elsewhere["problems"])) == ([], 1)
+    assert (await owner.get("/api/cameras")).body["cameras"] == []
+    added = await imported(owner, text=text, skip_bad=True)
+    assert (actions(added), len(added["problems"])) == ([("cam_2", "added")], 1)
+
+
 async def test_a_list_is_imported_once(owner: Browser) -> None:
     assert actions(await imported(owner, text=CSV, dry_run=True)) == [("cam_1", "add")]
     assert (await owner.get("/api/cameras")).body["cameras"] == []

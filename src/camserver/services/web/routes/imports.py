@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import yaml
 from pydantic import ValidationError
@@ -19,7 +19,7 @@ from camserver.services.web.messages import message_for
 from camserver.services.web.routes.cameras import add_camera, permitted
 from camserver.services.web.routing import Routes
 from camserver.services.web.sources import one_login, parse_source
-from camserver.store import cameras
+from camserver.store import cameras, tenants
 from camserver.store.cameras import CameraSummary
 from camserver.wire import api, onboarding
 
@@ -35,6 +35,9 @@ async def import_cameras(call: TheCall, asked: onboarding.ImportAsked) -> onboar
     """Adds the cameras of a file. While something is wrong in it nothing is added, unless skip_bad is set."""
     # A large file takes a while to read; the loop has others to serve.
     wanted, problems, notes = await asyncio.to_thread(_wanted, call, asked)
+    missing = await _missing_sites(call, {one.site for _, one in wanted if one.site is not None})
+    problems += [Problem(camera.where, missing[one.site]) for camera, one in wanted if one.site in missing]
+    wanted = [(camera, one) for camera, one in wanted if one.site not in missing]
     only_look = asked.dry_run or (bool(problems) and not asked.skip_bad)
     done = [await _done(call, camera, request, only_look) for camera, request in wanted]
     return onboarding.ImportAnswer(cameras=done, problems=_shown(call, problems), notes=_shown(call, notes))
@@ -109,7 +112,22 @@ def _camera_asked(call: Call, camera: WantedCamera, site: str | None) -> api.Cam
         named = ", ".join(fields)
         return Problem(camera.where, Phrase(f"値が正しくありません: {named}", f"These values are wrong: {named}"))
     except CamError as error:
-        return Problem(camera.where, Phrase(message_for(error, "ja"), message_for(error, "en")))
+        return Problem(camera.where, _said(error))
+
+
+async def _missing_sites(call: Call, sites: Collection[str]) -> dict[str | None, Phrase]:
+    """Those of these sites that are not within the caller's reach, with what is said of each."""
+    missing: dict[str | None, Phrase] = {}
+    for site in sites:
+        try:
+            await call.store.read(tenants.find_site, site)
+        except NotFound as error:
+            missing[site] = _said(error)
+    return missing
+
+
+def _said(error: CamError) -> Phrase:
+    return Phrase(message_for(error, "ja"), message_for(error, "en"))
 
 
 async def _done(
