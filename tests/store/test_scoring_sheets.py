@@ -48,9 +48,16 @@ async def test_a_sheet_comes_is_looked_at_by_one_and_is_scored(fresh_store: Stor
     with pytest.raises(NotFound):
         await stranger.read(scoring_sheets.get, "s-1")
     assert await store.write(scoring_desk.claim_look, "t", NOW + 9, NOW) is None
-    key = await scoped.write(scoring_sheets.claim_part, "s-1", 0, 3, NOW)
-    assert await scoped.write(scoring_sheets.claim_part, "s-1", 0, 3, NOW) == key
+    place = await scoped.write(scoring_sheets.claim_part, "s-1", 0, 3, NOW)
+    assert await scoped.write(scoring_sheets.claim_part, "s-1", 0, 3, NOW) == place
+    key = place.object_key
+    assert not place.is_kept
     assert (await scoped.write(scoring_sheets.note_part, "s-1", key, NOW)).state is SheetState.WAITING
+    # The last piece's answer may have been lost; it is there, and others are none.
+    assert await scoped.write(scoring_sheets.claim_part, "s-1", 0, 3, NOW) == replace(place, is_kept=True)
+    for number, size in ((0, 2), (1, 3)):
+        with pytest.raises(Conflict, match="here already"):
+            await scoped.write(scoring_sheets.claim_part, "s-1", number, size, NOW)
 
     held = await store.write(scoring_desk.claim_look, "t1", NOW + 9, NOW)
     assert held is not None

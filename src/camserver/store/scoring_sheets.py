@@ -138,13 +138,31 @@ async def change(tx: Scoped, sheet_uuid: str, wishes: SheetWishes, address: str,
 # ---------------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class PartPlace:
+    object_key: str
+    is_kept: bool  # the sheet is whole, and this piece is no more written
+
+
+def all_here() -> Conflict:
+    return Conflict("all of this sheet is here already", reason="scoring_not_coming")
+
+
 @unlogged("says where the next piece of a file lies, whose announcement is logged")
-async def claim_part(tx: Scoped, sheet_uuid: str, number: int, size: int, now_ms: int) -> str:
-    """Where a piece goes. They come in order; one that came before may come again."""
+async def claim_part(tx: Scoped, sheet_uuid: str, number: int, size: int, now_ms: int) -> PartPlace:
+    """Where a piece goes. They come in order; one that came before may come again, also the last one, whose answer
+    may have been lost."""
     row = await _row(tx, sheet_uuid, " FOR UPDATE")
     sizes = part_sizes(row["size_bytes"])
+    key = part_key(tx.principal.tenant_id, sheet_uuid, number)
+    known = await tx.one(
+        "SELECT object_bytes, is_there FROM scoring_files WHERE tenant_id = :tenant_id AND object_key = :object_key",
+        object_key=key,
+    )
     if row["state"] != SheetState.COMING:
-        raise Conflict("all of this sheet is here already", reason="scoring_not_coming")
+        if known is None or not known["is_there"] or known["object_bytes"] != size:
+            raise all_here()
+        return PartPlace(key, is_kept=True)
     if number >= len(sizes) or size != sizes[number]:
         expected = sizes[number] if number < len(sizes) else 0
         raise BadInput(
@@ -152,10 +170,6 @@ async def claim_part(tx: Scoped, sheet_uuid: str, number: int, size: int, now_ms
         )
     if sum(sizes[:number]) > row["received_bytes"]:
         raise Conflict("pieces of a sheet come one after the other; send those before first", reason="scoring_part")
-    key = part_key(tx.principal.tenant_id, sheet_uuid, number)
-    known = await tx.one(
-        "SELECT file_id FROM scoring_files WHERE tenant_id = :tenant_id AND object_key = :object_key", object_key=key
-    )
     if known is None:
         await tx.insert(
             "INSERT INTO scoring_files (tenant_id, sheet_id, run_id, number, object_key, object_bytes, created_at) "
@@ -166,7 +180,7 @@ async def claim_part(tx: Scoped, sheet_uuid: str, number: int, size: int, now_ms
             object_bytes=size,
             now_ms=now_ms,
         )
-    return key
+    return PartPlace(key, is_kept=False)
 
 
 @unlogged("a piece of a file, whose announcement is logged")
@@ -265,7 +279,8 @@ async def begin_run(tx: Scoped, wanted: RunWanted, address: str, now_ms: int) ->
 
 
 async def result(tx: Scoped, run_uuid: str) -> tuple[str, tuple[Piece, ...]]:
-    """The file that a run filled, by its name. NotFound while there is none."""
+    """The file that a run filled, by its name. NotFound while there is none, and when there is no such run."""
+    await scoring_pages.get(tx, run_uuid)
     row = await tx.one(
         "SELECT r.run_id, s.name FROM scoring_runs r JOIN scoring_sheets s ON s.sheet_id = r.sheet_id "
         "WHERE r.tenant_id = :tenant_id AND r.run_uuid = :run_uuid AND s.kind = 'file'",

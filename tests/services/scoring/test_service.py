@@ -49,9 +49,9 @@ def set_up(folder: Path, llm_url: str) -> Settings:
 async def brought(scoped: ScopedStore, objects: LocalObjects, now_ms: int) -> str:
     new = NewSheet(str(uuid_utils.uuid7()), SheetKind.FILE, "a.csv", SheetWishes(), len(SHEET))
     await scoped.write(scoring_sheets.add, new, 1_000_000, "", now_ms)
-    key = await scoped.write(scoring_sheets.claim_part, new.sheet_uuid, 0, len(SHEET), now_ms)
-    await objects.put(key, SHEET)
-    await scoped.write(scoring_sheets.note_part, new.sheet_uuid, key, now_ms)
+    place = await scoped.write(scoring_sheets.claim_part, new.sheet_uuid, 0, len(SHEET), now_ms)
+    await objects.put(place.object_key, SHEET)
+    await scoped.write(scoring_sheets.note_part, new.sheet_uuid, place.object_key, now_ms)
     return new.sheet_uuid
 
 

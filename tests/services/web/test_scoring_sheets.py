@@ -118,7 +118,9 @@ async def test_a_sheet_is_sent_looked_at_scored_and_fetched(
     assert (report["refused_429"], report["results"]) == (0, {"written": 40})
 
     assert (await owner.ask("DELETE", path)).status == 204
-    assert (await owner.get(f"{run_path}/result")).status == 404
+    for run, reason in ((run_path, "no_scored_sheet"), ("/api/scoring/runs/none", "no_scoring_run")):
+        missing = await owner.get(f"{run}/result")
+        assert (missing.status, missing.body["details"]["reason"]) == (404, reason)
     assert (await owner.get(run_path)).body["brought"] is None
     assert await web.store.read(count_rows, "garbage") == 6
     entries = [one["action"] for one in (await owner.get("/api/audit")).body["entries"]]
@@ -157,7 +159,23 @@ async def test_what_can_not_be_scored_is_said_and_changed(web: RunningWeb, servi
         assert reply.status in (400, 409, 422), reply.content
         assert reply.body["details"]["reason"] == reason
     wrong = await owner.ask("POST", f"/api/scoring/sheets/{broken['sheet_uuid']}/parts/0", data=b"x")
-    assert wrong.body["details"]["reason"] == "scoring_not_coming"
+    assert (wrong.status, wrong.body["details"]["reason"]) == (409, "scoring_not_coming")
+
+
+async def test_the_last_piece_may_be_sent_again(web: RunningWeb, serving: Serving) -> None:
+    owner = await web.owner()
+    data = sheet_of(3)
+    sheet = await sent(owner, data)
+    part = f"/api/scoring/sheets/{sheet['sheet_uuid']}/parts/0"
+    for _ in range(2):
+        again = await owner.ask("POST", part, data=data)
+        assert (again.status, again.body) == (200, sheet)
+        await serving.look()
+        sheet = (await owner.get(f"/api/scoring/sheets/{sheet['sheet_uuid']}")).body
+    assert sheet["state"] == "looked"
+    for other in (data[:-1] + b"x", data + b"x"):
+        refused = await owner.ask("POST", part, data=other)
+        assert (refused.status, refused.body["details"]["reason"]) == (409, "scoring_not_coming")
 
 
 async def test_a_sheet_of_the_server_is_filled_where_it_is(web: RunningWeb, serving: Serving, tmp_path: Path) -> None:

@@ -150,9 +150,13 @@ async def send_scoring_part(
     """A piece of a file, from 0 on, in order: each of `part_bytes`, the last of what is left. One may be repeated."""
     assert isinstance(call.request, Request)  # of a WebSocket there is no body
     data = await call.request.body()
-    key = await call.store.write(scoring_sheets.claim_part, sheet_uuid, number, len(data), call.now_ms)
-    await call.web.objects.put(key, data)
-    return _shown(await call.store.write(scoring_sheets.note_part, sheet_uuid, key, call.now_ms))
+    place = await call.store.write(scoring_sheets.claim_part, sheet_uuid, number, len(data), call.now_ms)
+    if place.is_kept:
+        if await call.web.objects.get(place.object_key) != data:
+            raise scoring_sheets.all_here()
+        return _shown(await call.store.read(scoring_sheets.get, sheet_uuid))
+    await call.web.objects.put(place.object_key, data)
+    return _shown(await call.store.write(scoring_sheets.note_part, sheet_uuid, place.object_key, call.now_ms))
 
 
 @routes.delete(
