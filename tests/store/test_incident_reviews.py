@@ -107,8 +107,12 @@ async def test_what_came_while_the_reader_looked_is_not_reviewed(store: Store) -
     await happens(store, first.tenant_id, 1, "second")
     await store.as_(first).write(review, "i0", 1, "first", "", NOW_MS)
     assert not await is_reviewed(store, first)
-    await store.as_(first).write(review, "i0", 1, "gone", "", NOW_MS)
-    assert not await is_reviewed(store, first)
+    # One that is gone, or is another incident's, is told, and nothing is written.
+    await happens(store, first.tenant_id, 2, "elsewhere")
+    for uuid in ("gone", "elsewhere"):
+        with pytest.raises(NotFound, match="read the incident again"):
+            await store.as_(first).write(review, "i0", 1, uuid, "", NOW_MS)
+        assert not await is_reviewed(store, first)
     await store.as_(first).write(review, "i0", 0, "second", "", NOW_MS)
     assert not await is_reviewed(store, first)
     # Nobody reviews what is yet to come.

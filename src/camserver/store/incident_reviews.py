@@ -4,7 +4,7 @@ A review is a person's own and holds for the incident as they saw it: a higher s
 unreviewed again. That is not written anywhere: `incident_pages` compares the two when it reads.
 """
 
-from camserver.base.errors import Forbidden
+from camserver.base.errors import Forbidden, NotFound
 from camserver.store import audit, incident_pages
 from camserver.store.incident_pages import IncidentSummary
 from camserver.store.sql import Sql
@@ -14,7 +14,11 @@ from camserver.store.tx import Row, Scoped
 async def review(
     tx: Scoped, incident_uuid: str, seen_severity: int | None, seen_event_uuid: str | None, address: str, now_ms: int
 ) -> IncidentSummary:
-    """Notes that the caller has looked at an incident, as it was when they saw it; without that, as it is now."""
+    """Notes that the caller has looked at an incident, as it was when they saw it; without that, as it is now.
+
+    NotFound when the event that they saw is not of this incident, or is past its retention: a review of it would say
+    nothing about those that are there, and whoever reads the incident again sees which these are.
+    """
     user_id = _person(tx)
     row = await _locked(tx, incident_uuid)
     seen = None if seen_event_uuid is None else await _event_id(tx, row["incident_id"], seen_event_uuid)
@@ -64,14 +68,19 @@ async def _locked(tx: Scoped, incident_uuid: str) -> Row:
 
 
 async def _event_id(tx: Scoped, incident_id: int, event_uuid: str) -> int:
-    """The event that was the last one when the caller looked; 0, so that nothing counts as seen, when it is gone."""
+    """The event that was the last one when the caller looked."""
     row = await tx.one(
         "SELECT event_id FROM events WHERE tenant_id = :tenant_id AND incident_id = :incident_id "
         "AND event_uuid = :event_uuid",
         incident_id=incident_id,
         event_uuid=event_uuid,
     )
-    return 0 if row is None else int(row["event_id"])
+    if row is None:
+        raise NotFound(
+            f"this incident has no event {event_uuid}; it may be past its retention, read the incident again",
+            reason="no_event",
+        )
+    return int(row["event_id"])
 
 
 def _changed(tx: Scoped, row: Row, now_ms: int) -> None:
