@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 
 from camserver.base.credentials import Sealed
-from camserver.base.errors import NotFound, Unavailable
+from camserver.base.errors import Conflict, NotFound, Unavailable
 from camserver.store import audit, garbage, tenants
 from camserver.store.cameras import missing, public_camera_id
 from camserver.store.tx import Row, Scoped, Tx
@@ -22,6 +22,8 @@ KEPT_MS = 3_600_000
 BATCH = 200
 # Everybody may ask for a picture, as often as they like: the log has it once in some minutes.
 LOOK = "look"
+# Of a camera that nobody holds it is any worker's, so it works with one that is switched off, too.
+PROBE = "probe"
 # In the request of a film that somebody asked for, and no event.
 RECENT = "recent"
 
@@ -66,14 +68,21 @@ class ErrandObject:
 
 
 async def ask_camera(tx: Scoped, camera_id: str, errand: NewErrand, address: str, now_ms: int) -> ErrandState:
-    """Sends the camera's holder on an errand (a probe also goes to others)."""
+    """Sends the camera's holder on an errand (a probe also goes to others). Conflict when nobody will hold it: it is
+    switched off."""
     camera = await tx.one(
-        "SELECT c.camera_key, c.site_id FROM cameras c WHERE c.camera_id = :camera_id AND c.tenant_id = :tenant_id "
-        "AND c.deleted_at IS NULL AND IN_REACH(c)",
+        "SELECT c.camera_key, c.site_id, c.enabled FROM cameras c WHERE c.camera_id = :camera_id "
+        "AND c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND IN_REACH(c)",
         camera_id=camera_id,
     )
     if camera is None:
         raise missing(camera_id)
+    if not camera["enabled"] and errand.kind != PROBE:
+        raise Conflict(
+            f"camera {camera_id!r} is switched off, so no worker looks at it; switch it on first",
+            reason="camera_off",
+            camera_id=camera_id,
+        )
     shared = await _shared(tx, camera["camera_key"], errand, now_ms)
     if shared is not None:
         return await get(tx, shared, now_ms)

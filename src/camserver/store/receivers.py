@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 
 from camserver.base.credentials import Sealed
-from camserver.base.errors import BadInput, NotFound
+from camserver.base.errors import BadInput, Conflict, NotFound
 from camserver.domain.deliveries import ARCHIVES, DeliveryStatus, ReceiverKind
 from camserver.domain.facts import DeliveryKind
 from camserver.store import audit, deliveries
@@ -215,7 +215,7 @@ async def _refuse_same_name(tx: Scoped, name: str, but_uuid: str) -> None:
         but=but_uuid,
     )
     if row is not None:
-        raise BadInput(f"there is a receiver named {name!r} already; choose another name", reason="receiver_exists")
+        raise Conflict(f"there is a receiver named {name!r} already; choose another name", reason="receiver_exists")
 
 
 async def _log(

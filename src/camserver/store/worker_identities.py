@@ -6,7 +6,7 @@ Tokens and certificates of a tenant are given under the tenant's lock, so that t
 
 from dataclasses import dataclass
 
-from camserver.base.errors import Conflict, Forbidden, NotFound
+from camserver.base.errors import BadInput, Conflict, Forbidden, NotFound
 from camserver.store import audit, tenants
 from camserver.store.tx import Row, Scoped, Tx
 
@@ -101,7 +101,7 @@ async def _only_site(tx: Scoped) -> tenants.Site:
         "SELECT site_id, site_uuid, name FROM sites WHERE tenant_id = :tenant_id AND IN_SITE_REACH() LIMIT 2",
     )
     if len(rows) != 1:
-        raise NotFound("say for which site the worker is, by its name or id", reason="which_site")
+        raise BadInput("say for which site the worker is, by its name or id", reason="which_site")
     return tenants.Site(rows[0]["site_id"], rows[0]["site_uuid"], rows[0]["name"])
 
 

@@ -65,6 +65,19 @@ async def errand_id_of(tx: Tx, errand_uuid: str) -> int:
     return int(row["errand_id"])
 
 
+@pytest.mark.parametrize("errand", ["look", "recent-clip", "explain"])
+async def test_a_camera_that_is_off_is_not_asked_for_anything(web: RunningWeb, errand: str) -> None:
+    owner = await owner_with_camera(web)
+    assert (await owner.ask("PATCH", "/api/cameras/cam_1", {"enabled": False})).status == 200
+    refused = await owner.post(f"/api/cameras/cam_1/{errand}", None)
+    assert (refused.status, refused.body["details"]["reason"]) == (409, "camera_off")
+    assert "switched off" in refused.body["message"]
+    # A probe is any worker's: so a camera is tried before it is switched on.
+    assert (await owner.post("/api/cameras/cam_1/probe", {})).status == 202
+    assert (await owner.ask("PATCH", "/api/cameras/cam_1", {"enabled": True})).status == 200
+    assert (await owner.post(f"/api/cameras/cam_1/{errand}", None)).status == 202
+
+
 async def test_a_viewer_asks_for_a_look_and_gets_the_picture(web: RunningWeb) -> None:
     viewer = await owner_with_camera(web)
     await web.store.write(set_role, Role.VIEWER.value)

@@ -105,10 +105,10 @@ async def test_a_name_is_taken_once(web: RunningWeb) -> None:
     owner = await web.owner()
     await added(owner)
     again = await owner.post("/api/receivers", HOOK)
-    assert (again.status, again.body["details"]["reason"]) == (400, "receiver_exists")
+    assert (again.status, again.body["details"]["reason"]) == (409, "receiver_exists")
     other = await added(owner, name="other")
     taken = await owner.ask("PATCH", f"/api/receivers/{other['receiver_uuid']}", {"name": HOOK["name"]})
-    assert taken.status == 400
+    assert taken.status == 409
 
 
 async def test_who_may_read_sees_names_and_no_config(web: RunningWeb) -> None:

@@ -52,7 +52,7 @@ async def test_which_site_must_be_clear(tls_web: RunningWeb) -> None:
     owner = await tls_web.owner()
     await tls_web.store.write(add_site, "annex", tls_web.clock.now_ms())
     unclear = await owner.post(PATH, {})
-    assert (unclear.status, unclear.body["details"]["reason"]) == (404, "which_site")
+    assert (unclear.status, unclear.body["details"]["reason"]) == (400, "which_site")
     assert (await owner.post(PATH, {"site": "nowhere"})).status == 404
     assert (await owner.post(PATH, {"site": "annex"})).body["site"] == "annex"
     for body in ({"ttl_sec": 1}, {"worker_id": "no good"}, {"sites": "annex"}):
