@@ -29,7 +29,15 @@ LOOPBACK = "127.0.0.1"
 CHUNK_BYTES = 65_536
 # A side that takes nothing for so long is gone.
 SEND_TIMEOUT_SEC = 10.0
-_ELSEWHERE = re.compile(rb"RTSP/\d\.\d\s+3\d\d")
+# What may come before it is known what a reply says.
+FIRST_LINE_MAX_BYTES = 1_024
+_REQUEST_END = b"\r\n\r\n"
+_REPLY = re.compile(rb"R\r*+T\r*+S\r*+P\r*+/")
+# The beginning of that, where what came ends.
+_BEGUN = re.compile(rb"R\r*+(?:T\r*+(?:S\r*+(?:P\r*+)?)?)?\Z")
+# A status that is no redirect; or no number, as in the name of a server.
+_STAYS = re.compile(rb"RTSP/[^ \t\n]*+(?:\n|[ \t]++(?:\n|[1245][0-9]{2}[^0-9]|[^-+0-9 \t\n\v\f]))")
+_MAY_STAY = re.compile(rb"RTSP/[^ \t\n]*+(?:[ \t]++(?:[1245][0-9]{0,2})?)?")
 
 
 class RtspPipe:
@@ -115,18 +123,39 @@ def _arrived(camera: socket.socket) -> bytes:
 
 
 class RedirectGuard:
-    """Sees a reply that sends elsewhere, until the video comes: then a reader follows none any more."""
+    """Sees a reply that sends elsewhere, until the video comes: then a reader follows none any more.
+
+    FFmpeg takes any line for a reply that begins with "RTSP/", whatever version follows, and whatever C takes for a
+    number from 300 to 399 for a redirect: "+302" and "0302" too, wherever a carriage return is put in. So every
+    "RTSP/" is looked at, wherever it stands, and what follows must be one of the few things that are known to be
+    none. Nothing is held back: a reader follows nothing before it has the end of the line, and that always decides.
+    """
 
     def __init__(self) -> None:
         self._is_playing = False
-        self._last = b""  # the end of what came before: a reply may be cut anywhere
+        self._asked_end = _REQUEST_END
+        self._last = b""  # what may become a reply: it may be cut anywhere
 
     def asked(self, data: bytes) -> None:
-        self._is_playing = self._is_playing or data.startswith(b"PLAY ")
+        begins = self._asked_end == _REQUEST_END
+        self._is_playing = self._is_playing or (begins and data.startswith(b"PLAY "))
+        self._asked_end = (self._asked_end + data)[-len(_REQUEST_END) :]
 
     def forbids(self, data: bytes) -> bool:
         if self._is_playing:
             return False
         seen = self._last + data
-        self._last = seen[-16:]
-        return _ELSEWHERE.search(seen) is not None
+        self._last = b""
+        for found in _REPLY.finditer(seen):
+            line = seen[found.start() : found.start() + FIRST_LINE_MAX_BYTES].replace(b"\r", b"")
+            if _STAYS.match(line):
+                continue
+            is_cut = len(seen) - found.start() < FIRST_LINE_MAX_BYTES
+            if not is_cut or not _MAY_STAY.fullmatch(line):
+                return True
+            self._last = seen[found.start() :]
+            return False
+        begun = _BEGUN.search(seen, max(len(seen) - FIRST_LINE_MAX_BYTES, 0))
+        if begun is not None:
+            self._last = begun[0]
+        return len(self._last) >= FIRST_LINE_MAX_BYTES
