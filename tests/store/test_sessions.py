@@ -119,7 +119,7 @@ async def test_failed_tries_are_counted_and_a_sign_in_forgets_them(two_stores: t
     failures = [row for row in await store.read(audit_rows) if row[1] == "sign_in_failed"]
     assert [(row[0], row[4]) for row in failures] == [
         *[(home.tenant_id, {"login": "owner"})] * 6,
-        (0, {"login": "nobody"}),
+        (0, {"reason": "unknown_login"}),
     ]
     await store.write(sessions.begin, user_id, home.tenant_id, new_session("again"), NOW_MS)
     assert await store.read(failed_logins, "owner") == 0

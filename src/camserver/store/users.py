@@ -9,7 +9,8 @@ from camserver.domain.people import Role
 from camserver.store import audit
 from camserver.store.tx import Tx
 
-LOGIN_NOTED_MAX_CHARS = 64
+# Why a sign-in failed, where the log can't say as whom it was tried.
+UNKNOWN_LOGIN = "unknown_login"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +81,13 @@ async def find_account(tx: Tx, login: str) -> Account | None:
 async def note_failed_sign_in(tx: Tx, login: str, address: str, now_ms: int) -> None:
     """Leaves an audit row, under the tenant of the login where there is one, and counts.
 
-    An unknown login runs the same statements, so that it takes as long.
+    An unknown login runs the same statements, so that it takes as long. It is not written down: people type their
+    password into that field, and what is in this log stays there.
     """
     account = await find_account(tx, login)
     await tx.run("UPDATE users SET failed_logins = failed_logins + 1 WHERE login = :login", login=login)
-    entry = audit.Entry("sign_in_failed", now_ms, address, details={"login": login[:LOGIN_NOTED_MAX_CHARS]})
+    details = {"reason": UNKNOWN_LOGIN} if account is None else {"login": login}
+    entry = audit.Entry("sign_in_failed", now_ms, address, details=details)
     tenant_id = audit.INSTALLATION if account is None else account.tenant_id
     await audit.add(tx, tenant_id, None if account is None else account.user_id, entry)
 

@@ -12,7 +12,7 @@ from camserver.services.web.routes.session import DEVICE_COOKIE
 from camserver.services.web.throttle import FREE_TRIES, WAIT_MAX_MS
 from camserver.store import Store, Tx
 from tests.rig.clock import ManualClock
-from tests.services.web.rig import LOGIN, PASSWORD, Reply, RunningWeb, running_web
+from tests.services.web.rig import LOGIN, PASSWORD, LoggedLines, Reply, RunningWeb, running_web
 from tests.store.people_rows import HOUR_MS, add_user, audit_rows, disable_user
 
 PASSWORDS_IN_EARNEST = True
@@ -89,7 +89,16 @@ async def test_wrong_passwords_unknown_logins_and_disabled_people_look_the_same(
     assert len({reply.content for reply in tries}) == 1
     assert (await owner.get("/api/session")).status == 401
     failed = [row for row in await web.store.read(audit_rows) if row[1] == "sign_in_failed"]
-    assert [row[4] for row in failed] == [{"login": name} for name in (LOGIN, "nobody", "machine", LOGIN)]
+    unknown = {"reason": "unknown_login"}
+    assert [row[4] for row in failed] == [{"login": LOGIN}, unknown, {"login": "machine"}, {"login": LOGIN}]
+
+
+async def test_a_password_that_is_typed_as_a_login_is_written_nowhere(web: RunningWeb, logged: LoggedLines) -> None:
+    await web.owner()
+    assert (await web.browser().sign_in(PASSWORD, "x")).status == 401
+    assert (await web.browser().sign_in(f" {PASSWORD.upper()}", PASSWORD)).status == 401
+    written = [str(row).lower() for row in await web.store.read(audit_rows)]
+    assert not any(PASSWORD.lower() in one for one in [*written, *(line.lower() for line in logged.lines)])
 
 
 async def test_an_unknown_login_is_checked_against_a_hash_like_a_known_one(
