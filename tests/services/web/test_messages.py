@@ -19,7 +19,7 @@ FOLDERS = ("services/web", "store", "domain", "objects")
 REFUSALS = {"BadInput", "Conflict", "Forbidden", "NotFound", "Unauthenticated"}
 # What no request of a person meets, by module.
 ELSEWHERE = {
-    "domain/audit.py": "a file that a command is given",
+    "domain/audit_files.py": "a file that a command is given",
     "domain/live_links.py": "tickets between workers and streamers",
     "domain/looks.py": "a setting that was checked before",
     "domain/oidc.py": "settings",
