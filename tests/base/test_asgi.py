@@ -13,6 +13,7 @@ from starlette.responses import StreamingResponse
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from camserver.base import asgi, http_connections
+from camserver.base.addresses import peer_host, peer_network
 from camserver.base.http_connections import LimitedProtocol, Limits
 from camserver.base.ports import listen
 from tests.rig.ports import port_of
@@ -35,6 +36,11 @@ def made_app(entered: asyncio.Event) -> FastAPI:
     @app.get("/caller")
     async def caller(request: Request) -> dict[str, str]:
         return {"address": request.client.host if request.client else "", "scheme": request.url.scheme}
+
+    @app.websocket("/caller")
+    async def socket_caller(ws: WebSocket) -> None:
+        await ws.accept()
+        await ws.send_json({"address": ws.client.host if ws.client else ""})
 
     @app.get("/later")
     async def later(request: Request) -> StreamingResponse:
@@ -422,3 +428,59 @@ async def test_a_caller_is_whom_a_trusted_proxy_names(
     ):
         scheme = "https" if peer == "127.0.0.2" else "http"
         assert await answer.json() == {"address": caller, "scheme": scheme}
+
+
+@pytest.mark.parametrize("written", ["127.0.0.1", "::ffff:127.0.0.1"])
+async def test_a_peer_of_a_socket_of_both_families_is_who_it_is(written: str) -> None:
+    """As systemd hands it over: such a socket names IPv4 peers by addresses of IPv6."""
+    ready = asyncio.Event()
+    ask = b"GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as sock:
+        sock.setblocking(False)
+        port, limits = port_of(sock), Limits(connections_per_address=1, spares_loopback=False, spares=(written,))
+        task = asyncio.create_task(
+            asgi.serve(made_app(ready), sock, ready.set, limits=limits, trusted_proxies=(written,))
+        )
+        await asyncio.wait_for(ready.wait(), TIMEOUT_SEC)
+        async with aiohttp.ClientSession() as http:
+            async with http.get(f"http://127.0.0.1:{port}/caller") as answer:
+                assert (await answer.json())["address"] == "127.0.0.1"
+            headers = {"X-Forwarded-For": "203.0.113.7"}
+            async with http.get(f"http://127.0.0.1:{port}/caller", headers=headers) as answer:
+                assert (await answer.json())["address"] == "203.0.113.7"
+            async with http.ws_connect(f"http://127.0.0.1:{port}/caller") as ws:
+                assert (await ws.receive_json())["address"] == "127.0.0.1"
+                # It has its connections, and what is spared as many as it likes.
+                assert (await said(port, ask)).startswith(b"HTTP/1.1 200 ")
+        task.cancel()
+        await asyncio.wait([task], timeout=TIMEOUT_SEC)
+
+
+@pytest.mark.parametrize(
+    ("given", "is_"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("0:0:0:0:0:FFFF:0A00:0001", "10.0.0.1"),
+        ("2001:db8::1", "2001:db8::1"),
+        ("fe80::1%eth0", "fe80::1%eth0"),
+        ("", ""),
+        ("a:b", "a:b"),
+    ],
+)
+def test_an_ipv4_peer_has_one_name(given: str, is_: str) -> None:
+    assert peer_host(given) == is_
+
+
+@pytest.mark.parametrize(
+    ("given", "is_"),
+    [
+        ("10.0.0.0/8", "10.0.0.0/8"),
+        ("::ffff:10.0.0.0/104", "10.0.0.0/8"),
+        ("::ffff:10.0.0.1", "10.0.0.1/32"),
+        ("::/0", "::/0"),
+        ("2001:db8::/32", "2001:db8::/32"),
+    ],
+)
+def test_networks_of_peers_are_written_as_they_are(given: str, is_: str) -> None:
+    assert str(peer_network(given)) == is_

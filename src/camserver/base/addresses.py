@@ -49,6 +49,29 @@ def is_protected(url: str, allow_loopback: bool) -> bool:
         return False
 
 
+@lru_cache(maxsize=1024)  # Each request asks.
+def peer_host(given: str) -> str:
+    """Who is at the other end. A socket of IPv6 that takes IPv4 as well, such as one that systemd hands over, names
+    its IPv4 peers ::ffff:a.b.c.d; they are a.b.c.d here, however they came."""
+    if ":" not in given:
+        return given
+    try:
+        mapped = ipaddress.IPv6Address(given).ipv4_mapped
+    except ValueError:
+        return given
+    return given if mapped is None else str(mapped)
+
+
+def peer_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    """An address or a network that peers are held against, in the same form; ValueError when it is neither."""
+    network = ipaddress.ip_network(text)
+    if isinstance(network, ipaddress.IPv6Network) and network.prefixlen >= 96:
+        mapped = network.network_address.ipv4_mapped
+        if mapped is not None:
+            return ipaddress.IPv4Network((mapped, network.prefixlen - 96))
+    return network
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where something is: an address that may be connected to."""

@@ -11,7 +11,6 @@ connection comes from a trusted proxy, and from the connection itself otherwise.
 
 import asyncio
 import contextlib
-import ipaddress
 import socket
 import ssl
 from collections.abc import Callable, Generator, Sequence
@@ -23,6 +22,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import uvicorn
 
 from camserver.base import websocket
+from camserver.base.addresses import peer_network
 from camserver.base.doors import Door, DoorPolicy, Stranger
 from camserver.base.errors import Bug
 from camserver.base.http_connections import HttpConfig, LimitedProtocol, Limits
@@ -235,10 +235,10 @@ async def serve(
         ws_per_message_deflate=False,
         timeout_keep_alive=KEEP_ALIVE_SEC,
         timeout_graceful_shutdown=GRACE_SEC,
-        forwarded_allow_ips=[] if tls is not None else list(trusted_proxies),
+        forwarded_allow_ips=[] if tls is not None else [str(peer_network(one)) for one in trusted_proxies],
     )
     config.limits = limits
-    config.spared = tuple(ipaddress.ip_network(one) for one in limits.spares)
+    config.spared = tuple(peer_network(one) for one in limits.spares)
     limits.hold(sock)
     server = _Server(config, on_ready)
     if tls is not None:

@@ -29,6 +29,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
+from camserver.base.addresses import peer_host
 from camserver.base.errors import Bug
 from camserver.base.http_upgrades import has_body, head_without_offer, is_websocket
 from camserver.base.log import get_logger
@@ -131,6 +132,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._ahead: RequestResponseCycle | None = None  # the request under way, where others wait behind it
         super().connection_made(transport)
         self.flow = _Flow(transport)
+        if self.client is not None:
+            self.client = (peer_host(self.client[0]), self.client[1])
         self._start_timer()
         if self._has_too_many():
             log.warning("an address has too many connections; one more was refused", address=peer_of(transport))
@@ -440,4 +443,4 @@ class _Joining:
 
 def peer_of(transport: asyncio.Transport | None) -> str:
     name = None if transport is None else transport.get_extra_info("peername")
-    return str(name[0]) if isinstance(name, tuple) else ""
+    return peer_host(str(name[0])) if isinstance(name, tuple) else ""

@@ -53,6 +53,11 @@ def test_an_address_that_tries_many_logins_is_slowed_as_a_whole() -> None:
     assert WAIT_MAX_MS <= 60_000
 
 
+def test_an_ipv4_host_is_itself_however_its_address_is_written() -> None:
+    assert keys_of("a", "::ffff:10.0.0.1", None) == keys_of("a", "10.0.0.1", None)
+    assert keys_of("a", "::ffff:10.0.0.1", None) != keys_of("a", "::ffff:10.0.0.2", None)
+
+
 def test_an_ipv6_host_counts_by_its_network() -> None:
     assert keys_of("a", "2001:db8::1", None) == keys_of("a", "2001:db8::ffff:2", None)
     assert keys_of("a", "2001:db8::1", None) != keys_of("a", "2001:db8:0:1::1", None)

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from fastapi import Request
 from starlette.requests import HTTPConnection
 
+from camserver.base.addresses import peer_host
 from camserver.base.bells import Bells
 from camserver.base.clock import Clock
 from camserver.base.errors import Bug
@@ -116,7 +117,7 @@ class Call:
 
 def address_of(request: HTTPConnection) -> str:
     """Who is at the other end; behind a trusted proxy (web.trusted_proxies), whom the proxy names."""
-    return request.client.host if request.client else ""
+    return peer_host(request.client.host) if request.client else ""
 
 
 class _OfRequest:

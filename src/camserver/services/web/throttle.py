@@ -14,6 +14,7 @@ import secrets
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from camserver.base.addresses import peer_host
 from camserver.base.errors import TooManyTries
 from camserver.base.log import get_logger
 from camserver.base.secrets import Secret
@@ -158,7 +159,7 @@ def wrong_links_of(address: str) -> dict[str, int]:
 def _network(address: str) -> str:
     """An IPv6 host has a whole /64 to itself and could use a new address for each try."""
     try:
-        parsed = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(peer_host(address))
     except ValueError:
         return address[:64]
     if parsed.version == 4:
