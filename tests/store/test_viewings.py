@@ -498,6 +498,34 @@ async def remove_camera(tx: Tx, house: House) -> None:
     await tx.run("UPDATE cameras SET deleted_at = 1 WHERE camera_key = :one", one=house.cameras[0])
 
 
+@pytest.mark.parametrize("by", ["site", "camera"])
+async def test_a_viewing_lasts_for_as_long_as_a_grant_reaches_its_camera(fresh_store: Store, by: str) -> None:
+    house = await furnish(fresh_store)
+    watcher = house.people[0]
+    one = await admitted(fresh_store, watcher)
+    await fresh_store.write(take_grants, house)
+    await fresh_store.write(grant, house, by)
+    assert [found.lease_id for found in (await valid(fresh_store)).viewings] == [one.lease_id]
+    held = replace(watcher, site_ids=frozenset(), camera_keys=frozenset({house.cameras[0]}))
+    assert await beat(fresh_store, held, one.lease_id, NOW_MS) == TTL_MS
+    # Another camera instead: neither the streamer nor a heartbeat waits for the cleanup.
+    await fresh_store.write(grant, house, "another")
+    assert (await valid(fresh_store, NOW_MS, (one.lease_id,))).gone == ((one.lease_id, "camera_gone"),)
+    with pytest.raises(NotFound, match="over"):
+        await beat(fresh_store, replace(held, camera_keys=frozenset({house.cameras[1]})), one.lease_id, NOW_MS)
+
+
+async def grant(tx: Tx, house: House, by: str) -> None:
+    await tx.run("DELETE FROM grants")
+    what = "c.site_id, NULL" if by == "site" else "NULL, c.camera_key"
+    await tx.run(
+        f"INSERT INTO grants (tenant_id, user_id, site_id, camera_key) SELECT c.tenant_id, :user_id, {what} "
+        "FROM cameras c WHERE c.camera_key = :camera_key",
+        user_id=house.people[0].user_id,
+        camera_key=house.cameras[1 if by == "another" else 0],
+    )
+
+
 @pytest.mark.parametrize("what", [end_session, disable, take_grants, remove_camera])
 async def test_a_viewing_ends_with_what_allowed_it(fresh_store: Store, what: object) -> None:
     house = await furnish(fresh_store)
@@ -507,8 +535,7 @@ async def test_a_viewing_ends_with_what_allowed_it(fresh_store: Store, what: obj
     await fresh_store.write(what, house)  # type: ignore[arg-type]  # an operation
     gone, after = await fresh_store.read(viewings.not_allowed, "", NOW_MS)
     assert (gone, after) == ((one.lease_id,), "")
-    if what is not take_grants:
-        reason = "camera_gone" if what is remove_camera else "session_over"
-        assert (await valid(fresh_store, NOW_MS, (one.lease_id,))).gone == ((one.lease_id, reason),)
+    reason = "session_over" if what in (end_session, disable) else "camera_gone"
+    assert (await valid(fresh_store, NOW_MS, (one.lease_id,))).gone == ((one.lease_id, reason),)
     assert await fresh_store.write(viewings.forget, gone) == 1
     assert len((await valid(fresh_store)).viewings) == 1

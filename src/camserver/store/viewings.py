@@ -1,7 +1,7 @@
 """Viewings: kept by heartbeats, over by time, release or a login's end. Admitting them is in admissions.py.
 
-A viewing is valid through `valid_until` and while its login is; a row that is not valid means nothing and is deleted
-by whoever comes by. Deleting needs no lock: a streamer's viewings only get fewer by it.
+A viewing is valid through `valid_until` and while its login is and reaches the camera; a row that is not valid means
+nothing and is deleted by whoever comes by. Deleting needs no lock: a streamer's viewings only get fewer by it.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from camserver.domain.admission import (
     viewer_of,
     why_over,
 )
-from camserver.domain.people import Permission
+from camserver.domain.people import GRANTED_ROLES, Permission
 from camserver.store import sessions, streamers, tokens
 from camserver.store.core import unlogged
 from camserver.store.tx import Row, Scoped, Tx
@@ -82,10 +82,10 @@ async def heartbeat(tx: Scoped, lease_id: str, policy: AdmissionPolicy, now_ms: 
 
 
 async def own(tx: Scoped, lease_id: str, now_ms: int) -> Viewing:
-    """One's own valid viewing."""
+    """One's own valid viewing, of a camera that one reaches still."""
     row = await tx.one(
         f"{_VIEWING} WHERE v.tenant_id = :tenant_id AND v.lease_id = :lease_id AND v.user_id = :user_id "
-        "AND v.valid_until >= :now_ms",
+        "AND v.valid_until >= :now_ms AND IN_REACH(v)",
         lease_id=lease_id,
         user_id=viewer_of(tx.principal),
         now_ms=now_ms,
@@ -154,7 +154,8 @@ def _why_over(row: Row, now_ms: int) -> str:
         return why_over(row["expires_at"], now_ms)
     if not row["login_works"]:
         return "session_over"
-    return "" if row["camera_is_on"] else "camera_gone"
+    # What somebody does not reach does not exist for them.
+    return "" if row["camera_is_on"] and row["is_reached"] else "camera_gone"
 
 
 async def charge_transcode(
@@ -262,11 +263,15 @@ _VIEWING = """
 SELECT v.*, c.camera_id, m.public_url, m.port FROM modal_leases v
 JOIN cameras c ON c.camera_key = v.camera_key
 JOIN streamers m ON m.streamer_id = v.streamer_id"""
-_VIEWING_LOGIN = """
+_ROLES = ", ".join(f"'{role.value}'" for role in sorted(GRANTED_ROLES))
+_VIEWING_LOGIN = f"""
 SELECT v.*, c.camera_id, m.public_url, m.port,
   CASE WHEN c.deleted_at IS NULL AND c.enabled = 1 AND c.do_not_process = 0 THEN 1 ELSE 0 END AS camera_is_on,
   CASE WHEN (v.session_id IS NULL AND v.token_id IS NULL) OR (u.disabled = 0 AND (s.expires_at > :now_ms
-    OR (t.expires_at > :now_ms AND t.revoked_at IS NULL))) THEN 1 ELSE 0 END AS login_works
+    OR (t.expires_at > :now_ms AND t.revoked_at IS NULL))) THEN 1 ELSE 0 END AS login_works,
+  CASE WHEN u.granted_only = 1 AND u.role IN ({_ROLES}) AND NOT EXISTS (SELECT 1 FROM grants g
+    WHERE g.user_id = u.user_id AND (g.site_id = v.site_id OR g.camera_key = v.camera_key))
+    THEN 0 ELSE 1 END AS is_reached
 FROM modal_leases v
 JOIN cameras c ON c.camera_key = v.camera_key
 JOIN streamers m ON m.streamer_id = v.streamer_id
