@@ -155,6 +155,12 @@ async def by_uuid(tx: Tx, tenant_id: int, run_uuid: str) -> Run:
     return as_run(row)
 
 
+async def there(tx: Tx, run_uuids: tuple[str, ...]) -> frozenset[str]:
+    """Those of these runs that are there still."""
+    rows = await tx.all("SELECT run_uuid FROM scoring_runs WHERE run_uuid IN (:run_uuids...)", run_uuids=run_uuids)
+    return frozenset(row["run_uuid"] for row in rows)
+
+
 async def newest(tx: Tx, tenant_id: int, limit: int) -> tuple[Run, ...]:
     rows = await tx.all(
         f"SELECT {COLUMNS} FROM scoring_runs WHERE tenant_id = :tenant_id ORDER BY run_id DESC LIMIT :limit",

@@ -9,11 +9,13 @@ import pytest
 
 from camserver.base.clock import StoreClock
 from camserver.base.errors import StoreUnavailable
+from camserver.config import load
 from camserver.domain.scoring import ResultState, Source
-from camserver.services.scoring import spool
+from camserver.objects.local import LocalObjects
+from camserver.services.scoring import service, spool
 from camserver.services.scoring.journal import Journal
 from camserver.services.scoring.spool import Spool, left_by, sweep
-from camserver.store import Store, open_store, scoring_journal
+from camserver.store import Store, Tx, open_store, scoring_journal
 from camserver.store.scoring_journal import Entry, Kept, Result, Settled, Spent
 from camserver.store.scoring_runs import Run
 from tests.rig.templates import SqliteTemplate
@@ -213,3 +215,28 @@ async def test_without_a_folder_to_write_in_it_is_worked_all_the_same(store: Sto
     journal.put(entry(FIRST), lambda: None)
     await journal.close()
     assert await states(store, run) == {FIRST: ResultState.SCORED}
+
+
+async def test_what_is_left_of_a_run_goes_with_the_run(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "FORGET_EVERY_SEC", 0)
+    settings = load(None, {}, tmp_path)
+    serving = service.Serving(store, LocalObjects(settings.objects.dir), StoreClock(), settings)
+    await serving.forget()
+    kept, aside = (await begun(Stage(store, "http://127.0.0.1:9"))).run_uuid, spool.aside_in(tmp_path)
+    for run_uuid in (kept, RUN):
+        killed(Spool(aside, run_uuid, "killed"))
+    alive = Spool(aside, RUN, "alive")
+    await serving.forget()
+    assert {path.name for path in aside.iterdir()} == {f"{kept}.killed", f"{RUN}.alive"}
+    alive.close()
+    # As the erasure of its tenant does.
+    await store.write(forget_runs)
+    await serving.forget()
+    assert list(aside.iterdir()) == []
+
+
+async def forget_runs(tx: Tx) -> None:
+    for table in ("scoring_chunks", "scoring_runs"):
+        await tx.run(f"DELETE FROM {table}")

@@ -21,6 +21,7 @@ from camserver.domain.scoring import PauseReason, RunStatus
 from camserver.domain.scoring_sheets import SheetKind
 from camserver.domain.sheet_layout import changed_headers
 from camserver.objects.interface import Objects
+from camserver.services.scoring import spool
 from camserver.services.scoring.filling import fill
 from camserver.services.scoring.looking import look_at_next
 from camserver.services.scoring.opening import open_models
@@ -38,6 +39,7 @@ log = get_logger(__name__)
 
 LOOK_EVERY_SEC = 1.0
 PRUNE_EVERY_SEC = 3600.0
+FORGET_EVERY_SEC = 60.0
 # How long a run that can't be worked on here is left alone.
 LEFT_ALONE_SEC = 60.0
 # A process that stops has a few seconds; what is in flight then is paid for, and waited for that long.
@@ -49,7 +51,7 @@ async def run(store: Store, objects: Objects, clock: Clock, settings: "Settings"
     serving = Serving(store, objects, clock, settings)
     ready.set("scoring")
     async with asyncio.TaskGroup() as group:
-        for turn in (serving.look, serving.work, serving.fill):
+        for turn in (serving.look, serving.work, serving.fill, serving.forget):
             group.create_task(_repeat(clock, turn))
 
 
@@ -76,6 +78,7 @@ class Serving:
         self._working: dict[int, asyncio.Task[None]] = {}
         self._left_alone: dict[int, int] = {}
         self._prune_boot_ms = 0
+        self._forget_boot_ms = 0
 
     async def look(self) -> None:
         while await look_at_next(self._store, self._clock, self._settings, self._places):
@@ -94,6 +97,18 @@ class Serving:
             while await self._store.write(scoring_desk.prune, before_ms, now_ms):
                 go_on_unless_cancelled()
             self._prune_boot_ms = self._clock.boot_ms() + round(1000 * PRUNE_EVERY_SEC)
+
+    async def forget(self) -> None:
+        """What killed processes left of runs that are gone, with their sheet or with their tenant. Nobody will go on
+        with those, and what an erased tenant had must not be here any longer than its rows."""
+        if self._clock.boot_ms() < self._forget_boot_ms:
+            return
+        aside = aside_in(self._settings.server.data_dir)
+        found = await asyncio.to_thread(spool.runs_in, aside)
+        if found:
+            there = await self._store.read(scoring_runs.there, found)
+            await asyncio.to_thread(spool.forget, aside, [one for one in found if one not in there])
+        self._forget_boot_ms = self._clock.boot_ms() + round(1000 * FORGET_EVERY_SEC)
 
     async def work(self) -> None:
         """Begins with runs that wait, and stays until none is worked on: a turn that is cancelled ends them all."""

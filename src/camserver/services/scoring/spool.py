@@ -23,6 +23,8 @@ _FILE = "answers"
 SIZE_MAX = 1_000_000
 # What a run left that nobody went on with is of no use after so long.
 LEFT_MAX_DAYS = 30
+# Of how many runs at once it is asked whether they are there still.
+RUNS_MAX = 500
 
 
 def aside_in(data_dir: Path) -> Path:
@@ -88,6 +90,18 @@ def sweep(folder: Path, run_uuid: str, now_ms: int) -> None:
         with contextlib.suppress(FileNotFoundError):  # another one was quicker
             if path.stat().st_mtime * 1000 < old_ms:
                 scratch.sweep(folder, path.name)
+
+
+def runs_in(folder: Path) -> tuple[str, ...]:
+    """The runs of which something is here, a page of them. Whether a process works on one is not looked at: that
+    takes its lock for a moment, in which another one that begins with the run would not find what was left."""
+    return tuple(sorted({path.name.partition(".")[0] for path in folder.glob("*.*")})[:RUNS_MAX])
+
+
+def forget(folder: Path, run_uuids: Iterable[str]) -> None:
+    """Removes what killed processes of these runs left."""
+    for run_uuid in run_uuids:
+        scratch.sweep(folder, f"{run_uuid}.*")
 
 
 def _line(entry: Entry) -> bytes:
