@@ -3,7 +3,8 @@
 uvicorn on its own takes the process's signals, its logging and its listening socket. Here all three belong to
 the process: cancelling the task is the one way to stop, and it is bounded in time.
 
-What a connection may cost before there is a request, and without anybody who reads, is `http_connections`'.
+What a connection may cost before there is a request, and without anybody who reads, is `http_connections`', what a
+WebSocket may cost `websocket_connections`'.
 
 Who the caller is and whether it came over TLS is taken from X-Forwarded-For and X-Forwarded-Proto where the
 connection comes from a trusted proxy, and from the connection itself otherwise.
@@ -27,7 +28,7 @@ from camserver.base.doors import Door, DoorPolicy, Stranger
 from camserver.base.errors import Bug
 from camserver.base.http_connections import HttpConfig, LimitedProtocol, Limits
 from camserver.base.log import get_logger
-from camserver.base.websocket_connections import AnsweredProtocol
+from camserver.base.websocket_connections import BoundedSocket
 
 log = get_logger(__name__)
 
@@ -225,7 +226,7 @@ async def serve(
         _ending_in_order(app),
         loop="none",
         http=LimitedProtocol if take_socket is None else _taking(take_socket),
-        ws=AnsweredProtocol,
+        ws=BoundedSocket,
         lifespan="off",
         log_config=None,
         # Its lines hold whole addresses, and signed links are addresses that open pictures.

@@ -99,10 +99,17 @@ def sole_message(data: bytes, max_bytes: int) -> memoryview | None:
 
 
 class Frames:
-    """Messages out of the bytes that arrive; a message in several frames is put together."""
+    """Messages out of the bytes that arrive; a message in several frames is put together.
 
-    def __init__(self, message_max_bytes: int) -> None:
+    With `idle_max`, so many frames that bring no message (pings, pongs, pieces of messages) may come between two
+    calls of `rest`. Where nothing is expected `are_all_idle`, and messages are such frames, too.
+    """
+
+    def __init__(self, message_max_bytes: int, idle_max: int | None = None, *, are_all_idle: bool = False) -> None:
         self._max_bytes = message_max_bytes
+        self._idle_max = idle_max
+        self._idle = 0
+        self._are_all_idle = are_all_idle
         self._buffer = bytearray()
         self._begun: tuple[int, bytearray] | None = None  # of a message in several frames
 
@@ -110,6 +117,10 @@ class Frames:
     def has_part(self) -> bool:
         """Whether what comes next goes on with something."""
         return bool(self._buffer) or self._begun is not None
+
+    def rest(self) -> None:
+        """Some time is over."""
+        self._idle = 0
 
     def feed(self, data: bytes) -> list[tuple[int, bytes]]:
         """Opcode and payload of what is complete now. BadInput when it is no WebSocket, or too long."""
@@ -162,6 +173,10 @@ class Frames:
 
     def _whole(self, first: int, payload: bytes) -> tuple[int, bytes] | None:
         opcode, is_last = first & 15, first & 0x80
+        if self._are_all_idle or opcode >= CLOSE or opcode == CONTINUATION or not is_last:
+            self._idle += 1
+            if self._idle_max is not None and self._idle > self._idle_max:
+                raise BadInput("too many frames come that bring no message")
         if first & 0x70:
             raise BadInput("a frame uses an extension that nobody agreed on")
         if opcode >= CLOSE:

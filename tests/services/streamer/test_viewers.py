@@ -7,7 +7,13 @@ import pytest
 
 from camserver.base import websocket
 from camserver.services.streamer.fragments import Fragment
-from camserver.services.streamer.viewers import BACKLOG_LOW_BYTES, BACKLOG_MAX_BYTES, STUCK_MS, SocketViewer
+from camserver.services.streamer.viewers import (
+    BACKLOG_LOW_BYTES,
+    BACKLOG_MAX_BYTES,
+    FRAMES_MAX,
+    STUCK_MS,
+    SocketViewer,
+)
 from tests.rig.polling import until
 
 
@@ -113,6 +119,28 @@ def test_it_answers_and_hears_the_end(viewer: SocketViewer, network: FakeTranspo
 def test_one_that_does_not_speak_websocket_is_cut_off(viewer: SocketViewer, network: FakeTransport) -> None:
     viewer.data_received(b"\x81\xff" + b"\xff" * 20)
     assert network.is_aborted
+
+
+@pytest.mark.parametrize("opcode", [websocket.PING, websocket.PONG, websocket.TEXT, websocket.BINARY])
+def test_one_that_says_more_than_viewers_do_is_cut_off(
+    viewer: SocketViewer, network: FakeTransport, opcode: int
+) -> None:
+    said = websocket.client_head(opcode, 0) * FRAMES_MAX
+    for number in range(5):
+        viewer.data_received(said)
+        viewer.tick(number * 1000)
+        assert not network.is_aborted
+    viewer.data_received(said + websocket.client_head(opcode, 0))
+    assert network.is_aborted
+
+
+def test_one_that_does_not_take_what_there_is_gets_no_answers(viewer: SocketViewer, network: FakeTransport) -> None:
+    network.backlog = BACKLOG_LOW_BYTES + 1
+    viewer.data_received(websocket.client_head(websocket.PING, 0))
+    assert network.written == []
+    network.backlog = BACKLOG_LOW_BYTES
+    viewer.data_received(websocket.client_head(websocket.PING, 0))
+    assert network.written == [websocket.frame(websocket.PONG, b"")]
 
 
 async def test_the_end_is_said_to_who_reads_and_cuts_off_who_does_not(

@@ -13,6 +13,10 @@ from camserver.wire.live import FEED_MESSAGE_MAX_BYTES, PICTURE_ASKED, FeedKey, 
 log = get_logger(__name__)
 
 BAD_MESSAGE = 1002
+# Frames of a worker that bring no message, in a second; and what may wait for it when a ping is answered.
+IDLE_FRAMES_MAX = 200
+IDLE_FRAMES_MS = 1_000
+BACKLOG_MAX_BYTES = 65_536
 _PICTURE_ASKED = websocket.frame(websocket.BINARY, PICTURE_ASKED)
 
 
@@ -31,10 +35,10 @@ class FeedSocket(asyncio.Protocol):
         self._boot_ms = boot_ms
         self._take = take
         self._on_gone = on_gone
-        self._frames = websocket.Frames(FEED_MESSAGE_MAX_BYTES)
+        self._frames = websocket.Frames(FEED_MESSAGE_MAX_BYTES, IDLE_FRAMES_MAX)
         self._transport: asyncio.Transport | None = None
         self.heard_boot_ms = boot_ms()
-        self.begun_boot_ms = self.heard_boot_ms
+        self.begun_boot_ms = self._rested_boot_ms = self.heard_boot_ms
         self._picture: asyncio.Future[bytes] | None = None  # that was asked for and has not come
 
     @property
@@ -53,16 +57,24 @@ class FeedSocket(asyncio.Protocol):
             if sole is not None:
                 self._hear(unpack_feed(sole))
                 return
+            if self.heard_boot_ms - self._rested_boot_ms >= IDLE_FRAMES_MS:
+                self._frames.rest()
+                self._rested_boot_ms = self.heard_boot_ms
             for opcode, payload in self._frames.feed(data):
                 if opcode == websocket.BINARY:
                     self._hear(unpack_feed(payload))
                 elif opcode == websocket.CLOSE:
                     self.close(websocket.close_code(payload), "")
                 elif opcode == websocket.PING:
-                    self._write(websocket.frame(websocket.PONG, payload[:125]))
+                    self._answer(payload)
         except BadInput as error:
             log.warning("a feed is not understood", camera_id=self.ticket.camera_id, cause=error.message)
             self.close(BAD_MESSAGE, error.message)
+
+    def _answer(self, ping: bytes) -> None:
+        """Whoever reads nothing gets no answers that nobody would take."""
+        if self._transport is not None and self._transport.get_write_buffer_size() <= BACKLOG_MAX_BYTES:
+            self._write(websocket.frame(websocket.PONG, ping[:125]))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None

@@ -30,6 +30,8 @@ SEND_BUFFER_BYTES = 262_144
 # would make the kernel take back the last words.
 GOING_SEC = 2.0
 MESSAGE_MAX_BYTES = 4_096
+# Frames of a viewer between two ticks, a second: it answers a ping, and says something once.
+FRAMES_MAX = 100
 # All that a viewer ever says: its browser does not play what it was told would come.
 UNPLAYABLE = b'{"type":"unplayable"}'
 PING = websocket.frame(websocket.PING, b"")
@@ -53,7 +55,7 @@ class SocketViewer(asyncio.Protocol):
         self.hears = hears  # it wants sound, where there is any
         self._on_gone = on_gone
         self._on_unplayable = on_unplayable
-        self._frames = websocket.Frames(MESSAGE_MAX_BYTES)
+        self._frames = websocket.Frames(MESSAGE_MAX_BYTES, FRAMES_MAX, are_all_idle=True)
         self._transport: asyncio.Transport | None = None
         self._going: asyncio.TimerHandle | None = None  # it was told that it is over
         self._needs_key = True
@@ -91,7 +93,7 @@ class SocketViewer(asyncio.Protocol):
             if opcode == websocket.CLOSE:
                 self._hear_close(payload)
             elif opcode == websocket.PING:
-                self.send(websocket.frame(websocket.PONG, payload[:125]))
+                self._answer(payload)
             elif opcode == websocket.TEXT and payload == UNPLAYABLE:
                 self._on_unplayable(self)
 
@@ -100,6 +102,11 @@ class SocketViewer(asyncio.Protocol):
         if self._going is not None:
             self._going.cancel()
         self._on_gone(self)
+
+    def _answer(self, ping: bytes) -> None:
+        """Whoever does not take what it is shown needs no answers either."""
+        if self._transport is not None and self._transport.get_write_buffer_size() <= BACKLOG_LOW_BYTES:
+            self.send(websocket.frame(websocket.PONG, ping[:125]))
 
     # What it is shown -----------------------------------------------------------------------------------------
 
@@ -135,6 +142,7 @@ class SocketViewer(asyncio.Protocol):
 
     def tick(self, boot_ms: int) -> None:
         """Now and then: whether it still takes anything."""
+        self._frames.rest()
         if self._transport is None:
             return
         backlog = self._transport.get_write_buffer_size()
