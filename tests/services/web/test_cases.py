@@ -1,5 +1,6 @@
 """Cases over the API: filled, held, closed, exported as a ZIP whose every byte can be checked."""
 
+import asyncio
 import csv
 import io
 import json
@@ -15,10 +16,11 @@ from camserver.clients.case_file import check_case_file
 from camserver.config.secret_files import CASE_KEY, make_secrets
 from camserver.domain.picture_keys import Kind, frame_key
 from camserver.objects.local import LocalObjects
+from camserver.services.web.calls import EXPORTS_MAX
 from camserver.services.web.case_export import CaseExport
-from camserver.services.web.waits import Waits
 from camserver.services.web.zip_stream import CHUNK_BYTES
 from camserver.store import check
+from tests.rig.polling import until
 from tests.services.web.rig import Browser, RunningWeb
 from tests.services.web.test_access import set_role
 from tests.store.people_rows import EventRow, FrameRow, add_event, add_frame, audit_rows, execute
@@ -336,10 +338,39 @@ async def test_an_export_never_holds_the_case_in_memory(web: RunningWeb, monkeyp
 async def test_only_so_many_cases_are_exported_at_once(web: RunningWeb, monkeypatch: pytest.MonkeyPatch) -> None:
     owner = await furnish(web)
     case = await new_case(owner, ("event", "e1"))
-    monkeypatch.setattr(Waits, "is_full", property(lambda self: True))
-    refused = await owner.get(f"/api/cases/{case}/export")
-    assert (refused.status, refused.body["details"]["reason"]) == (503, "exports_full")
-    assert "case_export_begun" not in await actions(web, case)
+    may_go_on = asyncio.Event()
+    begun: list[str] = []
+    real_chunks, real_close = CaseExport.chunks, CaseExport.close
+
+    async def held(self: CaseExport) -> Any:
+        begun.append(self.case.case_uuid)
+        await may_go_on.wait()
+        async for chunk in real_chunks(self):
+            yield chunk
+
+    monkeypatch.setattr(CaseExport, "chunks", held)
+    asked = [asyncio.ensure_future(owner.get(f"/api/cases/{case}/export")) for _ in range(12)]
+    # One person has half of the places, of all that come together.
+    await until(lambda: sum(one.done() for one in asked) == 12 - EXPORTS_MAX // 2, "the refusals")
+    await until(lambda: len(begun) == EXPORTS_MAX // 2, "the others")
+    refused = [one.result() for one in asked if one.done()]
+    refused.append(await owner.get("/api/audit/export"))
+    assert {(one.status, one.body["details"]["reason"]) for one in refused} == {(503, "own_exports_full")}
+    assert (await actions(web, case)).count("case_export_begun") == EXPORTS_MAX // 2
+    may_go_on.set()
+    assert [one.status for one in await asyncio.gather(*asked)].count(200) == EXPORTS_MAX // 2
+    # And every place is free again, also those of answers that nobody waited for.
+    may_go_on.clear()
+    closed: list[str] = []
+    monkeypatch.setattr(CaseExport, "close", lambda self: (closed.append(""), real_close(self)))
+    for number in range(1, EXPORTS_MAX + 1):
+        left = asyncio.ensure_future(owner.get(f"/api/cases/{case}/export"))
+        await until(lambda count=EXPORTS_MAX // 2 + number: len(begun) == count, "it is under way")  # type: ignore[misc]
+        left.cancel()
+        await until(lambda count=number: len(closed) == count, "its end")  # type: ignore[misc]
+    assert (await owner.get("/api/cases/no-such-case/export")).status != 200
+    may_go_on.set()
+    assert (await owner.get(f"/api/cases/{case}/export")).status == 200
 
 
 async def test_the_key_that_signs_is_made_once_and_checked(web: RunningWeb) -> None:

@@ -118,16 +118,15 @@ async def export_lines(call: Call, chain: Chain, tenant: str) -> AsyncGenerator[
     store = call.web.store
     people = store.as_(replace(call.principal, tenant_id=chain.tenant_id))
     seals = entries = after_no = 0
-    with call.web.exports.one_more():
-        yield file_head(tenant, chain.tenant_id, call.now_ms).encode()
-        while found := await store.read(audit_seals.batches, chain.tenant_id, after_no, EXPORT_BATCHES):
-            actors = {(entry.actor_kind, entry.actor_id) for batch in found for entry in batch.entries}
-            who = await people.read(audit_pages.names, tuple(sorted(actors)))
-            yield await asyncio.to_thread(_lines, found, who)
-            seals += len(found)
-            entries += sum(len(batch.entries) for batch in found)
-            after_no = found[-1].seal.batch_no
-        yield file_end(seals, entries).encode()
+    yield file_head(tenant, chain.tenant_id, call.now_ms).encode()
+    while found := await store.read(audit_seals.batches, chain.tenant_id, after_no, EXPORT_BATCHES):
+        actors = {(entry.actor_kind, entry.actor_id) for batch in found for entry in batch.entries}
+        who = await people.read(audit_pages.names, tuple(sorted(actors)))
+        yield await asyncio.to_thread(_lines, found, who)
+        seals += len(found)
+        entries += sum(len(batch.entries) for batch in found)
+        after_no = found[-1].seal.batch_no
+    yield file_end(seals, entries).encode()
 
 
 def _lines(found: tuple[Batch, ...], who: dict[tuple[str, str], str]) -> bytes:

@@ -29,6 +29,7 @@ from camserver.services.web.messages import Language
 from camserver.services.web.note_desk import NoteDesk
 from camserver.services.web.oidc import OidcSignIn
 from camserver.services.web.passwords import Passwords
+from camserver.services.web.places import Places
 from camserver.services.web.playable import PlayableFilms
 from camserver.services.web.recent_looks import RecentLooks
 from camserver.services.web.remembered import Remembered
@@ -75,7 +76,7 @@ class Web:
     remembered: Remembered
     waits: Waits = field(default_factory=Waits)
     links_made: Rate = field(default_factory=lambda: Rate(LINKS_MAX, LINKS_SPAN_MS))
-    exports: Waits = field(default_factory=lambda: Waits(EXPORTS_MAX))
+    exports: Places = field(default_factory=lambda: Places(EXPORTS_MAX))
     looks: RecentLooks = field(default_factory=RecentLooks)
     recent_pictures: KeptBytes[str] = field(
         default_factory=lambda: KeptBytes(RECENT_PICTURES_MAX_BYTES, RECENT_PICTURE_MAX_BYTES)

@@ -97,14 +97,13 @@ class CaseExport:
     _clips_seen: set[str] = field(default_factory=set)
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """The file, piece by piece. It counts as an export from the first piece to the last."""
-        with self.call.web.exports.one_more():
-            async for chunk in self._media():
-                yield chunk
-            async for chunk in self._tables():
-                yield chunk
-            async for chunk in self._manifest():
-                yield chunk
+        """The file, piece by piece."""
+        async for chunk in self._media():
+            yield chunk
+        async for chunk in self._tables():
+            yield chunk
+        async for chunk in self._manifest():
+            yield chunk
 
     def close(self) -> None:
         """Lets go of what is half written; also when the reader left in the middle, or before the first piece."""

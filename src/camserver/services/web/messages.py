@@ -138,6 +138,7 @@ _JA_BY_REASON: Mapping[str, str] = {
     "case_full": "この案件の証拠は上限（{items_max}件）に達しています。別の案件を作ってください。",
     "case_out_of_reach": "この案件には閲覧できないサイトの証拠があります。すべて見られる人に依頼してください。",
     "exports_full": "同時に書き出せる数を超えています。しばらくしてからもう一度お試しください。",
+    "own_exports_full": "書き出しは1人につき同時に{exports_max}件までです。終わるまでお待ちください。",
     "scoring_off": "言語モデルが設定されていません（設定 [llm]）。",
     "scoring_sheets_full": "保存できるシートの上限に達しています。不要なシートを削除してください。",
     "scoring_not_coming": "このシートはすでにすべて届いています。",

@@ -24,5 +24,7 @@ class Streamed(StreamingResponse):
         try:
             await super().__call__(scope, receive, send)
         finally:
-            await self._chunks.aclose()
-            self._let_go()
+            try:
+                await self._chunks.aclose()
+            finally:
+                self._let_go()

@@ -4,13 +4,14 @@ It holds what was done at all sites, so only somebody who reaches all of them ma
 reads the installation's own log, and may check that of every tenant; a check tells numbers, never content.
 """
 
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import Query, Response
 
-from camserver.base.errors import NotFound, Unavailable
+from camserver.base.errors import NotFound
 from camserver.domain.audit import SealKey
 from camserver.domain.audit_words import what_is_wrong, what_to_do
 from camserver.domain.people import Permission
@@ -129,18 +130,18 @@ async def verify_audit(call: TheCall, asked: api.AuditVerifyAsked) -> api.AuditV
 async def export_audit(call: TheCall, installation: OfInstallation = False) -> Response:
     """The sealed log with its seals, a JSON object a line. `camserver audit verify --file` checks it anywhere."""
     tenant_id = _own(call, installation)
-    if call.web.exports.is_full:
-        raise Unavailable("too many exports are under way at once; try again later", reason="exports_full")
-    store = call.web.store.as_(replace(call.principal, tenant_id=tenant_id))
-    await store.write(audit.add_own, audit.Entry("audit_exported", call.now_ms, call.address))
-    [chain] = await call.web.store.read(audit_seals.chains, (tenant_id,))
-    name = "audit.jsonl"
-    headers = {
-        "Content-Disposition": f"attachment; filename=\"{name}\"; filename*=UTF-8''{quote(name)}",
-        "Cache-Control": "no-store",
-    }
-    lines = audit_check.export_lines(call, chain, chain.tenant or "installation")
-    return Streamed(lines, JSON_LINES, headers)
+    with ExitStack() as held:
+        held.enter_context(call.web.exports.one(call.principal))
+        store = call.web.store.as_(replace(call.principal, tenant_id=tenant_id))
+        await store.write(audit.add_own, audit.Entry("audit_exported", call.now_ms, call.address))
+        [chain] = await call.web.store.read(audit_seals.chains, (tenant_id,))
+        name = "audit.jsonl"
+        headers = {
+            "Content-Disposition": f"attachment; filename=\"{name}\"; filename*=UTF-8''{quote(name)}",
+            "Cache-Control": "no-store",
+        }
+        lines = audit_check.export_lines(call, chain, chain.tenant or "installation")
+        return Streamed(lines, JSON_LINES, headers, held.pop_all().close)
 
 
 def _own(call: Call, installation: bool) -> int:

@@ -1,12 +1,13 @@
 """Cases: opened, filled, noted upon, held, closed and exported by those who may investigate."""
 
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import Path, Query, Response
 
-from camserver.base.errors import BadInput, Unavailable
+from camserver.base.errors import BadInput
 from camserver.domain.cases import CaseState, ItemKind, checked_note, checked_title
 from camserver.domain.people import Permission
 from camserver.services.web.calls import TheCall
@@ -140,16 +141,17 @@ async def add_case_note(call: TheCall, case_uuid: CaseUuid, asked: api.CaseNoteA
 )
 async def export_case(call: TheCall, case_uuid: CaseUuid) -> Response:
     """The case as a ZIP: pictures, clips, notes, tables, a page to read, and a signed manifest of hashes."""
-    if call.web.exports.is_full:
-        raise Unavailable("too many cases are exported at once; try again later", reason="exports_full")
-    case = await call.store.write(cases.begin_export, case_uuid, call.address, call.now_ms)
-    export = CaseExport(call, case)
-    name = f"case-{case.case_uuid}.zip"
-    headers = {
-        "Content-Disposition": f"attachment; filename=\"{name}\"; filename*=UTF-8''{quote(name)}",
-        "Cache-Control": "no-store",
-    }
-    return Streamed(export.chunks(), ZIP, headers, export.close)
+    with ExitStack() as held:
+        held.enter_context(call.web.exports.one(call.principal))
+        case = await call.store.write(cases.begin_export, case_uuid, call.address, call.now_ms)
+        export = CaseExport(call, case)
+        held.callback(export.close)
+        name = f"case-{case.case_uuid}.zip"
+        headers = {
+            "Content-Disposition": f"attachment; filename=\"{name}\"; filename*=UTF-8''{quote(name)}",
+            "Cache-Control": "no-store",
+        }
+        return Streamed(export.chunks(), ZIP, headers, held.pop_all().close)
 
 
 def _shown(case: CaseSummary) -> api.Case:
