@@ -1,9 +1,11 @@
 """Addresses that people typed: resolved once, checked, and never somewhere else than checked."""
 
 import asyncio
+import errno
 import socket
 from typing import Any
 
+import aiohttp
 import pytest
 
 from camserver.clients.outgoing import OutgoingHttp, OutgoingPolicy, retry_after_sec
@@ -39,6 +41,35 @@ async def test_where_secrets_are_and_where_we_are_is_refused(address: str, monke
         await http.request("GET", "http://receiver.example/")
     await http.close()
     assert by_literal.value.kind is by_name.value.kind is Trouble.REFUSED
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "１２７.0.0.1",
+        "127。0。0。1",
+        "１６９。254。169。254",
+        "[fe80::１]",
+        "①27.0.0.1",
+        "[::１]",
+        "１０0.100.100.200",
+    ],
+)
+async def test_an_address_is_checked_as_the_client_reads_it(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Full-width digits and dots are plain ones to it, and then it asks nobody where that is."""
+    reached: list[object] = []
+
+    async def noted(*given: object, **_: object) -> None:
+        reached.append(given)
+        raise OSError(errno.ECONNREFUSED, "refused")
+
+    monkeypatch.setattr(aiohttp.TCPConnector, "_create_connection", noted)
+    http = OutgoingHttp(STRICT)
+    with pytest.raises(DeliveryError) as caught:
+        await http.request("GET", f"http://{host}/")
+    await http.close()
+    assert caught.value.kind is Trouble.REFUSED
+    assert not reached
 
 
 @pytest.mark.parametrize("address", ["192.168.1.20", "10.1.2.3", "fd12::1"])

@@ -22,6 +22,8 @@ from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
 
 from camserver.base.addresses import Place, why_not
 from camserver.domain.deliveries import DeliveryError, Trouble, trouble_of_status
@@ -102,12 +104,27 @@ class _CheckedResolver(AbstractResolver):
         """Nothing is held."""
 
 
+class _CheckedConnector(aiohttp.TCPConnector):
+    """Addresses that stand where a name could are never resolved. They are checked as the client has read them: it
+    takes full-width digits and dots for plain ones."""
+
+    def __init__(self, policy: OutgoingPolicy) -> None:
+        super().__init__(limit=CONNECTIONS_MAX, keepalive_timeout=KEEP_ALIVE_SEC, resolver=_CheckedResolver(policy))
+        self._policy = policy
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the library's own signature
+    ) -> Connection:
+        self._policy.check_literal(req.url.raw_host or "")
+        return await super().connect(req, traces, timeout)
+
+
 def checked_connector(policy: OutgoingPolicy) -> aiohttp.TCPConnector:
-    """Connects only where the policy allows, for a client that has its own session. Addresses that stand where a
-    name could are never resolved: check those with `check_literal`."""
-    return aiohttp.TCPConnector(
-        limit=CONNECTIONS_MAX, keepalive_timeout=KEEP_ALIVE_SEC, resolver=_CheckedResolver(policy)
-    )
+    """Connects only where the policy allows, for a client that has its own session."""
+    return _CheckedConnector(policy)
 
 
 @dataclass(frozen=True, slots=True)
