@@ -2,6 +2,7 @@
 in a million rows: neither may take the memory or the disk that everything else needs."""
 
 import os
+from pathlib import Path
 from typing import Final
 
 from camserver.clients.sheets.sheet import SheetError, SheetTrouble
@@ -28,9 +29,9 @@ def check_cell(where: str, text: str) -> None:
         raise SheetError(SheetTrouble.BROKEN, message)
 
 
-def check_room(file_handle: int, more_bytes: int) -> None:
-    """Before so much is written to an opened file."""
-    disk = os.fstatvfs(file_handle)
+def check_room(file: int | Path, more_bytes: int) -> None:
+    """Before so much is written to a file."""
+    disk = os.statvfs(file)
     if disk.f_bavail * disk.f_frsize - more_bytes < FREE_MIN_BYTES:
         message = "there is no room to work on the sheet; free some space where camserver keeps its data"
         raise SheetError(SheetTrouble.FULL, message, FREE_PAUSE_SEC)

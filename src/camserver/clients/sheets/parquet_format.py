@@ -10,25 +10,40 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from camserver.clients.sheets.bounds import check_room, comes_to_max_bytes
 from camserver.clients.sheets.formats import Change, FileRow
+from camserver.clients.sheets.parquet_trial import Tried, try_reading
 from camserver.clients.sheets.sheet import SheetError, SheetTrouble
-from camserver.domain.sheet_layout import CATEGORIES_MAX, Finding, Problem, Severity, SheetLayout, column_name
+from camserver.clients.sheets.snapshot import Signature
+from camserver.domain.sheet_layout import (
+    CATEGORIES_MAX,
+    ROWS_MAX,
+    Finding,
+    Problem,
+    Severity,
+    SheetLayout,
+    column_name,
+)
 from camserver.domain.sheet_rows import cell_text, score_text
 
 if TYPE_CHECKING:
     from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, Schema
 
-BATCH_ROWS: Final = 2_000
 # What is collected in memory before it is written.
 ROW_GROUP_ROWS: Final = 50_000
+ROW_GROUP_BYTES: Final = 256_000_000
 COMPRESSION: Final = "snappy"
 FIRST_RECORD_ROW: Final = 2
 MAGIC: Final = b"PAR1"
 
 
 class ParquetFormat:
+    def __init__(self) -> None:
+        # The file that was tried last, and how it can be read.
+        self._tried: tuple[Signature, Tried] | None = None
+
     def scan(self, path: Path, layout: SheetLayout, found: list[Finding]) -> Iterator[FileRow]:
-        reader = _opened(path)
+        reader = _opened(path, self._try(path))
         names = reader.schema.names
         found.extend(_findings(reader.schema, layout))
         yield _file_row(1, list(names), layout)
@@ -42,7 +57,8 @@ class ParquetFormat:
         from arro3.core import RecordBatchReader
         from arro3.io import write_parquet
 
-        reader = _opened(path)
+        tried = self._try(path)
+        reader = _opened(path, tried)
         schema = _target_schema(reader.schema, layout)
         failed: list[Exception] = []
 
@@ -51,6 +67,7 @@ class ParquetFormat:
                 change(_file_row(1, list(schema.names), layout))
                 row = FIRST_RECORD_ROW
                 for batch in _batches(reader, path):
+                    check_room(draft, batch.nbytes)
                     yield _changed(batch, schema, row, layout, change)
                     row += batch.num_rows
             except Exception as error:
@@ -62,24 +79,46 @@ class ParquetFormat:
                 RecordBatchReader.from_batches(schema, changed()),
                 str(draft),
                 compression=COMPRESSION,
-                max_row_group_size=ROW_GROUP_ROWS,
+                max_row_group_size=max(min(ROW_GROUP_BYTES // (tried.row_max_bytes or 1), ROW_GROUP_ROWS), 1),
                 key_value_metadata=_notes(schema),
             )
         except BaseException as error:
             raise failed[0] if failed else error if isinstance(error, OSError) else _blamed(draft, error) from None
+        # What was read with so many rows at a time is what was written.
+        self._tried = (Signature.of(draft), tried)
+
+    def _try(self, path: Path) -> Tried:
+        _check_magic(path)
+        signature = Signature.of(path)
+        if self._tried is None or self._tried[0] != signature:
+            bytes_max = comes_to_max_bytes(signature.size_bytes)
+            tried = try_reading(path, ROWS_MAX, bytes_max)
+            if tried is None:
+                message = (
+                    f"{path.name} takes too much memory to be read; shorten its cells, or save it in another way"
+                )
+                raise SheetError(SheetTrouble.BROKEN, message)
+            if not tried.is_whole:
+                message = f"{path.name} has more than {ROWS_MAX} rows, or they come to more than {bytes_max} bytes"
+                raise SheetError(SheetTrouble.BROKEN, f"{message}; split it")
+            self._tried = (signature, tried)
+        return self._tried[1]
 
 
-def _opened(path: Path) -> "RecordBatchReader":
-    from arro3.io import read_parquet
-
+def _check_magic(path: Path) -> None:
     with path.open("rb") as file:
         begins = file.read(len(MAGIC))
         file.seek(0, os.SEEK_END)
         file.seek(max(file.tell() - len(MAGIC), 0))
         if begins != MAGIC or file.read() != MAGIC:
             raise SheetError(SheetTrouble.BROKEN, f"{path.name} is no Parquet file, or an encrypted one")
+
+
+def _opened(path: Path, tried: Tried) -> "RecordBatchReader":
+    from arro3.io import read_parquet
+
     try:
-        return read_parquet(str(path), batch_size=BATCH_ROWS)
+        return read_parquet(str(path), batch_size=tried.batch_rows)
     except BaseException as error:
         raise _blamed(path, error) from None
 
