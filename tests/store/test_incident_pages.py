@@ -44,7 +44,7 @@ async def test_pages_are_newest_first_without_hole_or_repeat(store: Store) -> No
         before = page[-1].cursor
     assert seen == [f"i{number}" for number in reversed(range(7))]
     with pytest.raises(BadInput, match="cursor"):
-        await mine.read(incident_pages.page, ANY, "1.x", 2)
+        await mine.read(incident_pages.page, ANY, "i1.x", 2)
 
 
 async def test_filters_narrow(store: Store) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from camserver.domain.people import LOCAL_ADMIN, SOMEBODY_GONE
 from camserver.store.audit import LINK, read_details
 from camserver.store.audit_seals import ENTRY_COLUMNS
-from camserver.store.paging import BEYOND, make_cursor, parse_cursor
+from camserver.store.paging import BEYOND, Listed, make_cursor, parse_cursor
 from camserver.store.tx import Row, Scoped
 
 PAGE_MAX = 500
@@ -44,7 +44,7 @@ class AuditLine:
 
 async def page(tx: Scoped, wanted: AuditFilter, before: str | None, limit: int) -> tuple[AuditLine, ...]:
     """Newest first, from behind the cursor."""
-    at_ms, entry_id = (BEYOND, BEYOND) if before is None else parse_cursor(before)
+    at_ms, entry_id = (BEYOND, BEYOND) if before is None else parse_cursor(Listed.AUDIT, before)
     clauses, params = await _narrowed(tx, wanted)
     if clauses is None:
         return ()
@@ -133,5 +133,5 @@ def _line(row: Row, logins: dict[tuple[str, str], str]) -> AuditLine:
         details=read_details(row["details"]),
         address=row["address"],
         batch_no=row["batch_no"],
-        cursor=make_cursor(row["at"], row["entry_id"]),
+        cursor=make_cursor(Listed.AUDIT, row["at"], row["entry_id"]),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from camserver.base.errors import Conflict, NotFound
 from camserver.store import audit, event_pages, receivers
 from camserver.store.cameras import public_camera_id
-from camserver.store.paging import BEYOND, make_cursor, parse_cursor
+from camserver.store.paging import BEYOND, Listed, make_cursor, parse_cursor
 from camserver.store.tx import Row, Scoped
 
 PAGE_MAX = 200
@@ -69,7 +69,7 @@ SELECT d.delivery_id, d.delivery_uuid, d.kind, d.reason, d.status, d.attempt, d.
 async def page(tx: Scoped, wanted: DeliveryFilter, before: str | None, limit: int) -> tuple[DeliverySummary, ...]:
     """Newest first, from behind the cursor; NotFound when a receiver, event or delivery that is asked for is not
     there."""
-    _, delivery_id = (0, BEYOND) if before is None else parse_cursor(before)
+    _, delivery_id = (0, BEYOND) if before is None else parse_cursor(Listed.DELIVERIES, before)
     await _check_known(tx, wanted)
     clauses, params = _narrowed(wanted)
     rows = await tx.all(
@@ -185,5 +185,5 @@ def _summary(row: Row) -> DeliverySummary:
         finished_at=row["finished_at"],
         last_error=row["last_error"],
         result=row["result"],
-        cursor=make_cursor(row["created_at"], row["delivery_id"]),
+        cursor=make_cursor(Listed.DELIVERIES, row["created_at"], row["delivery_id"]),
     )

@@ -16,7 +16,7 @@ from camserver.store.cameras import public_camera_id
 from camserver.store.event_walks import Shown
 from camserver.store.frame_pages import FrameDetail
 from camserver.store.incident_pages import REVIEW_HOLDS, IncidentSummary
-from camserver.store.paging import BEYOND, make_cursor, parse_cursor
+from camserver.store.paging import BEYOND, Listed, make_cursor, parse_cursor
 from camserver.store.sql import Dialect, Sql
 from camserver.store.tx import Scoped, shown_again
 
@@ -156,7 +156,7 @@ def hidden_group(tx: Scoped) -> str:
 async def page(tx: Scoped, wanted: EventFilter, before: str | None, limit: int) -> tuple[EventSummary, ...]:
     """Events that began before the cursor's; NotFound when a camera, site or incident that is asked for is not
     within reach."""
-    start_at, event_id = (BEYOND, BEYOND) if before is None else parse_cursor(before)
+    start_at, event_id = (BEYOND, BEYOND) if before is None else parse_cursor(Listed.EVENTS, before)
     await camera_filters.check_known(tx, wanted.camera_ids)
     await camera_filters.keys_of_sites(tx, wanted.sites)
     if wanted.incident_uuid is not None:
@@ -284,5 +284,5 @@ def _summary(row: EventRow, tags: tuple[str, ...]) -> EventSummary:
         subject=row.subject,
         cause=row.cause,
         tags=tags,
-        cursor=make_cursor(row.start_at, row.event_id),
+        cursor=make_cursor(Listed.EVENTS, row.start_at, row.event_id),
     )

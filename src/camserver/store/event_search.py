@@ -22,7 +22,7 @@ from camserver.store.cameras import public_camera_id
 from camserver.store.event_pages import EventRow, EventSummary, hidden_group, summary_of
 from camserver.store.event_paths import Wanted
 from camserver.store.event_walks import END, KEYS, LISTED_MAX, Place, Shown, Walk, joined, only, walk
-from camserver.store.paging import BEYOND, make_cursor, parse_cursor
+from camserver.store.paging import BEYOND, Listed, make_cursor, parse_cursor
 from camserver.store.sql import Dialect
 from camserver.store.tx import F, Scoped
 
@@ -126,7 +126,7 @@ class _Asked:
 
 async def search(tx: Scoped, asked: SearchFilter, before: str | None, limit: int) -> SearchPage:
     """The newest events that are asked for, from behind a place."""
-    place = (BEYOND, BEYOND) if before is None else parse_cursor(before)
+    place = (BEYOND, BEYOND) if before is None else parse_cursor(Listed.EVENTS, before)
     most = min(limit, PAGE_MAX)
     known = await _known(tx, asked)
     found = await _walked(tx, known, place, event_pages.found(tx), most)
@@ -134,7 +134,7 @@ async def search(tx: Scoped, asked: SearchFilter, before: str | None, limit: int
     return SearchPage(
         found.rows,
         passages,
-        None if found.reached == END else make_cursor(*found.reached),
+        None if found.reached == END else make_cursor(Listed.EVENTS, *found.reached),
         known.is_cut,
     )
 
@@ -147,12 +147,12 @@ class KeyPage:
 
 async def keys(tx: Scoped, asked: SearchFilter, before: str | None, limit: int) -> KeyPage:
     """The same as `search`, by inside keys."""
-    place = (BEYOND, BEYOND) if before is None else parse_cursor(before)
+    place = (BEYOND, BEYOND) if before is None else parse_cursor(Listed.EVENTS, before)
     known = await _known(tx, asked)
     found = await _walked(tx, known, place, KEYS, min(limit, FACETS_MAX))
     return KeyPage(
         tuple(row.event_id for row in found.rows),
-        None if found.reached == END else make_cursor(*found.reached),
+        None if found.reached == END else make_cursor(Listed.EVENTS, *found.reached),
     )
 
 

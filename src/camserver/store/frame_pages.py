@@ -22,7 +22,7 @@ from camserver.domain.retention import Retention
 from camserver.domain.vocabulary import INVESTIGATION_ONLY
 from camserver.store import camera_filters
 from camserver.store.cameras import PicturePlace, public_camera_id
-from camserver.store.paging import BEYOND, make_cursor, parse_cursor
+from camserver.store.paging import BEYOND, Listed, make_cursor, parse_cursor
 from camserver.store.sql import Sql
 from camserver.store.tenants import NOT_DISABLED
 from camserver.store.tx import Row, Scoped, Tx
@@ -173,7 +173,7 @@ async def get(tx: Scoped, frame_uuid: str) -> FrameDetail:
 
 async def of_event(tx: Scoped, span: Span, after: str | None, limit: int) -> tuple[FrameDetail, ...]:
     """Frames of an event the principal was found to reach, oldest first."""
-    captured_at, frame_id = (-1, -1) if after is None else parse_cursor(after)
+    captured_at, frame_id = (-1, -1) if after is None else parse_cursor(Listed.FRAMES, after)
     rows = await tx.flat(
         FrameRow,
         f"{_FRAMES} AND f.camera_key = :camera_key AND f.event_id = :event_id "
@@ -217,7 +217,7 @@ async def of_camera(
 ) -> tuple[tuple[FrameDetail, ...], str | None]:
     """The newest frames of a camera before the cursor, and where the next page begins, if there may be one."""
     [camera_key] = await camera_filters.keys_of(tx, [wanted.camera_id])
-    captured_at, frame_id = (BEYOND, BEYOND) if before is None else parse_cursor(before)
+    captured_at, frame_id = (BEYOND, BEYOND) if before is None else parse_cursor(Listed.FRAMES, before)
     most = min(limit, PAGE_MAX)
     span: dict[str, object] = {
         "camera_key": camera_key,
@@ -245,7 +245,7 @@ async def of_camera(
             return await _with_tags(tx, found), None
         captured_at, frame_id = end["captured_at"], end["frame_id"]
         span |= {"captured_at": captured_at, "frame_id": frame_id}
-    return await _with_tags(tx, found), make_cursor(captured_at, frame_id)
+    return await _with_tags(tx, found), make_cursor(Listed.FRAMES, captured_at, frame_id)
 
 
 _WALKED = """
@@ -410,7 +410,7 @@ def _detail(tx: Scoped, row: FrameRow, tags: tuple[str, ...]) -> FrameDetail:
         boxes=_boxes(result),
         warnings=tuple(result.get("warnings") or ()),
         tags=tags,
-        cursor=make_cursor(row.captured_at, row.frame_id),
+        cursor=make_cursor(Listed.FRAMES, row.captured_at, row.frame_id),
     )
 
 

@@ -7,7 +7,7 @@ from camserver.base.errors import NotFound
 from camserver.base.records import record
 from camserver.store import camera_filters
 from camserver.store.cameras import public_camera_id
-from camserver.store.paging import BEYOND, make_cursor, parse_cursor
+from camserver.store.paging import BEYOND, Listed, make_cursor, parse_cursor
 from camserver.store.tx import Scoped
 
 PAGE_MAX = 200
@@ -106,7 +106,7 @@ _ONE = f"{_INCIDENTS} AND i.incident_uuid = :incident_uuid"
 async def page(tx: Scoped, wanted: IncidentFilter, before: str | None, limit: int) -> tuple[IncidentSummary, ...]:
     """Incidents that began before the cursor's; NotFound when a camera or site that is asked for is not within
     reach."""
-    start_at, incident_id = (BEYOND, BEYOND) if before is None else parse_cursor(before)
+    start_at, incident_id = (BEYOND, BEYOND) if before is None else parse_cursor(Listed.INCIDENTS, before)
     await _check_known(tx, wanted)
     clauses, params = _narrowed(tx, wanted)
     rows = await tx.flat(
@@ -215,5 +215,5 @@ def summary_of(row: IncidentRow) -> IncidentSummary:
         is_ongoing=row.state == "open",
         reviewed_at=row.reviewed_at,
         reviewers=row.reviewers,
-        cursor=make_cursor(row.start_at, row.incident_id),
+        cursor=make_cursor(Listed.INCIDENTS, row.start_at, row.incident_id),
     )

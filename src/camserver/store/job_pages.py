@@ -11,7 +11,7 @@ from camserver.domain.jobs import reason_of, reason_prefix
 from camserver.store import audit, camera_filters
 from camserver.store.cameras import public_camera_id
 from camserver.store.counts import RECENT_JOBS
-from camserver.store.paging import BEYOND, make_cursor, parse_cursor
+from camserver.store.paging import BEYOND, Listed, make_cursor, parse_cursor
 from camserver.store.tx import Row, Scoped
 
 PAGE_MAX = 200
@@ -70,7 +70,7 @@ _GIVEN_UP = " AND j.status IN ('dead','skipped')"
 
 async def page(tx: Scoped, wanted: JobFilter, before: str | None, limit: int) -> tuple[JobSummary, ...]:
     """Newest first, from behind the cursor."""
-    _, job_id = (0, BEYOND) if before is None else parse_cursor(before)
+    _, job_id = (0, BEYOND) if before is None else parse_cursor(Listed.JOBS, before)
     await camera_filters.check_known(tx, wanted.camera_ids)
     clauses, params = _narrowed(wanted)
     rows = await tx.all(
@@ -205,5 +205,5 @@ def _summary(row: Row) -> JobSummary:
         created_at=row["created_at"],
         available_at=row["available_at"] if row["status"] == "delayed" else None,
         finished_at=row["finished_at"],
-        cursor=make_cursor(0, row["job_id"]),
+        cursor=make_cursor(Listed.JOBS, 0, row["job_id"]),
     )

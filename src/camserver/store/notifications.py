@@ -7,7 +7,7 @@ from camserver.domain.notices import NotifyPolicy
 from camserver.store import camera_filters, cooldowns
 from camserver.store.cameras import public_camera_id
 from camserver.store.cooldowns import Reserved
-from camserver.store.paging import BEYOND, make_cursor, parse_cursor
+from camserver.store.paging import BEYOND, Listed, make_cursor, parse_cursor
 from camserver.store.tx import Row, Scoped, Tx
 
 PAGE_MAX = 200
@@ -83,7 +83,7 @@ async def page(
 ) -> tuple[NotificationSummary, ...]:
     """Messages of the sites in reach, newest first, from behind the cursor. Those about no site are the tenant's, so
     only whoever reaches all sites sees them."""
-    at_ms, key = (BEYOND, BEYOND) if before is None else parse_cursor(before)
+    at_ms, key = (BEYOND, BEYOND) if before is None else parse_cursor(Listed.NOTIFICATIONS, before)
     await camera_filters.check_known(tx, camera_ids)
     narrowed = " AND c.camera_id IN (:camera_ids...)" if camera_ids else ""
     rows = await tx.all(
@@ -111,7 +111,7 @@ def _summary(row: Row) -> NotificationSummary:
         body=row["body"],
         held_back=row["suppressed"],
         sent_at=row["sent_at"],
-        cursor=make_cursor(row["sent_at"], row["notification_id"]),
+        cursor=make_cursor(Listed.NOTIFICATIONS, row["sent_at"], row["notification_id"]),
     )
 
 

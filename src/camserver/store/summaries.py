@@ -20,7 +20,7 @@ from camserver.domain.summaries import (
 )
 from camserver.store import deliveries
 from camserver.store.deliveries import NewDelivery
-from camserver.store.paging import make_cursor, parse_cursor
+from camserver.store.paging import Listed, make_cursor, parse_cursor
 from camserver.store.sql import Sql
 from camserver.store.tx import Row, Scoped, Tx
 
@@ -180,7 +180,7 @@ async def page(tx: Scoped, site: str | None, day: str | None, before: str | None
     if day is not None:
         clauses, params = clauses + " AND d.day = :day", {**params, "day": day}
     if before is not None:
-        number, last_site = parse_cursor(before)
+        number, last_site = parse_cursor(Listed.SUMMARIES, before)
         last_day = f"{number // 10_000:04}-{number // 100 % 100:02}-{number % 100:02}"[:10]
         clauses += " AND (d.day < :last_day OR (d.day = :last_day AND d.site_id > :last_site))"
         params |= {"last_day": last_day, "last_site": last_site}
@@ -199,7 +199,7 @@ async def page(tx: Scoped, site: str | None, day: str | None, before: str | None
             row["day"],
             row["created_at"],
             json.loads(row["body"]),
-            make_cursor(int(row["day"].replace("-", "")), row["site_id"]),
+            make_cursor(Listed.SUMMARIES, int(row["day"].replace("-", "")), row["site_id"]),
         )
         for row in rows
     )

@@ -53,6 +53,15 @@ async def test_what_is_not_there_is_named_by_every_list(
     assert value in refused.body["message"]
 
 
+async def test_a_cursor_is_its_own_lists(web: RunningWeb) -> None:
+    owner = await web.owner()
+    paths = ("events", "search", "incidents", "jobs", "deliveries", "notifications", "summaries", "audit")
+    for letter, lists in zip("eeijdnsa", paths, strict=True):
+        for other in paths:
+            status = 200 if other == lists or {other, lists} == {"events", "search"} else 400
+            assert (await owner.get(f"/api/{other}?before={letter}20260101.1")).status == status, (letter, other)
+
+
 async def test_deliveries_of_a_receiver_that_is_not_there_are_not_queued_again(web: RunningWeb) -> None:
     owner = await web.owner()
     refused = await owner.post("/api/deliveries/requeue", {"receiver_uuid": "r9"})
