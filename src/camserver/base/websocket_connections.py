@@ -8,18 +8,15 @@ Who may open a WebSocket and what is said on it is the application's.
 """
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from uvicorn._types import ASGIReceiveEvent
+from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import CloseCode, Frame
 
 from camserver.base.addresses import peer_host
 from camserver.base.http_connections import HttpConfig, peer_of
 from camserver.base.log import get_logger
-
-if TYPE_CHECKING:
-    from uvicorn._types import ASGISendEvent
 
 log = get_logger(__name__)
 
@@ -71,7 +68,7 @@ class BoundedSocket(WebSocketsSansIOProtocol):
             self._feed_by_pieces(self._kept)
         return message
 
-    async def send(self, message: "ASGISendEvent") -> None:
+    async def send(self, message: ASGISendEvent) -> None:
         await super().send(message)
         if self.initial_response is not None and self.close_sent:
             # uvicorn knows a handshake as complete only when it was accepted or closed with 403. An application that
