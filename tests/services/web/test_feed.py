@@ -198,7 +198,7 @@ async def test_who_is_let_in(web: RunningWeb) -> None:
     await socket.close()
     assert await refused(web, stranger, headers={**web.local_admin, "Origin": "https://evil.example"}) == 403
     async with stranger.http.get(f"{web.url}/api/feed", headers=web.local_admin) as plain:
-        assert plain.status == 404
+        assert plain.status == 426
     with pytest.raises(aiohttp.WSServerHandshakeError):
         await stranger.http.ws_connect(f"{web.url}/api/elsewhere")
 
