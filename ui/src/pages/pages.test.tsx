@@ -101,9 +101,23 @@ describe("choosing a password", () => {
 describe("sign-in", () => {
   it("goes only to pages of this site", () => {
     expect(safeTarget("/events?severity=2")).toBe("/events?severity=2");
-    for (const next of [null, "", "https://evil.example", "//evil.example", "/\\evil.example"]) {
+    for (const next of [
+      null,
+      "",
+      "https://evil.example",
+      "//evil.example",
+      "/\\evil.example",
+      "/\t/evil.example",
+      "/\n/evil.example",
+      "/events\r",
+      "/events\\",
+      "/a b",
+      "/\u3042",
+      `/${"a".repeat(1024)}`,
+    ]) {
       expect(safeTarget(next)).toBe("/");
     }
+    expect(safeTarget(`/${"a".repeat(1023)}`)).toBe(`/${"a".repeat(1023)}`);
   });
 
   it("is asked for, says what is wrong, and leads back", async () => {

@@ -8,9 +8,14 @@ import { Field } from "@/components/ui/field";
 import { isOidcProblem, oidcStart } from "@/display/oidc";
 import { usePageTitle } from "@/hooks/use-page-title";
 
+/** As the server's `safe_target` has them (domain/oidc.py): browsers drop tabs and line ends out of an address, so that
+ * `/`, a tab and `/evil.example` would lead to another site, and take `\` for `/`. */
+const TARGET_MAX_CHARS = 1024;
+const WITHIN_SITE = /^\/(?![/\\])[\x21-\x5b\x5d-\x7e]*$/;
+
 /** Where to go after signing in: only within this site, whatever the address says. */
 export function safeTarget(next: string | null): string {
-  return next && /^\/(?![/\\])/.test(next) ? next : "/";
+  return next && next.length <= TARGET_MAX_CHARS && WITHIN_SITE.test(next) ? next : "/";
 }
 
 export function SignInPage() {
