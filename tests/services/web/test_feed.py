@@ -190,6 +190,7 @@ async def test_who_is_let_in(web: RunningWeb) -> None:
     assert await refused(web, owner, headers={"Host": "evil.example", "Origin": "http://evil.example"}) == 421
     assert await refused(web, owner, "?after=-1") == 400
     assert await refused(web, owner, "?after=x") == 400
+    assert await refused(web, owner, "?after=1&after=2") == 400
     await web.store.write(execute, "UPDATE users SET role = :role", {"role": Role.WORKER.value})
     assert await refused(web, owner) == 403
     # A tool on this machine has no page, and so no origin.
@@ -381,6 +382,7 @@ async def test_events_are_what_the_socket_tells_and_go_on_behind_the_last_one(we
         missed = json.loads((await event(web, response))["data"])
         assert ([change["object"] for change in missed["changes"]], missed["live"]) == (["e2"], False)
     assert (await owner.get("/api/feed/events?after=soon")).status == 400
+    assert (await owner.get("/api/feed/events?after=1&after=2")).status == 400
     assert (await web.browser().get("/api/feed/events")).status == 401
     assert (await owner.ask("HEAD", "/api/feed/events")).status == 200
 

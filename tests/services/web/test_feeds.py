@@ -1,8 +1,10 @@
 """Tails and readers of the change feed, without sockets."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -228,6 +230,52 @@ async def test_a_store_that_is_away_is_waited_for(
         found = await next_of(clock, one)
     assert (failures, isinstance(found, Changes)) == (0, True)
     assert issubclass(StoreUnavailable, Retry)
+
+
+class NotedLine(StuckLine):
+    """A browser that takes everything."""
+
+    def __init__(self) -> None:
+        self.told: list[dict[str, Any]] = []
+
+    async def tell(self, text: str, last_seq: int) -> bool:
+        self.told.append(json.loads(text))
+        return True
+
+
+@pytest.mark.parametrize("after", [None, 2])
+async def test_whoever_comes_while_the_store_is_away_is_pinged_until_it_is_back(
+    sqlite_store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, after: int | None
+) -> None:
+    home = await prepare(sqlite_store)
+    await sqlite_store.write(note, home.tenant_id, 3)
+    following, line, is_away, real = Feeds(sqlite_store, clock), NotedLine(), True, feed.newest
+    who = Principal(home.tenant_id, None, Role.VIEWER)
+    call = cast(Any, SimpleNamespace(store=sqlite_store.as_(who)))
+
+    async def newest(tx: Scoped) -> int:
+        if is_away:
+            raise StoreUnavailable("away")
+        return await real(tx)
+
+    async def clock_until(count: int) -> None:
+        async with asyncio.timeout(TIMEOUT_SEC):
+            while len(line.told) < count:
+                await clock.advance(200)
+                await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(feed, "newest", newest)
+    async with following.join(who) as (tail, one):
+        conversation = asyncio.create_task(converse(line, call, tail, one, after))
+        await clock_until(2)
+        assert line.told == [{"type": "ping", "last_seq": after or 0}] * 2
+        is_away = False
+        await clock_until(3)
+        [*_, first] = line.told
+        assert (first["type"], first["last_seq"], first["live"]) == ("changes", 3, False)
+        assert [change["seq"] for change in first["changes"]] == ([] if after is None else [3])
+        one.end(End.SESSION_OVER)
+        assert await asyncio.wait_for(conversation, TIMEOUT_SEC) == End.SESSION_OVER
 
 
 async def test_a_tail_that_breaks_ends_its_readers_and_is_replaced(

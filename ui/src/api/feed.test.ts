@@ -88,9 +88,21 @@ describe("the feed", () => {
     expect(pauseMs(0, { ...SETTINGS, random: () => 0 })).toBe(50);
   });
 
+  it("begins behind pings as it does without", () => {
+    const { heard } = opened();
+    FakeSocket.last.says({ type: "ping", last_seq: 0 });
+    expect(heard.resync).not.toHaveBeenCalled();
+    FakeSocket.last.says({ type: "changes", changes: [], last_seq: 7, live: false });
+    expect(heard.resync).toHaveBeenCalledTimes(1);
+    FakeSocket.last.says({ type: "ping", last_seq: 9 });
+    FakeSocket.last.onclose?.({ code: 1006 });
+    vi.advanceTimersByTime(100);
+    expect(FakeSocket.last.address).toBe("feed?9");
+  });
+
   it("says that all is old when changes were missed for good", () => {
     const { heard } = opened();
-    FakeSocket.last.says({ type: "ping", last_seq: 1 });
+    FakeSocket.last.says({ type: "changes", changes: [], last_seq: 1, live: false });
     FakeSocket.last.says({ type: "resync", last_seq: 900 });
     expect(heard.resync).toHaveBeenCalledTimes(2);
     FakeSocket.last.onclose?.({ code: 4008 });

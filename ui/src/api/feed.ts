@@ -82,6 +82,11 @@ export class Feed {
     this.failures = 0;
     this.watch();
     const message = JSON.parse(text) as FeedMessage;
+    if (message.type === "ping") {
+      // One that comes before the server could say where its feed is says nothing of it.
+      if (this.lastSeq !== null) this.lastSeq = message.last_seq;
+      return;
+    }
     const first = this.lastSeq === null;
     this.lastSeq = message.last_seq;
     // What was read before the feed began may be old already, and nothing will tell.

@@ -153,6 +153,13 @@ class Reader:
             self._something.clear()
             await self._something.wait()
 
+    async def ping(self) -> None:
+        """The next time that the reader is to be told that its connection lives; everything else waits."""
+        while not self._ping:
+            self._something.clear()
+            await self._something.wait()
+        self._ping = False
+
     def _batch(self) -> Changes:
         items = tuple(self._waiting.popleft() for _ in range(min(len(self._waiting), MESSAGE_CHANGES_MAX)))
         # Only what was taken counts as told while more is waiting: a cursor must never be ahead of its changes.

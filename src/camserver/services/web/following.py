@@ -34,10 +34,16 @@ class Line(Protocol):
         """Ends when the listener leaves (None), or does what it has no reason to: the code it is sent away with."""
 
 
-def parse_cursor(given: str | None) -> int | None:
-    """None: from now on."""
-    if given is None:
+def parse_cursor(*given: str) -> int | None:
+    """Of everything that was given as one. None: from now on."""
+    if not given:
         return None
+    if len(given) > 1:
+        raise BadInput("`after` is given more than once; give it once", reason="bad_cursor")
+    return _cursor(given[0])
+
+
+def _cursor(given: str) -> int:
     if not (given.isascii() and given.isdecimal() and len(given) <= 18):
         raise BadInput(
             "`after` must be a number that the feed gave out; leave it out to start now", reason="bad_cursor"
@@ -88,7 +94,8 @@ def _live(items: tuple[feed.Item, ...], last_seq: int) -> str:
 
 
 async def _send(line: Line, call: Call, tail: Tail, reader: Reader, after: int | None) -> None:
-    first = await _first(call, tail, reader, after)
+    position = await _position(line, tail, reader, after)
+    first = await _first(call, position, reader, after)
     is_there = await line.tell(first.model_dump_json(), first.last_seq)
     while is_there:
         told = await reader.next()
@@ -104,9 +111,31 @@ async def _send(line: Line, call: Call, tail: Tail, reader: Reader, after: int |
         is_there = await line.tell(text, told.last_seq)
 
 
-async def _first(call: Call, tail: Tail, reader: Reader, after: int | None) -> First:
+async def _position(line: Line, tail: Tail, reader: Reader, after: int | None) -> int:
+    """Where the tail began. With the store away that takes until it is back; pings say meanwhile that somebody is
+    here, or the listener would give the connection up and come back to the same."""
+    starting = asyncio.create_task(tail.position())
+    pinging = asyncio.create_task(_ping(line, reader, after or 0))
+    try:
+        await asyncio.wait({starting, pinging}, return_when=asyncio.FIRST_COMPLETED)
+        # Where nobody is there any more to be pinged, whoever hears the listener ends this.
+        return await starting
+    finally:
+        for task in (starting, pinging):
+            task.cancel()
+        await asyncio.gather(starting, pinging, return_exceptions=True)
+
+
+async def _ping(line: Line, reader: Reader, cursor: int) -> None:
+    """With the listener's own cursor: there is no other yet."""
+    is_there = True
+    while is_there:
+        await reader.ping()
+        is_there = await line.tell(api.FeedPing(last_seq=cursor).model_dump_json(), cursor)
+
+
+async def _first(call: Call, position: int, reader: Reader, after: int | None) -> First:
     """What the reader missed. It has joined the tail already, so that nothing falls between the two."""
-    position = await tail.position()
     if after is None:
         reader.start_at(position)
         return api.FeedChanges(changes=[], last_seq=position, live=False)

@@ -26,7 +26,7 @@ _EVENTS = "text/event-stream"
 @routes.socket("/api/feed", Permission.READ)
 async def follow(socket: WebSocket, call: Call) -> None:
     """Changes as they happen."""
-    after = parse_cursor(socket.query_params.get("after"))
+    after = parse_cursor(*socket.query_params.getlist("after"))
     call.web.feeds.require_room(call.principal)
     await socket.accept()
     async with call.web.feeds.join(call.principal) as (tail, reader):
@@ -74,7 +74,10 @@ async def follow_events(
 
     An event named `end` says with the WebSocket's close code why the server ends it.
     """
-    cursor = parse_cursor(call.request.headers.get("last-event-id") or after)
+    cursor = parse_cursor(*call.request.query_params.getlist("after"))
+    if last := call.request.headers.get("last-event-id"):
+        # A browser that comes back by itself asks the old address.
+        cursor = parse_cursor(last)
     call.web.feeds.require_room(call.principal)
     return _EventStream(call, cursor)
 
