@@ -13,9 +13,11 @@ from starlette.responses import StreamingResponse
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from camserver.base import asgi, http_connections
+from camserver.base.address_counts import AddressCounts
 from camserver.base.addresses import peer_host, peer_network
 from camserver.base.http_connections import LimitedProtocol, Limits
 from camserver.base.ports import listen
+from tests.rig.polling import until
 from tests.rig.ports import port_of
 
 TIMEOUT_SEC = 60
@@ -370,6 +372,29 @@ async def test_an_address_has_so_many_connections(guarded: Callable[[Limits], Aw
     _, writer = await asyncio.open_connection("127.0.0.1", port)
     assert (await said(port, ask)).startswith(b"HTTP/1.1 200 ")
     writer.close()
+
+
+async def test_connections_are_counted_as_they_come_and_go(
+    guarded: Callable[[Limits], Awaitable[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[AddressCounts] = []
+    made = LimitedProtocol.connection_made
+
+    def noted(self: LimitedProtocol, transport: asyncio.Transport) -> None:
+        counts.append(self.config.addresses)
+        made(self, transport)
+
+    monkeypatch.setattr(LimitedProtocol, "connection_made", noted)
+    port = await guarded(Limits(connections_per_address=2, spares_loopback=False))
+    url = f"http://127.0.0.1:{port}"
+    async with aiohttp.ClientSession() as http:
+        async with http.ws_connect(url + "/echo"), http.get(url + "/hello") as answer:
+            assert answer.status == 200
+            assert counts[0]._open == {"127.0.0.1": 2}
+            assert (await said(port)).startswith(b"HTTP/1.1 429 ")
+        with pytest.raises(aiohttp.WSServerHandshakeError):
+            await http.ws_connect(url + "/hello")
+    await until(lambda: not counts[0]._open, "all of them are gone")
 
 
 async def test_a_proxy_has_everybodys_connections(guarded: Callable[[Limits], Awaitable[int]]) -> None:

@@ -23,6 +23,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import uvicorn
 
 from camserver.base import websocket
+from camserver.base.address_counts import AddressCounts
 from camserver.base.addresses import peer_network
 from camserver.base.doors import Door, DoorPolicy, Stranger
 from camserver.base.errors import Bug
@@ -130,6 +131,7 @@ def _taking(take: Callable[[Upgrade], None]) -> type[LimitedProtocol]:
     class Taking(LimitedProtocol):
         def handle_websocket_upgrade(self) -> None:
             self.connections.discard(self)
+            self._uncount()
             take(Upgrade(self.url, self.scope["headers"], self.transport))  # type: ignore[arg-type]  # as it has them
 
     return Taking
@@ -142,6 +144,7 @@ def _tls_taking(take: Callable[[Upgrade], None]) -> type[_TlsProtocol]:
         def handle_websocket_upgrade(self) -> None:
             self.stranger.left()
             self.connections.discard(self)
+            self._uncount()
             certificate = self.app_state[PEER_CERTIFICATE]
             headers, transport = self.scope["headers"], self.transport
             take(Upgrade(self.url, headers, transport, certificate))  # type: ignore[arg-type]  # as it has them
@@ -239,8 +242,8 @@ async def serve(
         forwarded_allow_ips=[] if tls is not None else [str(peer_network(one)) for one in trusted_proxies],
     )
     config.limits = limits
-    config.spared = tuple(peer_network(one) for one in limits.spares)
     limits.hold(sock)
+    config.addresses = AddressCounts(limits.connections_per_address, limits.spares_loopback, limits.spares)
     server = _Server(config, on_ready)
     if tls is not None:
         protocol = _TlsProtocol if take_socket is None else _tls_taking(take_socket)

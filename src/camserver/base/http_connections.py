@@ -10,7 +10,6 @@ may have a body that is there already without waiting for it: `ARRIVED` is an `A
 """
 
 import asyncio
-import ipaddress
 import json
 import socket
 from collections.abc import Callable, Iterable
@@ -29,6 +28,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
+from camserver.base.address_counts import AddressCounts
 from camserver.base.addresses import peer_host
 from camserver.base.errors import Bug
 from camserver.base.http_upgrades import has_body, head_without_offer, is_websocket
@@ -90,7 +90,7 @@ _REFUSALS = {
 
 class HttpConfig(uvicorn.Config):
     limits: Limits
-    spared: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
+    addresses: AddressCounts
 
 
 class _NoMore(list[Header]):
@@ -135,12 +135,14 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.client is not None:
             self.client = (peer_host(self.client[0]), self.client[1])
         self._start_timer()
-        if self._has_too_many():
+        self._counted = self.config.addresses.enter(peer_of(transport))
+        if self.config.addresses.are_too_many(self._counted):
             log.warning("an address has too many connections; one more was refused", address=peer_of(transport))
             self._refuse(429)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        self._uncount()
         self._forget_queue()
         super().connection_lost(exc)
 
@@ -209,6 +211,11 @@ class LimitedProtocol(HttpToolsProtocol):
         self._refused = 101  # from here on nothing is this protocol's
         self.handle_websocket_upgrade()
         return b""
+
+    def handle_websocket_upgrade(self) -> None:
+        # Its connection is another protocol's from here on, which counts it again.
+        self._uncount()
+        super().handle_websocket_upgrade()
 
     def _make_parser(self) -> None:
         """As uvicorn makes it: what comes behind a request that closes is no error."""
@@ -310,21 +317,9 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(431)
             raise ValueError("the request's headers are too large")
 
-    def _has_too_many(self) -> bool:
-        most, own = self._limits.connections_per_address, peer_of(self.transport)
-        if not most or self._is_spared(own):
-            return False
-        # Of requests and of WebSockets: both are listed there.
-        return sum(peer_of(one.transport) == own for one in self.connections) > most
-
-    def _is_spared(self, address: str) -> bool:
-        try:
-            own = ipaddress.ip_address(address)
-        except ValueError:
-            return self._limits.spares_loopback  # a socket of this machine
-        if self._limits.spares_loopback and own.is_loopback:
-            return True
-        return any(own in network for network in self.config.spared)
+    def _uncount(self) -> None:
+        self.config.addresses.leave(self._counted)
+        self._counted = None
 
     def _start_timer(self) -> None:
         self._head_timer = self.loop.call_later(self._limits.headers_timeout_sec, self._end_wait)

@@ -44,9 +44,11 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         super().connection_made(transport)
         if self.client is not None:
             self.client = (peer_host(self.client[0]), self.client[1])
+        self._counted = self.config.addresses.enter(self._peer())
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._deadline.cancel()
+        self.config.addresses.leave(self._counted)
         self._kept = b""
         super().connection_lost(exc)
 

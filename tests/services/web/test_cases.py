@@ -362,7 +362,12 @@ async def test_only_so_many_cases_are_exported_at_once(web: RunningWeb, monkeypa
     # And every place is free again, also those of answers that nobody waited for.
     may_go_on.clear()
     closed: list[str] = []
-    monkeypatch.setattr(CaseExport, "close", lambda self: (closed.append(""), real_close(self)))
+
+    def close(self: CaseExport) -> None:
+        closed.append("")
+        real_close(self)
+
+    monkeypatch.setattr(CaseExport, "close", close)
     for number in range(1, EXPORTS_MAX + 1):
         left = asyncio.ensure_future(owner.get(f"/api/cases/{case}/export"))
         await until(lambda count=EXPORTS_MAX // 2 + number: len(begun) == count, "it is under way")  # type: ignore[misc]
