@@ -100,6 +100,26 @@ async def test_a_request_whose_end_can_be_read_in_two_ways_is_not_answered(web: 
     assert answer.count(b"HTTP/1.1 200") == 0, answer
 
 
+@pytest.mark.parametrize("offer", ["h2c", "foo", "websocket"])
+async def test_a_sign_in_that_offers_another_protocol_is_one_request_with_its_body(
+    web: RunningWeb, offer: str
+) -> None:
+    host = f"Host: 127.0.0.1:{urlsplit(web.url).port}\r\n"
+    offered = f"Connection: Upgrade\r\nUpgrade: {offer}\r\n"
+    for body, status in (
+        ('{"login": "nobody", "password": "a wrong password"}', b"401"),
+        (f"GET /healthz HTTP/1.1\r\n{host}\r\n", b"400"),
+    ):
+        head = f"POST /api/session HTTP/1.1\r\n{host}{offered}Content-Type: application/json\r\n"
+        last = f"GET /healthz HTTP/1.1\r\n{host}Connection: close\r\n\r\n"
+        reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(web.url).port)
+        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n{body}{last}".encode())
+        async with asyncio.timeout(TIMEOUT_SEC):
+            answer = await reader.read()
+        writer.close()
+        assert [one[:3] for one in answer.split(b"HTTP/1.1 ")[1:]] == [status, b"200"], answer
+
+
 async def test_the_feed_answers_to_known_host_names_only(web: RunningWeb) -> None:
     """A page whose name was pointed at this server (DNS rebinding) is of the same origin as its own socket."""
     handshake = (
