@@ -12,7 +12,7 @@ from fastapi import FastAPI, Request, Response, WebSocket
 from starlette.responses import StreamingResponse
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from camserver.base import asgi, http_connections
+from camserver.base import asgi, http_answers, http_connections
 from camserver.base.address_counts import AddressCounts
 from camserver.base.addresses import peer_host, peer_network
 from camserver.base.http_connections import LimitedProtocol, Limits
@@ -165,7 +165,7 @@ async def test_those_who_ask_close_an_idle_connection_first(
 async def test_the_head_of_an_answer_goes_with_its_body(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
     pieces: list[list[bytes]] = []
 
-    class Noting(http_connections._Joining):
+    class Noting(http_answers.Joining):
         __slots__ = ()
 
         def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
@@ -186,7 +186,7 @@ async def test_the_head_of_an_answer_goes_with_its_body(serving: Serving, monkey
         def __getattr__(self, name: str) -> object:
             return getattr(self._transport, name)
 
-    monkeypatch.setattr(http_connections, "_Joining", Noting)
+    monkeypatch.setattr(http_connections, "Joining", Noting)
     async with aiohttp.ClientSession() as session:
         for _ in range(2):
             async with session.get(serving.url + "/hello") as answer:

@@ -11,7 +11,8 @@ import pytest
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from camserver.base import asgi
-from camserver.base.http_connections import ARRIVED, WHOLE, Header, Limits
+from camserver.base.http_answers import ARRIVED, WHOLE, Header
+from camserver.base.http_connections import Limits
 from camserver.base.ports import listen
 from tests.rig.polling import until
 from tests.rig.ports import port_of

@@ -10,7 +10,8 @@ import pytest
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from camserver.base import asgi
-from camserver.base.http_connections import PIECE_BYTES, WHOLE, LimitedProtocol
+from camserver.base.http_answers import WHOLE
+from camserver.base.http_connections import PIECE_BYTES, LimitedProtocol
 from camserver.base.ports import listen
 from tests.rig.polling import until
 from tests.rig.ports import port_of

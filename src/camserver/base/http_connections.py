@@ -1,48 +1,32 @@
-"""One connection of the HTTP server: held to limits, and answered in as few calls to the system as there can be.
+"""One connection of the HTTP server, held to limits.
 
 What uvicorn leaves unbounded is bounded here, before there is a request: how many connections an address may have
 (429), how long a request's headers may be (431) and how long they may take (408). So is what is asked before earlier
 requests are answered: nothing more is read while a request waits for its turn. And what is sent: how long it may find
 nobody who takes it.
 
-An application may answer in one go instead of by messages: `WHOLE` among a scope's extensions is a `Whole`. And it
-may have a body that is there already without waiting for it: `ARRIVED` is an `Arrived`.
+How answers are sent is `http_answers`', what becomes of offers of other protocols `http_upgrades`'.
 """
 
 import asyncio
 import json
 import socket
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Final
 
 import httptools
 import uvicorn
 from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import (
-    HEADER_RE,
-    HEADER_VALUE_RE,
-    STATUS_LINE,
-    HttpToolsProtocol,
-    RequestResponseCycle,
-)
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from camserver.base.address_counts import AddressCounts
 from camserver.base.addresses import peer_host
-from camserver.base.errors import Bug
+from camserver.base.http_answers import ARRIVED, WHOLE, Header, Joining, answer_whole, arrived
 from camserver.base.http_upgrades import has_body, head_without_offer, is_websocket
 from camserver.base.log import get_logger
 
 log = get_logger(__name__)
-
-Header = tuple[bytes, bytes]
-# Status, headers (names in lower case, Content-Length among them) and body. False: not now, send it by messages.
-Whole = Callable[[int, Iterable[Header], bytes], bool]
-WHOLE: Final = "camserver.http.response.whole"
-# The whole body; None: it is still to come, receive it by messages.
-Arrived = Callable[[], bytes | None]
-ARRIVED: Final = "camserver.http.request.arrived"
 
 # Ordinary requests come whole in less. Of what came in one piece and is more, so much at a time becomes requests:
 # one that waits takes a hundred times the memory of its bytes.
@@ -237,13 +221,13 @@ class LimitedProtocol(HttpToolsProtocol):
         cycle = self.cycle
         if cycle is not None and cycle is not before:
             offered: dict[str, Any] = {
-                WHOLE: partial(_answer_whole, cycle, cycle.transport),
-                ARRIVED: partial(_arrived, cycle),
+                WHOLE: partial(answer_whole, cycle, cycle.transport),
+                ARRIVED: partial(arrived, cycle),
             }
             self.scope["extensions"] = offered
             # What comes behind a body in chunks is no header, and the application has them already.
             self.headers = _NO_MORE
-            cycle.transport = _Joining(cycle.transport, self.loop)  # type: ignore[assignment]  # what it calls
+            cycle.transport = Joining(cycle.transport, self.loop)  # type: ignore[assignment]  # what it calls
             if self.pipeline and not self.flow.is_held:
                 self.flow.is_held = True
                 self._ahead = before
@@ -355,85 +339,6 @@ class LimitedProtocol(HttpToolsProtocol):
 
 def _do_nothing() -> None:
     pass
-
-
-@lru_cache(maxsize=4096)
-def _line(header: Header) -> bytes:
-    """Most headers are the same from answer to answer."""
-    name, value = header
-    if HEADER_RE.search(name) or HEADER_VALUE_RE.search(value):
-        raise Bug(f"the header {name!r} of an answer holds what no header may")
-    return b"%s: %s\r\n" % header
-
-
-def _arrived(cycle: RequestResponseCycle) -> bytes | None:
-    """What the cycle's `receive` does with a body of which nothing is to come."""
-    if cycle.more_body or cycle.disconnected or cycle.response_complete:
-        return None
-    body, cycle.body = bytes(cycle.body), bytearray()
-    cycle.message_event.clear()
-    cycle.flow.resume_reading()
-    return body
-
-
-def _answer_whole(
-    cycle: RequestResponseCycle, transport: asyncio.Transport, status: int, headers: Iterable[Header], body: bytes
-) -> bool:
-    """What the cycle does with both messages of an answer, by one write."""
-    if cycle.disconnected or cycle.response_started or cycle.flow.write_paused:
-        return False
-    lines = [STATUS_LINE[status], *map(_line, cycle.default_headers), *map(_line, headers)]
-    if not cycle.keep_alive:
-        lines.append(b"connection: close\r\n")
-    lines.append(b"\r\n")
-    cycle.waiting_for_100_continue = False
-    cycle.response_started = cycle.response_complete = True
-    transport.writelines((b"".join(lines), body))
-    cycle.message_event.set()
-    if not cycle.keep_alive:
-        transport.close()
-    cycle.on_response()
-    return True
-
-
-class _Joining:
-    """Sends an answer's head together with the first of its body: uvicorn writes them apart, and each write is a call
-    to the system and wakes whoever reads. A head whose body is not there in this turn of the loop goes alone."""
-
-    __slots__ = ("_alone", "_head", "_loop", "_transport", "_was_written")
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._head = b""
-        self._was_written = False
-        self._alone: asyncio.Handle | None = None
-
-    def write(self, data: bytes) -> None:
-        if self._alone is not None:
-            self._alone.cancel()
-            self._alone = None
-            self._transport.writelines((self._head, data))
-        elif self._was_written:
-            self._transport.write(data)
-        else:
-            self._was_written = True
-            self._head = data
-            self._alone = self._loop.call_soon(self._send_alone)
-
-    def _send_alone(self) -> None:
-        self._alone = None
-        if not self._transport.is_closing():
-            self._transport.write(self._head)
-
-    def close(self) -> None:
-        if self._alone is not None:
-            self._alone.cancel()
-            self._send_alone()
-        self._transport.close()
-
-    def is_closing(self) -> bool:
-        return self._transport.is_closing()
 
 
 def peer_of(transport: asyncio.Transport | None) -> str:

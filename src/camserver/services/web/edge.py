@@ -22,7 +22,7 @@ from camserver.base import figures
 from camserver.base.clock import Clock
 from camserver.base.errors import BadInput, Reject
 from camserver.base.hosts import in_address
-from camserver.base.http_connections import ARRIVED, WHOLE, Arrived, Header, Whole
+from camserver.base.http_answers import ARRIVED, WHOLE, Arrived, Header, Whole
 from camserver.base.log import get_logger, keep_ids
 from camserver.config import Settings, StreamerSettings
 from camserver.domain.scoring_sheets import PART_BYTES

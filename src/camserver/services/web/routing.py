@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketState
 
 from camserver.base.errors import Bug
-from camserver.base.http_connections import WHOLE, Whole
+from camserver.base.http_answers import WHOLE, Whole
 from camserver.domain.people import Permission
 from camserver.services.web.access import Gate, Needs, admit, admit_socket
 from camserver.services.web.answers import answer_error
