@@ -13,7 +13,7 @@ from camserver.base.errors import BadInput
 from camserver.domain.analysis import Box
 from camserver.media.foreign_picture import UNREADABLE, check_scans, in_rgb
 from camserver.media.jpeg_picture import EDITED_QUALITY
-from camserver.media.pictures import PIXELS_MAX
+from camserver.media.pictures import PIXELS_MAX, SIDE_MAX
 
 LINE: Final = (252, 211, 77)
 EDGE: Final = (0, 0, 0)
@@ -32,8 +32,11 @@ def draw_boxes(content: bytes, boxes: Sequence[Box], *, with_words: bool = True)
     try:
         with Image.open(io.BytesIO(content), formats=("JPEG", "PNG")) as opened:
             width, height = opened.size
-            if width * height > PIXELS_MAX:
-                raise BadInput(f"the picture has {width}x{height} pixels; at most {PIXELS_MAX} can be drawn on")
+            if width * height > PIXELS_MAX or max(width, height) > SIDE_MAX:
+                raise BadInput(
+                    f"the picture has {width}x{height} pixels; at most {PIXELS_MAX} and {SIDE_MAX} a side can be "
+                    "drawn on"
+                )
             picture = in_rgb(opened)
     except UNREADABLE as error:
         raise BadInput(f"the picture is no readable JPEG or PNG ({type(error).__name__})") from None

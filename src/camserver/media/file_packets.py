@@ -17,6 +17,7 @@ from av.container import InputContainer
 from camserver.base.log import get_logger
 from camserver.domain.leases import Fault
 from camserver.media.packets import Miss, Packet, Stream
+from camserver.media.pictures import OPEN_OPTIONS
 from camserver.media.rtsp_ffmpeg import PACKET_MAX_BYTES, judged, sound_of
 
 log = get_logger(__name__)
@@ -28,6 +29,7 @@ _TO_ANNEX_B = {"h264": "h264_mp4toannexb", "hevc": "hevc_mp4toannexb"}
 OPTIONS = {
     "format_whitelist": "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg",
     "protocol_whitelist": "none",
+    **OPEN_OPTIONS,
 }
 _MILLISECONDS = Fraction(1, 1000)
 # How long it waits at a time before it asks whether anybody wants more.

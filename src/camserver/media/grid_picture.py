@@ -9,8 +9,9 @@ from typing import Final
 from PIL import Image, ImageDraw, ImageFont
 
 from camserver.base.errors import BadInput
+from camserver.media.foreign_picture import UNREADABLE, check_scans
 from camserver.media.jpeg_picture import EDITED_QUALITY
-from camserver.media.pictures import PIXELS_MAX
+from camserver.media.pictures import PIXELS_MAX, SIDE_MAX
 
 # Lines at each tenth, which have a number, and between them.
 TENTHS: Final = 10
@@ -21,19 +22,20 @@ EDGE: Final = (0, 0, 0)
 WIDTH_MIN: Final = 1280
 WORD_SHARE: Final = 1 / 75
 
-# What Pillow raises for a broken file; it has no tree of its own for that.
-_UNREADABLE = (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError)
-
 
 def draw_grid(content: bytes) -> bytes:
     """A JPEG with lines at each twentieth and numbers at each tenth. BadInput when it is no readable JPEG."""
+    check_scans(content, "the picture")
     try:
         with Image.open(io.BytesIO(content), formats=("JPEG", "PNG")) as opened:
             width, height = opened.size
-            if width * height > PIXELS_MAX:
-                raise BadInput(f"the picture has {width}x{height} pixels; at most {PIXELS_MAX} can be drawn on")
+            if width * height > PIXELS_MAX or max(width, height) > SIDE_MAX:
+                raise BadInput(
+                    f"the picture has {width}x{height} pixels; at most {PIXELS_MAX} and {SIDE_MAX} a side can be "
+                    "drawn on"
+                )
             picture = opened.convert("RGB")
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise BadInput(f"the picture is no readable JPEG ({type(error).__name__})") from None
     enlarged = max(-(-WIDTH_MIN // width), 1)
     if enlarged > 1 and width * height * enlarged * enlarged <= PIXELS_MAX:

@@ -10,7 +10,7 @@ from PIL import Image
 from camserver.base.errors import BadInput
 from camserver.media.change import Gray
 from camserver.media.foreign_picture import UNREADABLE, check_scans
-from camserver.media.pictures import JPEG_QUALITY, PIXELS_MAX, fit_width
+from camserver.media.pictures import JPEG_QUALITY, PIXELS_MAX, SIDE_MAX, fit_width
 
 # A picture that is kept and had to be encoded anew.
 EDITED_QUALITY = 90
@@ -81,7 +81,7 @@ def _decode(jpeg: bytes, width_needed: int) -> tuple[tuple[int, int], Image.Imag
     try:
         picture = Image.open(io.BytesIO(jpeg), formats=("JPEG",))
         full_size = picture.size
-        if full_size[0] * full_size[1] > PIXELS_MAX:
+        if full_size[0] * full_size[1] > PIXELS_MAX or max(full_size) > SIDE_MAX:
             raise BadInput(f"a picture of {full_size[0]}x{full_size[1]} is too large to be decoded")
         # A JPEG is decoded at a half, a quarter or an eighth for a fraction of the work.
         picture.draft("RGB", (min(width_needed, full_size[0]), 1))

@@ -20,6 +20,7 @@ from camserver.domain.polygons import Polygon
 from camserver.media.keyframes import whole_after
 from camserver.media.masks import blacken_frame
 from camserver.media.packets import Packet
+from camserver.media.pictures import OPEN_OPTIONS
 from camserver.media.video_picture import new_decoder, turned
 
 TICKS_PER_SEC = 90_000
@@ -115,7 +116,7 @@ def _copy(packets: Sequence[Packet], times: _Times) -> tuple[bytes, tuple[int, i
     beginning = io.BytesIO(_annex_b_parameters(stream.extradata) + b"".join(one.data for one in packets[:2]))
     try:
         with (
-            av.open(beginning, format=stream.codec) as told,
+            av.open(beginning, format=stream.codec, options=dict(OPEN_OPTIONS)) as told,
             av.open(file, "w", format="mp4", options=_moov_first(packets)) as out,
         ):
             track: Any = out.add_stream_from_template(told.streams.video[0])

@@ -18,6 +18,10 @@ from camserver.media.view import View, view_of
 JPEG_QUALITY = 80
 # 8K video has 33 million; beyond it a few bytes could ask for gigabytes of memory.
 PIXELS_MAX = 40_000_000
+# A JPEG can't be larger than 65,500 a side, and what is drawn on a picture is a share of its longer one.
+SIDE_MAX = 16_384
+# For FFmpeg, which decodes what it opens to find out what it is.
+OPEN_OPTIONS = {"max_pixels": str(PIXELS_MAX)}
 # Black of video, with some noise of its encoder; and how much of a side a bar takes.
 BAR_LUMA_MAX = 12
 BAR_LEAST, BAR_MOST = 0.02, 0.4

@@ -23,6 +23,7 @@ from camserver.domain.leases import Fault
 from camserver.media import nal_units
 from camserver.media.addresses import Place
 from camserver.media.packets import Miss, Packet, SoundShape, Stream
+from camserver.media.pictures import OPEN_OPTIONS
 from camserver.media.rtsp_address import RtspAddress
 from camserver.media.rtsp_lean.reader import UNREACHABLE
 from camserver.media.rtsp_pipe import RtspPipe
@@ -35,6 +36,7 @@ OPTIONS = {
     "probesize": "32",
     "analyzeduration": "0",
     "protocol_whitelist": "rtsp,tcp",
+    **OPEN_OPTIONS,
 }
 # Sound that is passed on; of AAC only what comes with its description.
 SOUND_CODECS = ("aac", "opus", "pcm_mulaw", "pcm_alaw")
