@@ -4,7 +4,9 @@ import asyncio
 import io
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import pytest
 import uuid_utils
 
 from camserver.base.clock import StoreClock
@@ -125,6 +127,31 @@ async def test_a_sheet_is_looked_at_and_a_run_goes_on_after_a_process_died(
     ]
     assert list((settings.server.data_dir / "scoring").iterdir()) == []
     assert await store.read(scoring_desk.unfilled) == ()
+    await store.close()
+    sqlite_template.discard(url)
+
+
+async def test_a_sheet_whose_look_crashes_is_not_looked_at_for_ever(
+    tmp_path: Path, sqlite_template: SqliteTemplate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = sqlite_template.fresh()
+    store = await open_store(url)
+    clock = StoreClock()
+    settings = set_up(tmp_path, "http://127.0.0.1:9")
+    objects = LocalObjects(settings.objects.dir)
+    scoped = store.as_(Principal(await store.write(tenants.ensure, "t", clock.now_ms()), None, Role.TENANT_ADMIN))
+    sheet_uuid = await brought(scoped, objects, clock.now_ms())
+
+    async def crashes(*_: object) -> Any:
+        raise ValueError("something odd")
+
+    monkeypatch.setattr(Places, "open", crashes)
+    places = Places(store, objects, clock, settings)
+    assert await look_at_next(store, clock, settings, places)
+    sheet = await scoped.read(scoring_sheets.get, sheet_uuid)
+    assert sheet.state is SheetState.REFUSED
+    assert "log says where" in (sheet.message or "")
+    assert not await look_at_next(store, clock, settings, places)
     await store.close()
     sqlite_template.discard(url)
 

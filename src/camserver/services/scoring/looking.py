@@ -51,6 +51,10 @@ async def look_at_next(store: Store, clock: Clock, settings: "Settings", places:
         return True
     except CamError as error:
         message = error.message
+    except Exception:
+        # It would be claimed again for ever, and hold up those behind it each time.
+        log.exception("looking at a sheet crashed", sheet=held.sheet.sheet_uuid)
+        message = "looking at the sheet failed by an error of camserver, whose log says where; save it in another way"
     finally:
         keeping.cancel()
         await asyncio.wait([keeping])
