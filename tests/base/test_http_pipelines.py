@@ -115,7 +115,7 @@ async def test_whoever_asks_much_in_one_go_is_answered_in_order_and_little_of_it
     assert await bodies(reader) == [*(f"{path}{number} 0" for number in range(5_000)), "/last 0"]
     writer.close()
     most = max(waiting for waiting, _ in seen.waiting)
-    assert 0 < most <= PIECE_BYTES / len(SMALLEST)
+    assert 0 < most <= PIECE_BYTES / len(SMALLEST) + 1
     assert not any(is_reading for waiting, is_reading in seen.waiting if waiting)
 
 
@@ -132,6 +132,33 @@ async def test_nothing_is_read_while_a_request_waits_for_its_turn(seen: Seen) ->
     assert await bodies(reader) == ["/hold 0", "/1 0", f"/2 {size}", *["/ 0"] * 10_000, "/last 0"]
     writer.close()
     assert not any(is_reading for waiting, is_reading in seen.waiting if waiting)
+
+
+async def test_a_long_body_is_not_cut_into_pieces_but_what_follows_it_is(
+    seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    feed = LimitedProtocol._feed
+
+    def noted(self: LimitedProtocol, data: bytes | memoryview) -> None:
+        sizes.append(len(data))
+        feed(self, data)
+
+    reader, writer = await asyncio.open_connection("127.0.0.1", seen.port)
+    writer.write(get("/hold"))
+    await until(lambda: bool(seen.waiting), "a request under way")
+    seen.may_answer.set()
+    async with asyncio.timeout(TIMEOUT_SEC):
+        await reader.readuntil(b"/hold 0")
+    monkeypatch.setattr(LimitedProtocol, "_feed", noted)
+    asked = post("/1", b"x" * 100_000) + SMALLEST * 5_000 + LAST
+    seen.made[0].data_received(asked)
+    assert await bodies(reader) == ["/1 100000", *["/ 0"] * 5_000, "/last 0"]
+    writer.close()
+    assert sizes[:2] == [PIECE_BYTES, len(post("/1", b"x" * 100_000)) - PIECE_BYTES]
+    assert max(sizes[2:]) <= PIECE_BYTES
+    assert sum(sizes) == len(asked)
+    assert max(waiting for waiting, _ in seen.waiting) <= PIECE_BYTES / len(SMALLEST) + 1
 
 
 async def test_a_client_that_leaves_while_requests_wait_leaves_nothing_behind(seen: Seen) -> None:

@@ -110,6 +110,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head_bytes: int | None = 0  # None: not within a request's headers
         self._unread_bytes: int | None = None  # behind the headers and no part of the body; None: not within a body
         self._has_read = False  # since data came last, some of it was of a body
+        self._body_bytes = 0  # that came so far, of one body
         self._refused = 0
         self._head_timer: asyncio.TimerHandle | None = None
         self._kept = b""  # what came while a request waits for its turn, or behind one
@@ -140,13 +141,20 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _feed_by_pieces(self, data: bytes) -> None:
         """Until a request has to wait for its turn; the rest is kept until then."""
-        at = 0
+        at, pieces = 0, memoryview(data)
         while at < len(data) and not self.pipeline and not self._refused and not self.transport.is_closing():
-            self._feed(data[at : at + PIECE_BYTES])
-            at += PIECE_BYTES
+            # What belongs to a body becomes no request, however much it is.
+            size_bytes = PIECE_BYTES if self._unread_bytes is None else max(PIECE_BYTES, self._body_left_bytes())
+            self._feed(pieces[at : at + size_bytes])
+            at += size_bytes
         self._kept = data[at:] if self.pipeline else b""
 
-    def _feed(self, data: bytes) -> None:
+    def _body_left_bytes(self) -> int:
+        """Of the body that is being read; 0 when that says nothing of its length."""
+        declared = [int(value) for name, value in self.scope["headers"] if name == b"content-length"]
+        return declared[0] - self._body_bytes if declared else 0
+
+    def _feed(self, data: bytes | memoryview) -> None:
         size_bytes = len(data)
         if self._head_bytes is not None:
             self._head_bytes += size_bytes
@@ -180,7 +188,7 @@ class LimitedProtocol(HttpToolsProtocol):
         """Nothing that offers another protocol becomes a request before it was considered."""
         return True
 
-    def _consider(self, rest: bytes) -> bytes:
+    def _consider(self, rest: bytes | memoryview) -> bytes:
         """A request offered to go on in another protocol. What is to be read now, with what came behind its head."""
         method, version, headers = self.scope["method"], self.scope["http_version"], self.headers
         if method == "CONNECT":
@@ -214,7 +222,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._refuse_long_head()
         self._head_bytes = None
-        self._unread_bytes = 0
+        self._unread_bytes = self._body_bytes = 0
         self._stop_timer()
         before = self.cycle
         super().on_headers_complete()
@@ -269,6 +277,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._has_read = True
+        self._body_bytes += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
