@@ -39,6 +39,7 @@ from camserver.domain.people import Principal, Role
 from camserver.store import Store, cameras, event_search, open_store, timelines
 from camserver.store.core import ScopedStore
 from camserver.store.event_search import SearchFilter
+from camserver.store.paging import Listed, make_cursor
 from camserver.store.timelines import Span, TimelineFilter
 from tests.store.scenery import NOW_MS
 
@@ -151,7 +152,8 @@ class Side:
     def questions(self) -> dict[str, Question]:
         mine = self.store.as_(Principal(self.house.scene.tenant_id, 1, Role.TENANT_ADMIN))
         # Nine tenths into the past of what there is.
-        return questions(mine, f"{NOW_MS - self.looks * 9 // 10 // filling.CAMERAS * filling.MINUTE_MS}.1")
+        deep_at = NOW_MS - self.looks * 9 // 10 // filling.CAMERAS * filling.MINUTE_MS
+        return questions(mine, make_cursor(Listed.EVENTS, deep_at, 1))
 
 
 class Cpu(NamedTuple):
