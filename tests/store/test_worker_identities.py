@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from camserver.base.errors import CamError, Conflict, Forbidden, NotFound
+from camserver.base.errors import BadInput, CamError, Conflict, Forbidden, NotFound
 from camserver.domain.people import Principal, Role
 from camserver.store import Store
 from camserver.store.intents import pending
@@ -210,7 +210,7 @@ async def test_other_tenants_and_sites_are_not_there(fresh_store: Store) -> None
             await fresh_store.as_(stranger).write(revoke, "new", "", NOW_MS)
     with pytest.raises(NotFound, match="no site"):
         await fresh_store.as_(annex_only).write(invite, "h", "main", None, HOUR_MS, "", NOW_MS)
-    with pytest.raises(NotFound, match="for which site"):
+    with pytest.raises(BadInput, match="for which site"):
         await fresh_store.as_(admin_of(stage.tenant_id)).write(invite, "h", None, None, HOUR_MS, "", NOW_MS)
     own = await fresh_store.as_(annex_only).write(invite, "h", None, None, HOUR_MS, "", NOW_MS)
     assert own.site == "annex"

@@ -60,7 +60,7 @@ def worker_token(chosen: Chosen, site: str | None, worker_id: str | None, ttl_se
     \b
     Examples:
       camserver worker token --site shop
-      camserver worker token --site shop --name shop-1 --ttl 600 > token.txt
+      camserver worker token --site shop --name till-1 --ttl 600 > token.txt
     """
     body = {"site": site, "worker_id": worker_id, "ttl_sec": ttl_sec}
     made = with_server(chosen, lambda server: server.post("/api/workers/enrolments", body))

@@ -10,7 +10,7 @@ from camserver.base.errors import BadInput
 
 # Above every time and key there is, and within a BIGINT.
 BEYOND = 2**62
-_CURSOR_MAX_CHARS = 39
+_CURSOR_MAX_CHARS = 40
 
 
 class Listed(StrEnum):

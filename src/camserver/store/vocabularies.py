@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 
-from camserver.base.errors import BadSettings, Bug
+from camserver.base.errors import BadInput, BadSettings, Bug
 from camserver.domain.vocabulary import SHIPPED_FILE, parse_vocabulary, regrouped
 from camserver.store.sql import Sql
 from camserver.store.tx import Tx
@@ -85,7 +85,10 @@ async def _regrouped(tx: Tx, version: str) -> list[tuple[str, list[str]]]:
     )
     if len(rows) != 2:
         return []  # the first one: there are no tags yet
-    found = {row["active_slot"]: parse_vocabulary(json.loads(row["document"])) for row in rows}
+    try:
+        found = {row["active_slot"]: parse_vocabulary(json.loads(row["document"])) for row in rows}
+    except BadInput:
+        return []  # somebody wrote it past us; nobody uses it, and the tags stay as they are
     moved = regrouped(found[1], found[None])
     return [(group, sorted(one for one in moved if moved[one] == group)) for group in sorted(set(moved.values()))]
 

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from urllib.parse import urljoin
 
+from camserver.clients.oidc import PAUSE_MS
 from camserver.store import Store
 from tests.rig.clock import ManualClock
 from tests.rig.oidc_program import SECRET, node, provider
@@ -43,6 +44,8 @@ async def test_somebody_signs_in_at_a_real_provider(sqlite_store: Store, tmp_pat
         running_web(sqlite_store, clock, tmp_path, environ) as web,
         provider(program, port, f"{web.url}/api/oidc/callback"),
     ):
+        # It was asked when web started, before it was there, and is asked again a while later.
+        await clock.advance(PAUSE_MS + 1)
         for login in ("kato", "kato", "sato"):
             browser = web.browser()
             _, page = await follow(browser, f"{web.url}/api/oidc/start?next=/events")
