@@ -8,7 +8,7 @@ export default defineConfig({
   retries: 0,
   reporter: [["list"]],
   // Far above what any machine needs: reaching one means that it will never happen.
-  timeout: 240_000,
+  timeout: 600_000,
   expect: { timeout: 60_000 },
   use: {
     baseURL: process.env.CAMSERVER_URL ?? "http://127.0.0.1:8080",
