@@ -18,7 +18,8 @@ from sqlalchemy.engine import Connection
 
 from camserver.base.errors import Fatal, StoreTooNew, StoreTooOld, StoreUnavailable, UpgradeFailed
 from camserver.base.secrets import Secret
-from camserver.store import Dialect, Store, dumps, migrate, open_store, sqlite_schema, upgrade_database
+from camserver.domain.vocabulary import INVESTIGATION_ONLY, parse_vocabulary
+from camserver.store import Dialect, Store, dumps, migrate, open_store, sqlite_schema, upgrade_database, vocabularies
 from camserver.store.address import dialect_of, sqlite_path
 from camserver.store.check import check_database
 from camserver.store.marks import Mark
@@ -354,6 +355,24 @@ def test_texts_from_before_are_found_by_three_letters(nineteenth_schema: str) ->
         (1, "memo", "ラック", 5, 1),
         (2, "memo", "裏口の", 7, 2),
     }
+
+
+def test_what_the_active_vocabulary_hides_is_listed_from_the_upgrade_on(nineteenth_schema: str) -> None:
+    document = vocabularies.shipped()
+
+    def fill(connection: Connection) -> None:
+        sql = "INSERT INTO schema_versions (schema_version, document, active_slot, created_at) VALUES (:v, :d, :a, 1)"
+        other = document.text.replace('"investigation_only"', '"notify_safe"')
+        rows = [{"v": "now", "d": document.text, "a": 1}, {"v": "other", "d": other, "a": None}]
+        connection.execute(sa.text(sql), rows)
+
+    def select(connection: Connection) -> set[str]:
+        return set(connection.execute(sa.text("SELECT tag_id FROM hidden_tags")).scalars())
+
+    on_database(nineteenth_schema, fill)
+    assert upgrade(nineteenth_schema).up_to_date
+    tags = parse_vocabulary(document.parsed()).tags
+    assert on_database(nineteenth_schema, select) == {tag.id for tag in tags if tag.group == INVESTIGATION_ONLY}
 
 
 # Opening

@@ -74,11 +74,6 @@ def is_hazard(tag_id: str) -> bool:
     return tag_id.startswith(HAZARD_PREFIX)
 
 
-def regrouped(before: Vocabulary, after: Vocabulary) -> dict[str, str]:
-    """The tags that are of another group from then on, and of which. One that `after` lacks keeps its group."""
-    return {tag.id: tag.group for tag in after.tags if before.group_of(tag.id) != tag.group}
-
-
 def parse_vocabulary(document: Mapping[str, object]) -> Vocabulary:
     """A vocabulary from its document; raises BadInput naming the first thing that is wrong.
 

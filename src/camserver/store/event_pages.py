@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 from camserver.base.errors import NotFound
 from camserver.base.records import record
-from camserver.domain.people import Permission
-from camserver.domain.vocabulary import INVESTIGATION_ONLY
 from camserver.store import camera_filters, frame_pages, incident_pages
 from camserver.store.cameras import public_camera_id
 from camserver.store.event_walks import Shown
 from camserver.store.frame_pages import FrameDetail
+from camserver.store.hidden_tags import hidden_group, is_shown
 from camserver.store.incident_pages import REVIEW_HOLDS, IncidentSummary
 from camserver.store.paging import BEYOND, Listed, make_cursor, parse_cursor
 from camserver.store.sql import Dialect, Sql
@@ -114,7 +113,7 @@ _EVENTS = f"SELECT {_COLUMNS} FROM events e {JOINS} WHERE e.tenant_id = :tenant_
 
 
 def _tags(joined: str) -> str:
-    return f"(SELECT {joined} FROM event_tags g WHERE g.event_id = e.event_id AND g.tag_group <> :hidden)"
+    return f"(SELECT {joined} FROM event_tags g WHERE g.event_id = e.event_id AND {is_shown('g')})"
 
 
 # Of `events e`, parted by commas; needs `:hidden`. Of one, or of what is bounded already: as a statement of its own
@@ -144,13 +143,8 @@ def found(tx: Scoped) -> Shown[EventRow]:
 
 
 # Only by tags that the reader may see: else a search would tell what the list does not.
-_TAGGED = """EXISTS (SELECT 1 FROM event_tags g WHERE g.event_id = e.event_id AND g.tag_id IN (:tag_ids...)
-  AND g.tag_group <> :hidden)"""
-
-
-def hidden_group(tx: Scoped) -> str:
-    """The group of tags that the principal may not see."""
-    return "" if tx.principal.may(Permission.INVESTIGATE) else INVESTIGATION_ONLY
+_TAGGED = f"""EXISTS (SELECT 1 FROM event_tags g WHERE g.event_id = e.event_id AND g.tag_id IN (:tag_ids...)
+  AND {is_shown("g")})"""
 
 
 async def page(tx: Scoped, wanted: EventFilter, before: str | None, limit: int) -> tuple[EventSummary, ...]:
@@ -251,7 +245,7 @@ async def _with_tags(tx: Scoped, rows: Sequence[EventRow]) -> tuple[EventSummary
         # By key, whatever SQLite may think of an index that begins with the tenant: the plus takes it out of the
         # choice.
         "SELECT event_id, tag_id FROM event_tags WHERE event_id IN (:event_ids...) AND +tenant_id = :tenant_id "
-        "AND tag_group <> :hidden ORDER BY event_id, tag_id",
+        f"AND {is_shown()} ORDER BY event_id, tag_id",
         event_ids=[row.event_id for row in rows],
         hidden=hidden_group(tx),
     ):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from camserver.domain.scoring_sheets import ScoreCondition
 from camserver.domain.texts import Query
 from camserver.store import search_texts
+from camserver.store.hidden_tags import is_shown
 from camserver.store.search_texts import ONE_BY_ONE
 from camserver.store.tx import Scoped
 
@@ -105,7 +106,7 @@ def paths(tx: Scoped, wanted: Wanted) -> list[Path]:
 
 def _shown(alias: str, wanted: Wanted) -> str:
     """For who may see all tags their group is not asked for: all else is in the indexes."""
-    return f" AND {alias}.tag_group <> :hidden" if wanted.hidden_group else ""
+    return f" AND {is_shown(alias)}" if wanted.hidden_group else ""
 
 
 def _paths_by_column(tx: Scoped, wanted: Wanted) -> list[Path]:

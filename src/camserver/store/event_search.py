@@ -19,9 +19,10 @@ from camserver.domain.statistics import hour_of
 from camserver.domain.texts import Query, excerpt, matches, parse_query
 from camserver.store import camera_filters, cases, event_pages, search_texts
 from camserver.store.cameras import public_camera_id
-from camserver.store.event_pages import EventRow, EventSummary, hidden_group, summary_of
+from camserver.store.event_pages import EventRow, EventSummary, summary_of
 from camserver.store.event_paths import Wanted
 from camserver.store.event_walks import END, KEYS, LISTED_MAX, Place, Shown, Walk, joined, only, walk
+from camserver.store.hidden_tags import hidden_group
 from camserver.store.paging import BEYOND, Listed, make_cursor, parse_cursor
 from camserver.store.sql import Dialect
 from camserver.store.tx import F, Scoped

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from camserver.store import clips, event_pages, event_scores, frame_pages, incident_pages, llm_reviews
 from camserver.store.event_pages import EventDetail, EventRow
+from camserver.store.hidden_tags import hidden_group
 from camserver.store.incident_pages import IncidentRow
 from camserver.store.tx import Scoped
 
@@ -37,7 +38,7 @@ async def get(tx: Scoped, event_uuid: str) -> EventView:
     found = await tx.values(
         _ONE[tx.dialect],
         event_uuid=event_uuid,
-        hidden=event_pages.hidden_group(tx),
+        hidden=hidden_group(tx),
         user_id=incident_pages.reader(tx),
     )
     if found is None:

@@ -19,9 +19,9 @@ from camserver.domain.boxes import Shapes, in_full
 from camserver.domain.links import may_be_linked
 from camserver.domain.people import Permission
 from camserver.domain.retention import Retention
-from camserver.domain.vocabulary import INVESTIGATION_ONLY
 from camserver.store import camera_filters
 from camserver.store.cameras import PicturePlace, public_camera_id
+from camserver.store.hidden_tags import hidden_group, is_shown
 from camserver.store.paging import BEYOND, Listed, make_cursor, parse_cursor
 from camserver.store.sql import Sql
 from camserver.store.tenants import NOT_DISABLED
@@ -147,7 +147,7 @@ WHERE f.tenant_id = :tenant_id AND IN_REACH(f)"""
 
 
 def _one(joined: str) -> str:
-    tags = f"(SELECT {joined} FROM frame_tags g WHERE g.frame_id = f.frame_id AND g.tag_group <> :hidden) AS tags"
+    tags = f"(SELECT {joined} FROM frame_tags g WHERE g.frame_id = f.frame_id AND {is_shown('g')}) AS tags"
     return f"{_FRAMES.replace('e.event_uuid', f'e.event_uuid, {tags}', 1)} AND f.frame_uuid = :frame_uuid"
 
 
@@ -157,7 +157,7 @@ _ONE = Sql(_one("GROUP_CONCAT(g.tag_id)"), postgres=_one("STRING_AGG(g.tag_id, '
 async def find(tx: Scoped, frame_uuid: str | None) -> FrameDetail | None:
     if frame_uuid is None:
         return None
-    found = await tx.values(_ONE, frame_uuid=frame_uuid, hidden=_hidden(tx))
+    found = await tx.values(_ONE, frame_uuid=frame_uuid, hidden=hidden_group(tx))
     if found is None:
         return None
     *values, tags = found
@@ -356,20 +356,15 @@ def _missing(frame_uuid: str) -> NotFound:
     return NotFound(f"there is no frame {frame_uuid}; it may be past its retention", reason="no_frame")
 
 
-def _hidden(tx: Scoped) -> str:
-    """The group of tags that the principal may not see."""
-    return "" if tx.principal.may(Permission.INVESTIGATE) else INVESTIGATION_ONLY
-
-
 async def _with_tags(tx: Scoped, rows: Sequence[FrameRow]) -> tuple[FrameDetail, ...]:
     if not rows:
         return ()
     tags: dict[int, list[str]] = {}
     for row in await tx.all(
         "SELECT frame_id, tag_id FROM frame_tags WHERE frame_id IN (:frame_ids...) AND tenant_id = :tenant_id "
-        "AND tag_group <> :hidden ORDER BY frame_id, tag_id",
+        f"AND {is_shown()} ORDER BY frame_id, tag_id",
         frame_ids=[row.frame_id for row in rows],
-        hidden=_hidden(tx),
+        hidden=hidden_group(tx),
     ):
         tags.setdefault(row["frame_id"], []).append(row["tag_id"])
     return tuple([_detail(tx, row, tuple(tags.get(row.frame_id, ()))) for row in rows])

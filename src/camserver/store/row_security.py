@@ -20,7 +20,7 @@ _OWN = "tenant_id = NULLIF(current_setting('camserver.tenant', true), '')::bigin
 # All tables with a tenant.
 HELD = tuple(sorted([*(table.name for table in TABLES), *LAST]))
 # Of the installation, and read in somebody's name, too.
-READ = ("analyzers", "epochs", "schema_versions", "streamers")
+READ = ("analyzers", "epochs", "hidden_tags", "schema_versions", "streamers")
 _ROLE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from camserver.domain.scoring import ERROR_MAX_CHARS, RunSpec
 from camserver.domain.scoring_sheets import SheetState
 from camserver.domain.vocabulary import INVESTIGATION_ONLY
+from camserver.store.hidden_tags import is_shown
 from camserver.store.scoring_sheets import COLUMNS, Piece, SheetRow, as_sheet
 from camserver.store.sql import Sql
 from camserver.store.tx import Tx
@@ -263,7 +264,7 @@ async def events(tx: Tx, sheet_id: int, run_id: int, first_row: int, last_row: i
     ids = [row["event_id"] for row in rows]
     tags: dict[int, list[str]] = {}
     for row in await tx.all(
-        "SELECT event_id, tag_id FROM event_tags WHERE event_id IN (:ids...) AND tag_group <> :hidden "
+        f"SELECT event_id, tag_id FROM event_tags WHERE event_id IN (:ids...) AND {is_shown()} "
         "ORDER BY event_id, tag_id",
         ids=ids,
         hidden=INVESTIGATION_ONLY,

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 
-from camserver.base.errors import BadInput, BadSettings, Bug
-from camserver.domain.vocabulary import SHIPPED_FILE, parse_vocabulary, regrouped
+from camserver.base.errors import BadSettings, Bug
+from camserver.domain.vocabulary import SHIPPED_FILE, parse_vocabulary
+from camserver.store import hidden_tags
 from camserver.store.sql import Sql
 from camserver.store.tx import Tx
 
@@ -49,8 +50,8 @@ async def add(tx: Tx, document: Document, now_ms: int) -> None:
 
 
 async def activate(tx: Tx, version: str, now_ms: int) -> None:
-    """Makes a stored version the active one. Tags that were written before are of its groups from then on: what it
-    keeps for investigation is hidden in old events, too. Callers hold a lock that lets one of them in at a time."""
+    """Makes a stored version the active one. What it keeps for investigation is hidden in old events, too; what was
+    written for investigation stays so. Callers hold a lock that lets one of them in at a time."""
     rows = await tx.all("SELECT schema_version, active_slot FROM schema_versions ORDER BY schema_version LIMIT 1000")
     slots = {str(row["schema_version"]): row["active_slot"] for row in rows}
     if version not in slots:
@@ -61,36 +62,13 @@ async def activate(tx: Tx, version: str, now_ms: int) -> None:
         )
     if slots[version] == 1:
         return
-    for group, tag_ids in await _regrouped(tx, version):
-        for table in ("event_tags", "frame_tags"):
-            await tx.run(
-                f"UPDATE {table} SET tag_group = :tag_group "
-                "WHERE tag_id IN (:tag_ids...) AND tag_group <> :tag_group",
-                tag_group=group,
-                tag_ids=tag_ids,
-            )
     await tx.run("UPDATE schema_versions SET active_slot = NULL WHERE active_slot = 1")
     await tx.run(
         "UPDATE schema_versions SET active_slot = 1, activated_at = :now_ms WHERE schema_version = :version",
         version=version,
         now_ms=now_ms,
     )
-
-
-async def _regrouped(tx: Tx, version: str) -> list[tuple[str, list[str]]]:
-    """Groups of that version, each with the tags that it moves there. Most versions move none."""
-    rows = await tx.all(
-        "SELECT active_slot, document FROM schema_versions WHERE active_slot = 1 OR schema_version = :version",
-        version=version,
-    )
-    if len(rows) != 2:
-        return []  # the first one: there are no tags yet
-    try:
-        found = {row["active_slot"]: parse_vocabulary(json.loads(row["document"])) for row in rows}
-    except BadInput:
-        return []  # somebody wrote it past us; nobody uses it, and the tags stay as they are
-    moved = regrouped(found[1], found[None])
-    return [(group, sorted(one for one in moved if moved[one] == group)) for group in sorted(set(moved.values()))]
+    await hidden_tags.keep(tx, parse_vocabulary((await active(tx)).parsed()))
 
 
 async def is_any_active(tx: Tx) -> bool:

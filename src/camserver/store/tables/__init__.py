@@ -5,8 +5,8 @@ Conventions
 - Inside keys are BIGINT (`camera_key`, `frame_id`); public ids are strings: `camera_id` unique in its tenant,
   UUIDv7 elsewhere (`frame_uuid`).
 - `tenant_id` is on every table that holds a tenant's data: tenants are the shard key. Exceptions belong to the
-  installation: schema_versions, epochs, setup_links, duties, analyzers, streamers, admission_metrics,
-  scoring_limits, scoring_found.
+  installation: schema_versions, hidden_tags, epochs, setup_links, duties, analyzers, streamers,
+  admission_metrics, scoring_limits, scoring_found.
 - Booleans are SMALLINT 0/1: the same literal works on the three databases.
 - Strings compare byte by byte (MariaDB: utf8mb4_bin), as on the other two.
 - JSON columns are read and written as text.
@@ -47,6 +47,7 @@ from camserver.store.tables.people import (
     api_tokens,
     change_counters,
     grants,
+    hidden_tags,
     password_links,
     removed_users,
     schema_versions,
@@ -124,6 +125,7 @@ __all__ = [
     "frames",
     "garbage",
     "grants",
+    "hidden_tags",
     "hourly_stats",
     "incident_reviews",
     "incidents",

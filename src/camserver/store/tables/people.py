@@ -188,3 +188,10 @@ schema_versions = table(
     number("created_at"),
     number("activated_at", nullable=True),
 )
+
+# What the active vocabulary keeps for investigation: `hidden_tags.py` says why.
+hidden_tags = table(
+    "hidden_tags",
+    word("tag_id", 64, primary_key=True),
+    by_key=True,
+)
