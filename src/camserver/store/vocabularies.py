@@ -51,7 +51,8 @@ async def add(tx: Tx, document: Document, now_ms: int) -> None:
 
 async def activate(tx: Tx, version: str, now_ms: int) -> None:
     """Makes a stored version the active one. What it keeps for investigation is hidden in old events, too; what was
-    written for investigation stays so. Callers hold a lock that lets one of them in at a time."""
+    written for investigation stays so. One that can't be used is refused. Callers hold a lock that lets one of
+    them in at a time."""
     rows = await tx.all("SELECT schema_version, active_slot FROM schema_versions ORDER BY schema_version LIMIT 1000")
     slots = {str(row["schema_version"]): row["active_slot"] for row in rows}
     if version not in slots:

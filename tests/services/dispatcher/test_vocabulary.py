@@ -5,10 +5,12 @@ import json
 
 import pytest
 
+from camserver.base.errors import BadInput
 from camserver.clients.analyzer import AnalyzerClient
 from camserver.domain.vocabulary import SHIPPED_VERSION
 from camserver.services.dispatcher.vocabulary import ActiveVocabulary, Supply
 from camserver.store import vocabularies
+from camserver.store.tx import Tx
 from camserver.store.vocabularies import Document
 from tests.domain.build import shipped_document
 from tests.fakes.analyzer import Fault, Rule, Seen
@@ -146,11 +148,22 @@ async def test_an_analyzer_that_vanishes_between_mismatch_and_vocabulary_costs_n
         await stage.until_status(done=1)
 
 
+async def written_past_us(tx: Tx) -> None:
+    await tx.run("UPDATE schema_versions SET schema_version = 'broken', document = '{}' WHERE active_slot = 1")
+
+
 async def test_an_active_vocabulary_that_can_not_be_used_leaves_the_one_in_use(stage: Stage) -> None:
     async with stage.dispatcher():
-        await stage.store.write(vocabularies.add, Document("broken", "{}"), stage.clock.now_ms())
-        await stage.store.write(vocabularies.activate, "broken", stage.clock.now_ms())
+        await stage.store.write(written_past_us)
         await stage.pass_time(60, 30)
         await stage.look(0, HUMAN)
         await stage.until_status(done=1)
     assert [record.schema_version for record in stage.analyzer.analyses()] == [SHIPPED_VERSION]
+
+
+async def test_a_vocabulary_that_can_not_be_used_is_not_activated(stage: Stage) -> None:
+    before = await stage.store.read(vocabularies.active)
+    await stage.store.write(vocabularies.add, Document("broken", "{}"), stage.clock.now_ms())
+    with pytest.raises(BadInput, match="schema_version"):
+        await stage.store.write(vocabularies.activate, "broken", stage.clock.now_ms())
+    assert await stage.store.read(vocabularies.active) == before
