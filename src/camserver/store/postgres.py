@@ -113,6 +113,8 @@ class PostgresStore(ServerStore[Any]):
             server_settings={
                 "application_name": "camserver",
                 "jit": "off",
+                # What is asked is short: to start another process takes longer, and from others.
+                "max_parallel_workers_per_gather": "0",
                 "statement_timeout": f"{STATEMENT_TIMEOUT_SEC}s",
                 "idle_in_transaction_session_timeout": f"{IDLE_TRANSACTION_TIMEOUT_SEC}s",
             },
