@@ -5,6 +5,7 @@ import pytest
 from camserver.domain.cases import ItemKind
 from camserver.domain.people import Principal, Role
 from camserver.domain.retention import RetentionPolicy
+from camserver.domain.scoring_sheets import ScoreCondition
 from camserver.store import Store, case_items, cases, event_search, retention, search_texts
 from camserver.store.event_search import SearchFilter
 from tests.store.analyzing import rows
@@ -43,6 +44,30 @@ async def test_a_memo_moves_with_its_event(fresh_store: Store) -> None:
     await fresh_store.write(search_texts.move_events, {event_id: NOW_MS - 5000})
     assert {row["at"] for row in await fresh_store.read(rows, "search_tokens", "token")} == {NOW_MS - 5000}
     assert await found(fresh_store, evidence.somebody, "犬") == 1
+
+
+async def test_scores_move_with_their_event(fresh_store: Store) -> None:
+    """Else a page that ends with it goes on behind where it stood, and misses what began in between."""
+    evidence = await Evidence.gather(fresh_store)
+    first, second = await evidence.event(NOW_MS), await evidence.event(NOW_MS - 2000)
+    for event_id, at_ms in ((first, NOW_MS), (second, NOW_MS - 2000)):
+        await fresh_store.write(
+            execute,
+            "INSERT INTO event_scores (event_id, category, tenant_id, start_at, score, run_id, scored_at) "
+            "VALUES (:event_id, 'trespass', :tenant_id, :at_ms, 0.9, 1, 1)",
+            {"event_id": event_id, "tenant_id": evidence.scene.tenant_id, "at_ms": at_ms},
+        )
+    await fresh_store.write(
+        execute, "UPDATE events SET start_at = start_at - 5000 WHERE event_id = :first", {"first": first}
+    )
+    await fresh_store.write(search_texts.move_events, {first: NOW_MS - 5000})
+    mine = fresh_store.as_(evidence.somebody)
+    asked = SearchFilter(scores=(ScoreCondition("trespass", True, 0.5),))
+    page = await mine.read(event_search.keys, asked, None, 1)
+    rest = await mine.read(event_search.keys, asked, page.next_before, 1)
+    assert (page.event_ids, rest.event_ids) == ((second,), (first,))
+    late = SearchFilter(scores=asked.scores, from_ms=NOW_MS - 4000)
+    assert (await mine.read(event_search.keys, late, None, 5)).event_ids == (second,)
 
 
 async def test_a_note_finds_what_its_case_holds_by_itself_its_clip_or_a_frame(fresh_store: Store) -> None:

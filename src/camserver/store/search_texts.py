@@ -41,11 +41,13 @@ def _rows(kind: str, object_id: int, text: str, at_ms: int) -> list[dict[str, ob
 
 
 async def move_events(tx: Tx, starts: Mapping[int, int]) -> None:
-    """After events, by their ids, were found to have begun earlier: tags and words are in the order of that time."""
+    """After events, by their ids, were found to have begun earlier: tags, scores and words are in the order of that
+    time."""
     moves = [{"event_id": event_id, "start_at": start_at} for event_id, start_at in starts.items()]
     if not moves:
         return
-    await tx.by_key("UPDATE event_tags SET start_at = :start_at WHERE event_id = :event_id", moves)
+    for table in ("event_tags", "event_scores"):
+        await tx.by_key(f"UPDATE {table} SET start_at = :start_at WHERE event_id = :event_id", moves)
     # Few events have one.
     rows = await tx.all(
         "SELECT object_id FROM search_texts WHERE kind = 'memo' AND object_id IN (:event_ids...)",
