@@ -220,6 +220,30 @@ async def test_pages_follow_the_ids(store: Store) -> None:
     assert [camera.camera_id for camera in (*first, *second)] == [f"cam_{number}" for number in range(5)]
 
 
+async def test_a_part_of_a_name_is_found_whatever_its_case_and_width(store: Store) -> None:
+    home = await prepare(store)
+    admin = admin_of(home.tenant_id)
+    for number, name in enumerate(("カメラＡ", "ÉCOLE", "ｶﾒﾗB", "STRASSE")):
+        await add(store, admin, replace(CAMERA, camera_id=f"cam_{number}", name=name))
+
+    async def found(text: str) -> list[str]:
+        page = await store.as_(admin).read(cameras.page, "", 10, CameraFilter(text=text))
+        tiles, _ = await store.as_(admin).read(camera_tiles.page, "", 10, CameraFilter(text=text))
+        assert [tile.camera_id for tile in tiles] == [camera.camera_id for camera in page]
+        return [camera.camera_id for camera in page]
+
+    for text, cameras_found in (
+        ("カメラＡ", ["cam_0"]),
+        ("カメラa", ["cam_0"]),
+        ("ÉCOLE", ["cam_1"]),
+        ("école", ["cam_1"]),
+        ("カメラ", ["cam_0", "cam_2"]),
+        ("straße", ["cam_3"]),
+        ("nowhere", []),
+    ):
+        assert await found(text) == cameras_found, text
+
+
 async def test_a_list_is_narrowed_and_has_tiles(store: Store) -> None:
     home = await prepare(store)
     admin = admin_of(home.tenant_id)

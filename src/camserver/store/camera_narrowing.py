@@ -1,9 +1,9 @@
 """What a list of cameras is narrowed by, as conditions of its statement: `c` are cameras, `s` sites, `h` states."""
 
-import re
 from dataclasses import dataclass
 
-_LIKE_SIGNS = re.compile("[!%_]")
+from camserver.domain.texts import fold
+from camserver.store.tx import Scoped
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,9 +13,9 @@ class CameraFilter:
     sites: tuple[str, ...] = ()
     enabled: bool | None = None
     health: str | None = None  # up, down, unknown
-    text: str | None = None  # a part of the id or the name, whatever its case
+    text: str | None = None  # a part of the id or the name, whatever its case and width
 
-    def narrowing(self) -> tuple[str, dict[str, object]]:
+    async def narrowing(self, tx: Scoped) -> tuple[str, dict[str, object]]:
         """As conditions and their values."""
         conditions, values = "", dict[str, object]()
         if self.sites:
@@ -28,13 +28,20 @@ class CameraFilter:
             conditions += " AND COALESCE(h.health, 'unknown') = :health"
             values["health"] = self.health
         if self.text is not None:
-            conditions += " AND (LOWER(c.camera_id) LIKE :like ESCAPE '!' OR LOWER(c.name) LIKE :like ESCAPE '!')"
-            values["like"] = f"%{_LIKE_SIGNS.sub(_escaped, self.text.lower())}%"
+            conditions += " AND c.camera_key IN (:named...)"
+            values["named"] = await _named(tx, self.text)
         return conditions, values
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return f"!{found[0]}"
+async def _named(tx: Scoped, text: str) -> list[int]:
+    """Cameras with this part in their id or name. The databases are not asked: which letters are the same in another
+    case differs between them, and SQLite, and PostgreSQL in some locales, know those of ASCII only."""
+    part = fold(text)
+    rows = await tx.all(
+        "SELECT camera_key, camera_id, name FROM cameras WHERE tenant_id = :tenant_id AND deleted_at IS NULL "
+        "AND IN_REACH()"
+    )
+    return [row["camera_key"] for row in rows if part in fold(row["camera_id"]) or part in fold(row["name"])]
 
 
 EVERY = CameraFilter()

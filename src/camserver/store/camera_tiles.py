@@ -56,7 +56,7 @@ async def page(
 ) -> tuple[Sequence[CameraTile], dict[int, LatestPicture]]:
     """Cameras in the order of their ids, from behind `after`; and the newest pictures of those whose newest look has
     none."""
-    conditions, values = wanted.narrowing()
+    conditions, values = await wanted.narrowing(tx)
     tiles = await tx.flat(
         CameraTile,
         f"{_TILES}{conditions} AND c.camera_id > :after ORDER BY c.camera_id LIMIT :limit",

@@ -171,7 +171,7 @@ async def find_key(tx: Scoped, camera_id: str) -> int:
 
 async def page(tx: Scoped, after: str, limit: int, wanted: CameraFilter = EVERY) -> tuple[CameraSummary, ...]:
     """Cameras in the order of their ids, from behind `after`. `camera_tiles` has a shorter one."""
-    conditions, values = wanted.narrowing()
+    conditions, values = await wanted.narrowing(tx)
     rows = await tx.all(
         f"{_SUMMARY}{conditions} AND c.camera_id > :after ORDER BY c.camera_id LIMIT :limit",
         after=after,
