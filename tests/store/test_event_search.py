@@ -273,6 +273,21 @@ def test_facets_count_what_is_found(house: House, asked: SearchFilter) -> None:
     assert sum(one.count for one in found.facets["day"]) == len(those)
 
 
+@pytest.mark.parametrize(("zone", "minute"), [("Asia/Tokyo", 0), ("Asia/Kolkata", 30), ("Asia/Kathmandu", 15)])
+def test_an_event_is_of_the_day_that_its_site_had(house: House, zone: str, minute: int) -> None:
+    store, tenant_id = house.driven.store, house.admin.tenant_id
+    midnight = NOW_MS + 15 * HOUR_MS + (3 * HOUR_MS if minute else 0) + minute * 60_000
+    new_zone = "UPDATE sites SET timezone = :zone WHERE name = 'south'"
+    house.driven.do(store.write(execute, new_zone, {"zone": zone}))
+    for number, at_ms in enumerate((midnight - 1, midnight, midnight + 60_000)):
+        house.driven.do(store.write(add_event, tenant_id, "cam_4", f"new{number}", at_ms))
+    mine = store.as_(house.admin)
+    found = house.driven.do(mine.read(event_search.facets, SearchFilter(from_ms=midnight - 1)))
+    house.driven.do(store.write(execute, "DELETE FROM events WHERE event_uuid LIKE 'new%'", {}))
+    house.driven.do(store.write(execute, new_zone, {"zone": "UTC"}))
+    assert [(one.value, one.count) for one in found.facets["day"]] == [("2026-01-02", 2), ("2026-01-01", 1)]
+
+
 def test_facets_say_when_they_did_not_count_all(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_search, "FACETS_MAX", 10)
     found = house.driven.do(house.driven.store.as_(house.admin).read(event_search.facets, SearchFilter()))
