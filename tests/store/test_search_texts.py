@@ -2,7 +2,7 @@
 
 import pytest
 
-from camserver.domain.cases import ItemKind
+from camserver.domain.cases import NOTE_MAX_CHARS, ItemKind
 from camserver.domain.people import Principal, Role
 from camserver.domain.retention import RetentionPolicy
 from camserver.domain.scoring_sheets import ScoreCondition
@@ -68,6 +68,18 @@ async def test_scores_move_with_their_event(fresh_store: Store) -> None:
     assert (page.event_ids, rest.event_ids) == ((second,), (first,))
     late = SearchFilter(scores=asked.scores, from_ms=NOW_MS - 4000)
     assert (await mine.read(event_search.keys, late, None, 5)).event_ids == (second,)
+
+
+async def test_a_note_of_signs_that_stand_for_words_is_taken_and_found(fresh_store: Store) -> None:
+    evidence = await Evidence.gather(fresh_store)
+    mine = fresh_store.as_(evidence.somebody)
+    await evidence.event(NOW_MS)
+    (event,) = await fresh_store.read(rows, "events", "event_id")
+    case = await mine.write(cases.create, "title", "", NOW_MS)
+    await mine.write(case_items.add, case.case_uuid, ItemKind.EVENT, event["event_uuid"], "", NOW_MS)
+    body = "㍿" * NOTE_MAX_CHARS
+    assert (await mine.write(cases.add_note, case.case_uuid, body, "", NOW_MS)).body == body
+    assert await found(fresh_store, evidence.somebody, "株式会社") == 1
 
 
 async def test_a_note_finds_what_its_case_holds_by_itself_its_clip_or_a_frame(fresh_store: Store) -> None:

@@ -14,6 +14,8 @@ from camserver.store.tx import Scoped, Tx
 MEMO, NOTE = "memo", "note"
 # Texts that are looked at for one query of notes; cases and their notes are made by people, so there are few.
 NOTES_MAX = 1_000
+# What MariaDB's TEXT holds. A note only comes to more by signs that stand for whole words, such as ㍿.
+COMPARED_MAX_BYTES = 65_535
 # Up to this a token's texts are counted, to begin with the one that the fewest have.
 COUNTED_MAX = 1_000
 # A token with no more texts than these is followed before others are counted.
@@ -26,14 +28,18 @@ async def put_memo(tx: Tx, tenant_id: int, event_id: int, memo: str) -> None:
     if row is None or not memo:
         return
     await drop_memos(tx, [event_id])
-    await tx.run(_INSERT_TEXT, tenant_id=tenant_id, kind=MEMO, object_id=event_id, compared=comparable(memo))
+    await tx.run(_INSERT_TEXT, tenant_id=tenant_id, kind=MEMO, object_id=event_id, compared=_compared(memo))
     rows = _rows(MEMO, event_id, memo, row["start_at"])
     await tx.at_once(_INSERT_TOKEN, [{"tenant_id": tenant_id, **one} for one in rows])
 
 
 async def put_note(tx: Scoped, note_id: int, body: str, at_ms: int) -> None:
-    await tx.run(_INSERT_TEXT, kind=NOTE, object_id=note_id, compared=comparable(body))
+    await tx.run(_INSERT_TEXT, kind=NOTE, object_id=note_id, compared=_compared(body))
     await tx.many(_INSERT_TOKEN, _rows(NOTE, note_id, body, at_ms))
+
+
+def _compared(text: str) -> str:
+    return comparable(text).encode()[:COMPARED_MAX_BYTES].decode(errors="ignore")
 
 
 def _rows(kind: str, object_id: int, text: str, at_ms: int) -> list[dict[str, object]]:
