@@ -272,14 +272,34 @@ async def test_what_the_provider_says_went_wrong_becomes_a_code(serving: Any, pr
             assert reply.headers["Location"] == f"/sign-in?problem={failure}"
 
 
-async def test_callbacks_that_lead_nowhere_are_slowed_down(serving: Any, provider: FakeProvider) -> None:
+async def test_codes_that_lead_nowhere_are_slowed_down(serving: Any, provider: FakeProvider) -> None:
     async with serving(create="true") as web:
-        browser = web.browser()
+
+        async def try_a_code() -> str | None:
+            browser = web.browser()
+            state = parse_qs(urlsplit(await begin(browser)).query)["state"][0]
+            reply = await browser.get(f"/api/oidc/callback?state={state}&code=made-up")
+            return failure_of(reply.headers["Location"])
+
         for _ in range(FREE_TRIES_OF_ADDRESS):
-            reply = await browser.get("/api/oidc/callback?state=a&code=b")
-            assert failure_of(reply.headers["Location"]) == Failure.FLOW
-        reply = await browser.get("/api/oidc/callback?state=a&code=b")
-        assert failure_of(reply.headers["Location"]) == Failure.TOO_MANY
+            assert await try_a_code() == Failure.REFUSED
+        assert await try_a_code() == Failure.TOO_MANY
+
+
+async def test_answers_to_no_sign_in_keep_nobody_out(serving: Any, provider: FakeProvider) -> None:
+    """A page of any site can have the browsers of a whole office ask for the callback."""
+    async with serving(create="true") as web:
+        await web.owner()
+        begun = web.browser()
+        answer = provider.answer_to(await begin(begun))
+        for browser in (web.browser(), begun):
+            for _ in range(FREE_TRIES_OF_ADDRESS):
+                reply = await browser.get("/api/oidc/callback?state=a&code=b")
+                assert failure_of(reply.headers["Location"]) == Failure.FLOW
+                assert "Set-Cookie" not in reply.headers
+        assert (await web.browser().sign_in()).status == 201
+        await begun.get(answer)
+        assert await who(begun) == "guard"
 
 
 async def test_a_login_name_is_believed_only_where_the_settings_say_so(serving: Any, provider: FakeProvider) -> None:

@@ -65,24 +65,34 @@ async def finish_oidc(
     issuer: Annotated[str | None, Query(alias="iss")] = None,
 ) -> RedirectResponse:
     """Where the provider leads back to."""
-    target = "/"
     try:
         oidc = _configured(call)
-        keys = keys_of_address(call.address)
-        call.web.throttle.count_try(keys, call.web.clock.boot_ms())
         flow = _flow(call, oidc, state)
-        target = flow.target
-        try:
-            response = await _sign_in(call, oidc, flow, code, error, issuer)
-        except (Retry, OidcRefused) as problem:
-            if isinstance(problem, Retry) or problem.failure is Failure.AWAY:
-                # The server or the provider was at fault, not the one who tried.
-                call.web.throttle.forgive(keys)
-            raise
-        call.web.throttle.forgive(keys)
     except CamError as problem:
-        response = _back(call, problem, target)
+        # Any page of any site can have browsers ask for this, in a picture's address, say. So it is no try, which
+        # would be held against everybody at that address, nor the end of the sign-in that the browser is at.
+        return _back(call, problem, "/")
+    try:
+        response = await _finish(call, oidc, flow, code, error, issuer)
+    except CamError as problem:
+        response = _back(call, problem, flow.target)
     _set_flow_cookie(call, response, "", 0)
+    return response
+
+
+async def _finish(
+    call: Call, oidc: OidcSignIn, flow: Flow, code: str, error: str, issuer: str | None
+) -> RedirectResponse:
+    keys = keys_of_address(call.address)
+    call.web.throttle.count_try(keys, call.web.clock.boot_ms())
+    try:
+        response = await _sign_in(call, oidc, flow, code, error, issuer)
+    except (Retry, OidcRefused) as problem:
+        if isinstance(problem, Retry) or problem.failure is Failure.AWAY:
+            # The server or the provider was at fault, not the one who tried.
+            call.web.throttle.forgive(keys)
+        raise
+    call.web.throttle.forgive(keys)
     return response
 
 
