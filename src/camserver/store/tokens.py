@@ -171,12 +171,14 @@ async def _refuse_others(tx: Scoped, user: str) -> None:
 
 
 async def revoke(tx: Scoped, token_uuid: str, address: str, now_ms: int) -> None:
-    """It works no more from the next request on. A program may end its own token."""
+    """It works no more from the next request on. A program may end its own token; those of somebody above stay."""
     row = await tx.one(f"{_SUMMARY} AND t.token_uuid = :token_uuid AND t.revoked_at IS NULL", token_uuid=token_uuid)
     if row is None or not _may_revoke(tx, row):
         raise NotFound("there is no such token, or it was revoked already", reason="no_token", token=token_uuid)
     if row["token_id"] != tx.principal.token_id:
         require_no_token(tx.principal)
+    if row["user_id"] != tx.principal.user_id:
+        require_rank(tx.principal, Role(row["role"]))
     await tx.run(
         "UPDATE api_tokens SET revoked_at = :now_ms WHERE token_uuid = :token_uuid AND tenant_id = :tenant_id",
         token_uuid=token_uuid,
@@ -192,7 +194,7 @@ def _may_revoke(tx: Scoped, row: Row) -> bool:
 
 _SUMMARY = """
 SELECT t.token_id, t.token_uuid, t.name, t.scopes, t.created_at, t.expires_at, t.last_used_at, t.last_address,
-  t.user_id, u.login
+  t.user_id, u.login, u.role
 FROM api_tokens t JOIN users u ON u.user_id = t.user_id WHERE t.tenant_id = :tenant_id"""
 
 

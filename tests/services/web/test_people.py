@@ -179,6 +179,7 @@ async def test_an_admin_of_the_tenant_decides_about_nobody_above(web: RunningWeb
     owner = await web.owner()
     await add_user(owner, "admin", "tenant_admin")
     admin = await signed_in(web, "admin")
+    token = (await owner.post("/api/tokens", {"name": "t"})).body["token"]["token_uuid"]
     for method, path, body in (
         ("POST", "/api/users", {"login": "x", "role": "system_admin", "password": PASSWORD}),
         ("PATCH", f"/api/users/{LOGIN}", {"disabled": True}),
@@ -187,10 +188,13 @@ async def test_an_admin_of_the_tenant_decides_about_nobody_above(web: RunningWeb
         ("DELETE", f"/api/users/{LOGIN}", None),
         ("POST", f"/api/users/{LOGIN}/password-link", {}),
         ("POST", "/api/tokens", {"name": "x", "user": LOGIN}),
+        ("DELETE", f"/api/tokens/{token}", None),
     ):
         reply = await admin.ask(method, path, body)
         assert (reply.status, reply.body["details"]["reason"]) == (403, "role_above"), (method, path)
     await add_user(admin, "colleague", "tenant_admin")
+    other = (await admin.post("/api/tokens", {"name": "t", "user": "colleague"})).body["token"]["token_uuid"]
+    assert (await admin.ask("DELETE", f"/api/tokens/{other}")).status == 204
 
 
 async def test_rights_change_from_the_next_request_on(web: RunningWeb) -> None:
@@ -363,17 +367,24 @@ async def test_a_token_decides_only_about_what_its_scopes_cover(web: RunningWeb)
     program = web.browser()
     wide = {"login": "evil", "role": "system_admin", "password": PASSWORD}
     await add_user(owner, "clerk")
+    await add_user(owner, "admin", "tenant_admin")
+    others = [
+        (await owner.post("/api/tokens", {"name": "t", "user": user})).body["token"]["token_uuid"]
+        for user in ("admin", "clerk")
+    ]
     for method, path, body in (
         ("POST", "/api/users", wide),
         ("POST", "/api/users", {**wide, "role": "site_manager"}),
         ("PATCH", "/api/users/clerk", {"role": "tenant_admin"}),
         ("POST", f"/api/users/{LOGIN}/password-link", {}),
         ("DELETE", f"/api/users/{LOGIN}", None),
+        ("DELETE", f"/api/tokens/{others[0]}", None),
     ):
         reply = await program.ask(method, path, body, bearer(secret))
         assert (reply.status, reply.body["details"]["reason"]) == (403, "role_beyond_scopes"), path
     assert (await program.post("/api/users", {**wide, "role": "viewer"}, bearer(secret))).status == 201
     assert (await program.post("/api/users/clerk/password-link", {}, bearer(secret))).status == 201
+    assert (await program.ask("DELETE", f"/api/tokens/{others[1]}", None, bearer(secret))).status == 204
 
 
 async def test_a_token_leaves_nothing_that_outlives_it(web: RunningWeb) -> None:
