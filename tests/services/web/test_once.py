@@ -3,8 +3,11 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from camserver.services.web.once import HEADER, REPLAYED
 from camserver.store import Tx, request_keys
+from camserver.store.tx import Scoped
 from tests.services.web.rig import PASSWORD, Browser, Reply, RunningWeb
 from tests.store.people_rows import execute
 
@@ -53,6 +56,29 @@ async def test_many_at_once_do_it_once(web_on_each: RunningWeb) -> None:
     assert {reply.status for reply in replies} <= {201, 409}
     assert len({reply.body["case_uuid"] for reply in replies if reply.status == 201}) == 1
     assert await cases(owner) == ["One"]
+
+
+async def test_a_repeat_that_is_overtaken_is_not_in_its_own_way(
+    web_on_each: RunningWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It saw no answer yet, and then what the first one made meanwhile."""
+    owner = await web_on_each.owner()
+    body = {"login": "kato", "role": "viewer", "password": PASSWORD}
+    first = await keyed(owner, "/api/users", body)
+
+    looks: list[bool] = []
+    find = request_keys.find
+
+    async def find_the_second_time(tx: Scoped, claim: request_keys.Claim) -> request_keys.Kept | None:
+        looks.append(len(looks) % 2 == 1)
+        return await find(tx, claim) if looks[-1] else None
+
+    monkeypatch.setattr(request_keys, "find", find_the_second_time)
+    again = await keyed(owner, "/api/users", body)
+    assert (again.status, again.content, again.headers[REPLAYED]) == (201, first.content, "true")
+    other = await keyed(owner, "/api/users", {**body, "role": "site_manager"})
+    assert reason(other) == (422, "request_key_reused")
+    assert reason(await keyed(owner, "/api/users", body, "k2")) == (409, "login_taken")
 
 
 async def test_a_key_is_its_callers_own(web: RunningWeb) -> None:

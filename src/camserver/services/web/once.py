@@ -20,7 +20,7 @@ from camserver.base.log import get_logger
 from camserver.services.web.calls import Call
 from camserver.store import ScopedStore, request_keys
 from camserver.store.core import BeyondOperation, ScopedOperation
-from camserver.store.request_keys import BODY_MAX_BYTES, Claim, Kept, Repeated
+from camserver.store.request_keys import BODY_MAX_BYTES, Claim, Kept
 
 log = get_logger(__name__)
 P = ParamSpec("P")
@@ -101,9 +101,9 @@ async def answer_once(
     request.state.call = replace(call, once=store)
     try:
         response = await handler(request)
-    except Repeated:
-        # Somebody sent the same at the same moment, and was first.
-        kept = await call.store.read(request_keys.find, claim)
+    except (Conflict, Reject):
+        # Somebody may have sent the same at the same moment and been first: what is in the way is what that one made.
+        kept = None if store.is_claimed else await call.store.read(request_keys.find, claim)
         if kept is None:
             raise
         return _again(kept, claim, repeat)
