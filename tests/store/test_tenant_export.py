@@ -3,10 +3,11 @@
 import pytest
 from sqlalchemy import LargeBinary
 
+from camserver.base.errors import BadInput
 from camserver.domain.people import Principal, Role
 from camserver.store import Store, tenant_export, tenants
 from camserver.store.tables import metadata
-from camserver.store.tenant_export import EXPORTED, LEFT_OUT, SECRETS
+from camserver.store.tenant_export import EXPORTED, LEFT_OUT, SECRETS, TEXT_KEYS
 from tests.store.any_rows import OF_TENANTS, fill
 
 # Words that tell of a secret, and the columns that hold none though they are named so.
@@ -46,6 +47,35 @@ def test_every_column_that_may_hold_a_secret_is_left_out() -> None:
             may_be = isinstance(column.type, LargeBinary) or any(word in column.name for word in _TELLING)
             if may_be and f"{name}.{column.name}" not in _HARMLESS:
                 assert column.name in SECRETS.get(name, ()), f"{name}.{column.name}"
+
+
+def test_keys_that_hold_text_are_known() -> None:
+    for table in EXPORTED.values():
+        for key in table.keys.split(", "):
+            holds_text = metadata.tables[table.name].columns[key].type.python_type is str
+            assert holds_text == (key in TEXT_KEYS), f"{table.name}.{key}"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_page_goes_on_only_behind_what_one_of_its_table_ended_with(fresh_store: Store) -> None:
+    store = fresh_store
+    home = await store.write(tenants.ensure_home, 1)
+    principal = Principal(home, None, Role.SYSTEM_ADMIN)
+    for table, after in (
+        ("sites", []),
+        ("sites", ["abc"]),
+        ("sites", [True]),
+        ("sites", [1, 2]),
+        ("sites", [2**63]),
+        ("sites", [-(2**63) - 1]),
+        ("feature_flags", [1, 2, 3]),
+        ("feature_flags", [1, 2, "a\0"]),
+        ("feature_flags", [1, 2, "a\ud800"]),
+        ("daily_summaries", ["a", "b", "c"]),
+    ):
+        with pytest.raises(BadInput, match="not what a page gave"):
+            await store.read(tenant_export.page, principal, "default", table, after)
+    assert (await store.read(tenant_export.page, principal, "default", "feature_flags", [1, 2, "旗 1"])).rows == ()
 
 
 @pytest.mark.asyncio(loop_scope="module")

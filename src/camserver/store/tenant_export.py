@@ -7,10 +7,11 @@ import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from camserver.base.errors import NotFound
+from camserver.base.errors import BadInput, NotFound
 from camserver.domain.people import Principal
 from camserver.store import audit, tenant_desk
 from camserver.store.erasure import TABLES, Table, pictures
+from camserver.store.paging import BEYOND
 from camserver.store.tx import Row, Scoped, Tx
 
 PAGE = 200
@@ -28,6 +29,8 @@ LEFT_OUT = (
 EXPORTED = {
     table.name: table for table in (Table("tenants", "tenant_id"), *reversed(TABLES)) if table.name not in LEFT_OUT
 }
+# Of the columns that tell rows apart, those that hold text. The others hold numbers.
+TEXT_KEYS = frozenset({"tag_id", "category", "scope", "retention_class", "name", "day", "address"})
 _SEALED = frozenset({"key_id", "nonce", "ciphertext"})
 # What lets somebody in, hashed, sealed or not.
 SECRETS: Mapping[str, frozenset[str]] = {
@@ -101,13 +104,15 @@ async def page(
     if chosen is None:
         raise NotFound(f"there is no table {table!r} to export", reason="no_table", table=table)
     keys = chosen.keys.split(", ")
+    if after is not None:
+        _check_place(keys, after)
     params = {f"k{at}": value for at, value in enumerate(after or ())}
-    behind = "" if after is None or len(after) != len(keys) else f" AND {_behind(keys)}"
+    behind = "" if after is None else f" AND {_behind(keys)}"
     rows = await tx.all(
         f"SELECT * FROM {table} WHERE tenant_id = :tenant_id{behind} ORDER BY {chosen.keys} LIMIT :limit",
         tenant_id=found.tenant_id,
         limit=limit,
-        **(params if behind else {}),
+        **params,
     )
     end = tuple(rows[-1][key] for key in keys) if len(rows) == limit else None
     named = tuple([one for row in rows for one in _objects(chosen, row)])
@@ -116,6 +121,18 @@ async def page(
 
 async def tenant_id_of(tx: Tx, principal: Principal, tenant: str) -> int:
     return (await tenant_desk.get(tx, principal, tenant)).tenant_id
+
+
+def _check_place(keys: Sequence[str], after: Sequence[int | str]) -> None:
+    """BadInput for what no page of the table ended with: each database would make something else of it."""
+    if len(after) != len(keys) or not all(map(_is_key, keys, after)):
+        raise BadInput("`after` is not what a page gave; begin without it", reason="bad_cursor")
+
+
+def _is_key(name: str, value: int | str) -> bool:
+    if name in TEXT_KEYS:
+        return isinstance(value, str) and "\0" not in value and value.encode(errors="replace").decode() == value
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= BEYOND
 
 
 def _behind(keys: Sequence[str]) -> str:
