@@ -29,6 +29,10 @@ SESSION_IDLE_MS = 2 * 3_600_000
 LOCAL_ADMIN = "local admin"
 # A login that is no more.
 SOMEBODY_GONE = "removed user"
+# How the audit log calls the program itself, and whoever opened a link. Nobody's login is one of these: what that
+# person did would look as if nobody had done it, and would not be found by the name.
+SYSTEM = "system"
+LINK = "link"
 
 
 def who_did(user_id: int | None, login: str | None) -> str:
@@ -151,6 +155,12 @@ def login_of(written: str) -> str:
     login = written.strip().lower()
     if not _LOGIN.fullmatch(login):
         raise BadInput("a login name holds only letters a-z, digits and . _ @ + - ; change it", reason="login_form")
+    if login in (SYSTEM, LINK):
+        raise BadInput(
+            f"{login!r} stands in the audit log for what nobody did who was signed in; choose another login name",
+            reason="login_reserved",
+            login=login,
+        )
     return login
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from camserver.domain.audit import LOOK_FOLDED_MS
-from camserver.domain.people import Principal
+from camserver.domain.people import LINK, Principal
 from camserver.store.tx import Row, Scoped, Tx
 
 # Rows about the installation as a whole, such as a sign-in under a name nobody has.
@@ -21,7 +21,6 @@ OBJECT_ID_MAX_CHARS = 64
 UNREADABLE_MAX_CHARS = 200
 # A look is held against so many newest entries about its object, to find whether it is a repeat.
 LOOKED_BACK = 200
-LINK = "link"
 # Somebody of the home tenant who did something in another tenant, in the log of that one.
 OPERATOR = "operator"
 

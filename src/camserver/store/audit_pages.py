@@ -4,14 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from camserver.domain.people import LOCAL_ADMIN, SOMEBODY_GONE
-from camserver.store.audit import LINK, read_details
+from camserver.domain.people import LINK, LOCAL_ADMIN, SOMEBODY_GONE, SYSTEM
+from camserver.store.audit import read_details
 from camserver.store.audit_seals import ENTRY_COLUMNS
 from camserver.store.paging import BEYOND, Listed, make_cursor, parse_cursor
 from camserver.store.tx import Row, Scoped
 
 PAGE_MAX = 500
-SYSTEM = "system"
 _LOCAL_ADMIN_ID = "local_admin_token"
 
 

@@ -265,6 +265,10 @@ async def test_logins_are_unique_and_well_formed(web: RunningWeb) -> None:
     assert (taken.status, taken.body["details"]["reason"]) == (409, "login_taken")
     for login in ("two words", "名前", "-x", "a/b"):
         assert (await owner.post("/api/users", {"login": login, "password": PASSWORD})).status == 400
+    # As the audit log calls what nobody did.
+    for login in ("system", "Link"):
+        refused = await owner.post("/api/users", {"login": login, "password": PASSWORD})
+        assert (refused.status, refused.body["details"]["reason"]) == (400, "login_reserved")
 
 
 async def test_people_are_listed_page_by_page(web: RunningWeb) -> None:
