@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from camserver.base import asgi
+from camserver.base import asgi, http_connections
 from camserver.base.http_answers import ARRIVED, WHOLE, Header
 from camserver.base.http_connections import Limits
 from camserver.base.ports import listen
@@ -23,12 +23,19 @@ seen: list[bytes] = []  # names of the last request's headers
 
 
 async def app(scope: Any, receive: Any, send: Any) -> None:
-    """Answers with the path; `/odd` tries what must not be sent first, `/twice` answers again."""
+    """Answers with the path; `/odd` tries what must not be sent first, `/twice` answers again, `/early` before there
+    is a body."""
     body = scope["path"].encode()
+    headers: list[Header]
+    if scope["path"] == "/early":
+        headers = [(b"content-length", b"%d" % len(body)), (b"connection", b"close")]
+        await send({"type": "http.response.start", "status": 413, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+        return
     if scope["method"] == "POST":
         body = await body_of(scope, receive)
     seen[:] = sorted(name for name, _ in scope["headers"])
-    headers: list[Header] = [(b"content-length", b"%d" % len(body)), (b"x-kind", b"whole")]
+    headers = [(b"content-length", b"%d" % len(body)), (b"x-kind", b"whole")]
     whole = scope["extensions"][WHOLE]
     scope["state"]["scope"] = scope  # a circle, as requests and what is known of them are
     if scope["path"] == "/odd":
@@ -212,3 +219,40 @@ async def test_whoever_sends_nothing_that_begins_a_request_is_not_waited_for(mor
     task.cancel()
     await asyncio.wait([task], timeout=TIMEOUT_SEC)
     sock.close()
+
+
+# More than the buffers of both ends hold.
+LONG_BYTES = 16_000_000
+REFUSED = [
+    (b"POST /early HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % LONG_BYTES, b"413"),
+    (b"POST /early HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n" % LONG_BYTES, b"413"),
+    (b"GET /early HTTP/1.1\r\nHost: x\r\nX-Long: ", b"431"),
+]
+
+
+@pytest.mark.parametrize(("head", "status"), REFUSED)
+async def test_whoever_is_refused_while_they_still_send_reads_why(port: int, head: bytes, status: bytes) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    async with asyncio.timeout(TIMEOUT_SEC):
+        writer.write(head + b"x" * LONG_BYTES)
+        await writer.drain()
+        answer = await reader.read()
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 %s " % status)
+
+
+@pytest.mark.parametrize("name", ["LINGER_SEC", "LINGER_MAX_BYTES"])
+async def test_whoever_was_refused_does_not_go_on_for_ever(
+    port: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_connections, name, 0.01)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    async with asyncio.timeout(TIMEOUT_SEC):
+        writer.write(b"POST /early HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % 10**12)
+        assert (await reader.read()).endswith(b"/early")
+        with contextlib.suppress(ConnectionError):
+            while True:
+                writer.write(b"x" * 1000)
+                await writer.drain()
+                await asyncio.sleep(0)
+    writer.close()

@@ -95,7 +95,9 @@ class Joining:
         if self._alone is not None:
             self._alone.cancel()
             self._send_alone()
-        self._transport.close()
+        if not self._transport.is_closing():
+            # Asked for now: held on to, it would hold itself.
+            self._transport.get_protocol().end()  # type: ignore[attr-defined]  # `http_connections`'
 
     def is_closing(self) -> bool:
         return self._transport.is_closing()

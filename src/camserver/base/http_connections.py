@@ -31,6 +31,10 @@ log = get_logger(__name__)
 # Ordinary requests come whole in less. Of what came in one piece and is more, so much at a time becomes requests:
 # one that waits takes a hundred times the memory of its bytes.
 PIECE_BYTES: Final = 4_096
+# How long, and with how much, whoever was answered in the middle of a request may go on with it: a file that somebody
+# took by mistake.
+LINGER_SEC: Final = 5.0
+LINGER_MAX_BYTES: Final = 32_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._unread_bytes: int | None = None  # behind the headers and no part of the body; None: not within a body
         self._has_read = False  # since data came last, some of it was of a body
         self._body_bytes = 0  # that came so far, of one body
-        self._refused = 0
+        self._refused = 0  # other than 0: what comes now is dropped
+        self._dropped_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
         self._kept = b""  # what came while a request waits for its turn, or behind one
         self._ahead: RequestResponseCycle | None = None  # the request under way, where others wait behind it
@@ -133,6 +138,9 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._refused:
+            self._dropped_bytes += len(data)
+            if self._dropped_bytes > LINGER_MAX_BYTES:
+                self.transport.close()
             return
         if self.pipeline or len(data) > PIECE_BYTES:
             self._feed_by_pieces(self._kept + data)
@@ -243,7 +251,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """uvicorn's, which reads on although requests are waiting."""
         self.server_state.total_requests += 1
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self._refused:
             return
         if self.timeout_keep_alive_task is not None:
             self._unset_keepalive_if_required()
@@ -314,6 +322,26 @@ class LimitedProtocol(HttpToolsProtocol):
         self.config.addresses.leave(self._counted)
         self._counted = None
 
+    def end(self) -> None:
+        """The last answer was given."""
+        if self._unread_bytes is None:
+            self.transport.close()
+        else:
+            self._linger()
+
+    def _linger(self) -> None:
+        """Closes once the peer has, or after a while; what comes until then is dropped. Whoever closes while the peer
+        still sends resets the connection, and what was answered is lost with it."""
+        if not self.transport.can_write_eof():
+            self.transport.close()
+            return
+        self._refused = self._refused or 200
+        self.transport.write_eof()
+        self.flow.is_held = False
+        self.flow.resume_reading()
+        self._stop_timer()
+        self._head_timer = self.loop.call_later(LINGER_SEC, self.transport.close)
+
     def _start_timer(self) -> None:
         self._head_timer = self.loop.call_later(self._limits.headers_timeout_sec, self._end_wait)
 
@@ -338,9 +366,14 @@ class LimitedProtocol(HttpToolsProtocol):
             f"HTTP/1.1 {status} {phrase}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
             "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
         )
-        if self._is_idle():
-            self.transport.write(head.encode() + body)
-        self.transport.close()
+        if not self._is_idle():
+            self.transport.close()
+            return
+        self.transport.write(head.encode() + body)
+        if status == 431:
+            self._linger()
+        else:
+            self.transport.close()
 
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
