@@ -24,7 +24,7 @@ seen: list[bytes] = []  # names of the last request's headers
 
 async def app(scope: Any, receive: Any, send: Any) -> None:
     """Answers with the path; `/odd` tries what must not be sent first, `/twice` answers again, `/early` before there
-    is a body."""
+    is a body, `/pieces` without saying how long it is."""
     body = scope["path"].encode()
     headers: list[Header]
     if scope["path"] == "/early":
@@ -35,6 +35,12 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
     if scope["method"] == "POST":
         body = await body_of(scope, receive)
     seen[:] = sorted(name for name, _ in scope["headers"])
+    if scope["path"] == "/pieces":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for piece in (b"one ", b"two "):
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"three"})
+        return
     headers = [(b"content-length", b"%d" % len(body)), (b"x-kind", b"whole")]
     whole = scope["extensions"][WHOLE]
     scope["state"]["scope"] = scope  # a circle, as requests and what is known of them are
@@ -102,6 +108,17 @@ async def test_requests_in_a_row_are_answered_in_their_order_and_the_last_closes
 async def test_a_client_of_http_1_0_is_closed_after_its_answer(port: int) -> None:
     [got] = await answers_to(port, b"GET /old HTTP/1.0\r\n\r\n")
     assert got.endswith(b"\r\n\r\n/old")
+
+
+@pytest.mark.parametrize("version", [b"1.0", b"0.9"])
+async def test_an_old_client_is_sent_no_chunks(port: int, version: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    [got] = await answers_to(port, b"GET /pieces HTTP/%s\r\nHost: x\r\nConnection: keep-alive\r\n\r\n" % version)
+    head, _, body = got.partition(b"\r\n\r\n")
+    assert (b"transfer-encoding" in head, body) == (False, b"one two three")
+    assert b"connection: close" in head
+    [got] = await answers_to(port, b"HEAD /pieces HTTP/%s\r\nHost: x\r\n\r\n" % version)
+    assert got.endswith(b"\r\n\r\n")
+    assert caplog.messages == []
 
 
 async def test_what_no_header_may_hold_is_not_sent(port: int) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final
 
+from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE, STATUS_LINE, RequestResponseCycle
 
 from camserver.base.errors import Bug
@@ -59,6 +60,22 @@ def answer_whole(
         transport.close()
     cycle.on_response()
     return True
+
+
+class OldCycle(RequestResponseCycle):
+    """One of a client of HTTP/1.0, which knows no chunks and would take their marks for content. An answer without a
+    length ends with its connection there."""
+
+    _has_length = True
+
+    async def send(self, message: ASGISendEvent) -> None:
+        if message["type"] == "http.response.start":
+            self._has_length = any(name == b"content-length" for name, _ in message.get("headers", ()))
+            if not self._has_length:
+                self.chunked_encoding = False
+        elif message["type"] == "http.response.body" and not self._has_length:
+            self.expected_content_length += len(message.get("body", b""))
+        await super().send(message)
 
 
 class Joining:

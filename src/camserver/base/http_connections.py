@@ -22,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from camserver.base.address_counts import AddressCounts
 from camserver.base.addresses import peer_host
-from camserver.base.http_answers import ARRIVED, WHOLE, Header, Joining, answer_whole, arrived
+from camserver.base.http_answers import ARRIVED, WHOLE, Header, Joining, OldCycle, answer_whole, arrived
 from camserver.base.http_upgrades import has_body, head_without_offer, is_websocket
 from camserver.base.log import get_logger
 
@@ -243,6 +243,9 @@ class LimitedProtocol(HttpToolsProtocol):
             self.scope["extensions"] = offered
             # What comes behind a body in chunks is no header, and the application has them already.
             self.headers = _NO_MORE
+            if self.scope["http_version"] != "1.1":
+                cycle.__class__ = OldCycle
+                cycle.keep_alive = False
             cycle.transport = Joining(cycle.transport, self.loop)  # type: ignore[assignment]  # what it calls
             if self.pipeline and not self.flow.is_held:
                 self.flow.is_held = True
