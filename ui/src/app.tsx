@@ -6,6 +6,7 @@ import { BrowserRouter, Navigate, Route, Routes, useLocation } from "react-route
 import { LiveUpdates } from "./api/live";
 import { asProblem } from "./api/problem";
 import { keys, useSession } from "./api/queries";
+import type { Session } from "./api/types";
 import { AppShell } from "./components/app-shell";
 import { CrashGuard } from "./components/crash-notice";
 import { ProblemNotice } from "./components/problem-notice";
@@ -31,10 +32,18 @@ export function makeQueryClient(): QueryClient {
       mutations: { networkMode: "always" },
     },
   });
-  // A session that ended is noticed by whichever question meets it first.
+  let known: string | null = null;
   client.getQueryCache().subscribe(({ type, query }) => {
-    const ended = type === "updated" && query.state.status === "error" && asProblem(query.state.error).status === 401;
+    if (type !== "updated") return;
+    // A session that ended is noticed by whichever question meets it first.
+    const ended = query.state.status === "error" && asProblem(query.state.error).status === 401;
     if (ended && client.getQueryData(keys.session)) client.setQueryData(keys.session, null);
+    // However it ended, nothing of one person's stays for the next one at the same browser.
+    const login = client.getQueryData<Session | null>(keys.session)?.login ?? null;
+    if (known !== null && login !== known) {
+      client.removeQueries({ predicate: (one) => one.queryKey[0] !== keys.session[0] });
+    }
+    known = login;
   });
   return client;
 }
@@ -77,7 +86,8 @@ function SignedIn() {
   if (isPending) return <div aria-busy="true" className="min-h-dvh" />;
   if (session) {
     return (
-      <LiveUpdates>
+      // Another person's pages begin anew.
+      <LiveUpdates key={session.login}>
         <AppShell session={session} />
         <LiveHost />
       </LiveUpdates>

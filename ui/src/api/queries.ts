@@ -143,8 +143,6 @@ export function useSignOut() {
     onSettled: () => {
       setCsrfToken("");
       client.setQueryData(keys.session, null);
-      // Nothing of one person's stays for the next one at the same browser.
-      client.removeQueries({ predicate: (query) => query.queryKey[0] !== keys.session[0] });
     },
   });
 }
