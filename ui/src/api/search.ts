@@ -34,35 +34,37 @@ export function useFacets(filter: SearchFilter) {
   });
 }
 
+/** The server gives so many cameras at a time; of a house with more of them than these pages hold, the first ones. */
+const TIMELINE_PAGES_MAX = 5;
+
+async function wholeTimeline(asked: TimelineAsked) {
+  const ask = (after: string) =>
+    answered(api.GET("/api/timeline", { params: { query: { ...asked, ...(after ? { after } : {}) } } }));
+  const first = await ask("");
+  const cameras = [...first.cameras];
+  let after: string | null = first.next_after;
+  for (let page = 1; after && page < TIMELINE_PAGES_MAX; page += 1) {
+    const more: typeof first = await ask(after);
+    cameras.push(...more.cameras);
+    after = more.next_after;
+  }
+  return { ...first, cameras };
+}
+
 export function useTimeline(asked: TimelineAsked) {
   return useQuery({
     queryKey: ["timeline", asked],
-    queryFn: () => answered(api.GET("/api/timeline", { params: { query: asked } })),
+    queryFn: () => wholeTimeline(asked),
     placeholderData: keepPreviousData,
     refetchInterval: TIMELINE_MS,
   });
 }
 
-/** The server gives so many cameras at a time; a wall of more shows the first ones. */
-const STRIP_PAGES_MAX = 5;
-
 /** The last 24 hours of every camera, by the quarter of an hour. */
 export function useDayStrips() {
   return useQuery({
     queryKey: ["timeline", "day"],
-    queryFn: async () => {
-      const ask = (after: string) =>
-        answered(api.GET("/api/timeline", { params: { query: { bucket: "15m", ...(after ? { after } : {}) } } }));
-      const first = await ask("");
-      const cameras = [...first.cameras];
-      let after: string | null = first.next_after;
-      for (let page = 1; after && page < STRIP_PAGES_MAX; page += 1) {
-        const more: typeof first = await ask(after);
-        cameras.push(...more.cameras);
-        after = more.next_after;
-      }
-      return { ...first, cameras };
-    },
+    queryFn: () => wholeTimeline({ bucket: "15m" }),
     refetchInterval: TIMELINE_MS,
   });
 }

@@ -152,6 +152,19 @@ describe("the search", () => {
     }
   });
 
+  it("shows in its day all cameras, more than are answered at once, too", async () => {
+    serve({
+      ...answers(),
+      "GET /api/timeline": (request: Request) => {
+        const query = new URL(request.url).searchParams;
+        const page = timeline(Number(query.get("from")), Number(query.get("to")));
+        return query.get("after") ? page : { ...page, next_after: "entrance" };
+      },
+    });
+    await renderAt("/search?day=2026-02-03");
+    expect(await screen.findByRole("button", { name: /6 events/ })).toBeVisible();
+  });
+
   it("looks closer, and goes by arrows", async () => {
     serve(answers());
     await renderAt("/search?day=2026-02-03");
