@@ -146,12 +146,19 @@ export const useAddVocabulary = () =>
 const tenant = (name: string) => ({ params: { path: { tenant: name } } });
 
 /** Erasing one takes a while; how far it came is seen by asking again. */
-export const useTenants = () =>
-  useQuery({
+export function useTenants() {
+  return useInfiniteQuery({
     queryKey: ["tenants"],
-    queryFn: () => answered(api.GET("/api/tenants")),
-    refetchInterval: ({ state }) => (state.data?.tenants.some((one) => one.erasing_at !== null) ? 5000 : false),
+    queryFn: ({ pageParam }) =>
+      answered(
+        api.GET("/api/tenants", { params: { query: { limit: 100, ...(pageParam ? { after: pageParam } : {}) } } }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_after,
+    refetchInterval: ({ state }) =>
+      state.data?.pages.some((page) => page.tenants.some((one) => one.erasing_at !== null)) ? 5000 : false,
   });
+}
 
 export const useAddTenant = () =>
   useChanging(["tenants"], (body: TenantAsked) => answered(api.POST("/api/tenants", { body })));

@@ -144,7 +144,7 @@ describe("settings", () => {
   it("add a tenant, show its link once, and say what is nearly full", async () => {
     const asked = serve({
       ...AROUND,
-      "GET /api/tenants": { tenants: [TENANT] },
+      "GET /api/tenants": { tenants: [TENANT], next_after: null },
       "POST /api/tenants": {
         tenant: TENANT,
         password_link: { url: "https://house/password#token=x", expires_at: NOW },
@@ -167,10 +167,27 @@ describe("settings", () => {
     expect(await within(dialog).findByDisplayValue("https://house/password#token=x")).toBeVisible();
   });
 
+  it("are all there, page by page", async () => {
+    serve({
+      ...AROUND,
+      "GET /api/tenants": (request: Request) =>
+        new URL(request.url).searchParams.get("after") === "Harbour"
+          ? { tenants: [{ ...TENANT, tenant_uuid: "t2", name: "Yard" }], next_after: null }
+          : { tenants: [TENANT], next_after: "Harbour" },
+    });
+    await renderAt("/settings/tenants");
+    await userEvent.click(await screen.findByRole("button", { name: "Load more" }));
+    expect(await screen.findByText("Yard")).toBeVisible();
+    expect(screen.getByText("Harbour")).toBeVisible();
+  });
+
   it("make a link for an administrator of a tenant who lost the way in", async () => {
     const asked = serve({
       ...AROUND,
-      "GET /api/tenants": { tenants: [TENANT, { ...TENANT, tenant_uuid: "t2", name: "Attic", disabled: true }] },
+      "GET /api/tenants": {
+        tenants: [TENANT, { ...TENANT, tenant_uuid: "t2", name: "Attic", disabled: true }],
+        next_after: null,
+      },
       "POST /api/tenants/t1/admin-link": {
         login: "boss",
         made: false,

@@ -7,6 +7,7 @@ import { ConfirmDialog } from "@/components/confirm-dialog";
 import { CopiedText } from "@/components/copied-text";
 import { DialogForm } from "@/components/dialog-form";
 import { Loaded } from "@/components/loaded";
+import { More } from "@/components/more";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { Dialog, DialogButtons } from "@/components/ui/dialog";
@@ -29,6 +30,7 @@ type Quotas = Partial<Record<QuotaName, number | null>>;
 export function Tenants() {
   const { t } = useWords();
   const query = useTenants();
+  const tenants = query.data?.pages.flatMap((page) => page.tenants);
   const [editing, setEditing] = useState<Tenant | "new" | null>(null);
   const headings = [t("tenantName"), t("usage"), ""];
   return (
@@ -41,21 +43,22 @@ export function Tenants() {
         </Button>
       </div>
       <Loaded
-        query={query}
+        query={{ ...query, data: tenants }}
         waiting={
           <Table label={t("tenantList")} headings={headings} busy>
             <SkeletonRows columns={headings.length} rows={2} />
           </Table>
         }
       >
-        {({ tenants }) => (
+        {(found) => (
           <Table label={t("tenantList")} headings={headings}>
-            {tenants.map((one) => (
+            {found.map((one) => (
               <TenantRow key={one.tenant_uuid} tenant={one} onEdit={() => setEditing(one)} />
             ))}
           </Table>
         )}
       </Loaded>
+      <More query={query} />
       <Dialog
         open={editing !== null}
         onClose={() => setEditing(null)}
