@@ -8,6 +8,7 @@ import pytest
 from camserver.base.credentials import Sealed, open_sealed, seal
 from camserver.base.errors import Bug, Conflict, NotFound
 from camserver.domain.people import Principal, Role
+from camserver.domain.retention import Retention
 from camserver.store import (
     Scoped,
     Store,
@@ -304,3 +305,25 @@ async def test_a_camera_shows_its_newest_picture_and_what_goes_on(store: Store) 
     tiles, older = await store.as_(admin).read(camera_tiles.page, "", 10)
     assert [tile.frame_uuid for tile in tiles] == ["with-picture", "failed", None]
     assert list(older.values()) == [LatestPicture("older", NOW_MS)]
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.SITE_MANAGER, Role.TENANT_ADMIN])
+async def test_a_picture_of_a_case_is_the_newest_only_for_those_who_may_open_it(store: Store, role: Role) -> None:
+    home = await prepare(store)
+    await add(store, admin_of(home.tenant_id))
+    await store.write(add_frame, FrameRow(home.tenant_id, "cam_1", NOW_MS, "before"))
+    await store.write(
+        add_frame, FrameRow(home.tenant_id, "cam_1", NOW_MS + 1, "of-a-case", retention_class=Retention.CASE)
+    )
+    mine = store.as_(Principal(home.tenant_id, None, role))
+    opened = (await mine.read(cameras.latest_picture, "cam_1")).frame_uuid
+    assert opened == ("of-a-case" if role is Role.TENANT_ADMIN else "before")
+    [camera] = await mine.read(cameras.page, "", 10)
+    assert camera.latest_picture is not None
+    assert camera.latest is not None
+    assert (camera.latest_picture.frame_uuid, camera.latest.frame_uuid) == (opened, "of-a-case")
+    assert camera.latest.has_picture is (role is Role.TENANT_ADMIN)
+    assert await mine.read(cameras.get, "cam_1") == camera
+    [tile], older = await mine.read(camera_tiles.page, "", 10)
+    assert (tile.infer_bytes is not None) is (role is Role.TENANT_ADMIN)
+    assert [one.frame_uuid for one in older.values()] == ([] if role is Role.TENANT_ADMIN else ["before"])

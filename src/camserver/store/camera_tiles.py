@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from camserver.store.camera_narrowing import EVERY, CameraFilter
-from camserver.store.cameras import FROM, IN_REACH, PAGE_MAX, SHOWN, LatestPicture, older_pictures
+from camserver.store.cameras import FROM, IN_REACH, PAGE_MAX, SHOWN, LatestPicture, investigates, older_pictures
 from camserver.store.tx import Scoped, shown_again
 
 
@@ -62,6 +62,7 @@ async def page(
         f"{_TILES}{conditions} AND c.camera_id > :after ORDER BY c.camera_id LIMIT :limit",
         after=after,
         limit=min(limit, PAGE_MAX),
+        investigates=investigates(tx),
         **values,
     )
     without = [tile.camera_key for tile in tiles if tile.frame_uuid is not None and tile.infer_bytes is None]

@@ -131,10 +131,12 @@ class PicturePlace:
 
 
 IN_REACH = "c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND IN_REACH(c)"
-# What everybody is shown who reaches the camera, and what only those are who manage it.
+# What everybody is shown who reaches the camera, and what only those are who manage it. A picture of a case is none
+# for people who may not open it; needs `:investigates`.
 SHOWN = """c.camera_key, c.camera_id, c.name, c.enabled, c.created_at, s.name AS site, c.do_not_process,
   c.network_zone, c.caps, c.last_probe_at, cs.state, cs.reason, f.frame_uuid, f.captured_at, f.received_at,
-  f.collector_status, f.error_code, f.detected, f.primary_event, f.severity, f.infer_bytes, e.event_uuid,
+  f.collector_status, f.error_code, f.detected, f.primary_event, f.severity,
+  CASE WHEN f.retention_class <> 'case' OR :investigates = 1 THEN f.infer_bytes END AS infer_bytes, e.event_uuid,
   e.primary_event AS event_primary, e.severity_max AS event_severity, e.start_at AS event_start_at,
   h.health, h.health_cause, h.health_since, h.issues, cs.stream_fault"""
 _MANAGED = f"""st.source_type, st.url, su.source_type AS sub_type, su.url AS sub_url, a.key_id,
@@ -176,13 +178,14 @@ async def page(tx: Scoped, after: str, limit: int, wanted: CameraFilter = EVERY)
         f"{_SUMMARY}{conditions} AND c.camera_id > :after ORDER BY c.camera_id LIMIT :limit",
         after=after,
         limit=min(limit, PAGE_MAX),
+        investigates=investigates(tx),
         **values,
     )
     return await _with_pictures(tx, rows)
 
 
 async def get(tx: Scoped, camera_id: str) -> CameraSummary:
-    row = await tx.one(f"{_SUMMARY} AND c.camera_id = :camera_id", camera_id=camera_id)
+    row = await tx.one(f"{_SUMMARY} AND c.camera_id = :camera_id", camera_id=camera_id, investigates=investigates(tx))
     if row is None:
         raise missing(camera_id)
     [summary] = await _with_pictures(tx, [row])
@@ -197,6 +200,11 @@ def missing(camera_id: str) -> NotFound:
     )
 
 
+def investigates(tx: Scoped) -> int:
+    """Whether the principal may open pictures of cases."""
+    return int(tx.principal.may(Permission.INVESTIGATE))
+
+
 async def _with_pictures(tx: Scoped, rows: Sequence[Row]) -> tuple[CameraSummary, ...]:
     """The newest look usually has the newest picture; only for the others is it looked for behind."""
     without = [row["camera_key"] for row in rows if row["frame_uuid"] is not None and row["infer_bytes"] is None]
@@ -208,13 +216,14 @@ async def older_pictures(tx: Scoped, camera_keys: Sequence[int]) -> dict[int, La
     """The newest pictures of cameras whose newest look has none."""
     if not camera_keys:
         return {}
-    rows = await tx.all(_OLDER_PICTURES, camera_keys=camera_keys)
+    rows = await tx.all(_OLDER_PICTURES, camera_keys=camera_keys, investigates=investigates(tx))
     return {row["camera_key"]: LatestPicture(row["frame_uuid"], row["captured_at"]) for row in rows}
 
 
 _OLDER_PICTURES = """
 SELECT c.camera_key, f.frame_uuid, f.captured_at FROM cameras c JOIN frames f ON f.frame_id = (
   SELECT n.frame_id FROM frames n WHERE n.camera_key = c.camera_key AND n.infer_bytes IS NOT NULL
+    AND (n.retention_class <> 'case' OR :investigates = 1)
   ORDER BY n.captured_at DESC LIMIT 1)
 WHERE c.tenant_id = :tenant_id AND c.camera_key IN (:camera_keys...)"""
 
@@ -290,7 +299,7 @@ async def latest_picture(tx: Scoped, camera_id: str) -> PicturePlace:
         f"WHERE c.camera_id = :camera_id AND {IN_REACH} AND f.infer_bytes IS NOT NULL AND f.epoch_id IS NOT NULL "
         "AND (f.retention_class <> 'case' OR :investigates = 1) ORDER BY f.captured_at DESC LIMIT 1",
         camera_id=camera_id,
-        investigates=int(tx.principal.may(Permission.INVESTIGATE)),
+        investigates=investigates(tx),
     )
     if row is None:
         await get(tx, camera_id)
