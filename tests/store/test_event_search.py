@@ -288,6 +288,25 @@ def test_an_event_is_of_the_day_that_its_site_had(house: House, zone: str, minut
     assert [(one.value, one.count) for one in found.facets["day"]] == [("2026-01-02", 2), ("2026-01-01", 1)]
 
 
+def test_a_removed_camera_is_not_counted_for_the_one_that_has_its_id_now(house: House) -> None:
+    store, tenant_id = house.driven.store, house.admin.tenant_id
+    mine = store.as_(house.admin)
+    for number in range(4):
+        if number in (0, 3):
+            house.driven.do(mine.write(cameras.add, replace(CAMERA, camera_id="cam_5"), "", NOW_MS))
+        house.driven.do(store.write(add_event, tenant_id, "cam_5", f"new{number}", NOW_MS + 10 + number))
+        if number == 2:
+            house.driven.do(mine.write(cameras.remove, "cam_5", "", NOW_MS))
+    found = house.driven.do(mine.read(event_search.facets, SearchFilter(from_ms=NOW_MS + 10)))
+    there = [(one.value, one.count) for one in found.facets["camera"]]
+    assert (found.counted, there) == (4, [("cam_5", 1)])
+    assert house.search(SearchFilter(camera_ids=("cam_5",))) == ["new3"]
+    house.driven.do(mine.write(cameras.remove, "cam_5", "", NOW_MS))
+    gone = house.driven.do(mine.read(event_search.facets, SearchFilter(from_ms=NOW_MS + 10)))
+    house.driven.do(store.write(execute, "DELETE FROM events WHERE event_uuid LIKE 'new%'", {}))
+    assert (gone.counted, gone.facets["camera"]) == (4, ())
+
+
 def test_facets_say_when_they_did_not_count_all(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_search, "FACETS_MAX", 10)
     found = house.driven.do(house.driven.store.as_(house.admin).read(event_search.facets, SearchFilter()))

@@ -17,7 +17,6 @@ from camserver.domain.people import Permission
 from camserver.domain.scoring_sheets import ScoreCondition
 from camserver.domain.texts import Query, excerpt, matches, parse_query
 from camserver.store import camera_filters, cases, event_pages, search_texts
-from camserver.store.cameras import public_camera_id
 from camserver.store.event_pages import EventRow, EventSummary, summary_of
 from camserver.store.event_paths import Wanted
 from camserver.store.event_walks import END, KEYS, LISTED_MAX, Place, Shown, Walk, joined, only, walk
@@ -321,8 +320,8 @@ async def facets(tx: Scoped, asked: SearchFilter) -> Facets:
         facets={
             "site": _most({site_names[key][0]: count for key, count in sites.items()}),
             "camera": _most(
-                {camera_names[key][0]: count for key, count in cameras.items()},
-                {camera_id: name for camera_id, name in camera_names.values()},
+                {camera_names[key][0]: count for key, count in cameras.items() if key in camera_names},
+                dict(camera_names.values()),
             ),
             "primary_event": _most(Counter([row.primary_event for row in rows])),
             "tag": _most(tags),
@@ -360,12 +359,13 @@ def _most(counts: Mapping[str, int], labels: Mapping[str, str] | None = None) ->
 
 
 async def _camera_names(tx: Scoped, camera_keys: Iterable[int]) -> dict[int, tuple[str, str]]:
+    """Of those that may be asked for: a removed one is found by no id, and may have left its own to another."""
     rows = await tx.all(
-        "SELECT camera_key, camera_id, name FROM cameras WHERE tenant_id = :tenant_id "
-        "AND camera_key IN (:camera_keys...)",
-        camera_keys=sorted(camera_keys),
+        "SELECT camera_key, camera_id, name FROM cameras WHERE tenant_id = :tenant_id AND deleted_at IS NULL "
+        "AND IN_REACH() AND camera_key IN (:counted...)",
+        counted=sorted(camera_keys),
     )
-    return {row["camera_key"]: (public_camera_id(row["camera_id"]), row["name"]) for row in rows}
+    return {row["camera_key"]: (row["camera_id"], row["name"]) for row in rows}
 
 
 async def _site_names(tx: Scoped, site_ids: Iterable[int]) -> dict[int, tuple[str, str]]:
