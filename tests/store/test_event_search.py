@@ -332,6 +332,29 @@ def test_pages_neither_skip_nor_repeat_while_events_come(house: House) -> None:
     assert seen == expected(house, asked)
 
 
+def test_what_comes_within_a_page_makes_it_repeat_nothing(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statements of one read see what came between them, and where a step ended is asked after what is on it."""
+    if house.driven.store.dialect is Dialect.SQLITE:
+        pytest.skip("all statements of a read see the same rows")
+    shorten(monkeypatch)
+    store, tenant_id = house.driven.store, house.admin.tenant_id
+    asked = SearchFilter(from_ms=NOW_MS + 100, unknown=False)
+    for number in range(20):
+        house.driven.do(store.write(add_event, tenant_id, "cam_1", f"new{number:02d}", NOW_MS + 100 + number))
+    end_of_step = event_walks.Walker._end_of_step
+    later = iter(range(20, 60))
+
+    async def busy(walker: Any, *args: Any) -> Any:
+        at_ms = NOW_MS + 100 + next(later)
+        await store.write(add_event, tenant_id, "cam_1", f"new{at_ms}", at_ms)
+        return await end_of_step(walker, *args)
+
+    monkeypatch.setattr(event_walks.Walker, "_end_of_step", busy)
+    found = house.search(asked, limit=50)
+    house.driven.do(store.write(execute, "DELETE FROM events WHERE event_uuid LIKE 'new%'", {}))
+    assert [one for one in found if len(one) == len("new00")] == [f"new{number:02d}" for number in range(19, -1, -1)]
+
+
 def test_hidden_tags_neither_narrow_nor_count_for_viewers(house: House) -> None:
     assert house.search(SearchFilter(tags=("behavior.x",)), house.viewer) == []
     assert house.search(SearchFilter(tags=("behavior.x",)))

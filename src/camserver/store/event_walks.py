@@ -162,6 +162,9 @@ class Walker(Generic[F]):
             columns = "p.*" if _is_whole(path, dialect) else ""
             rows = await self._found(_entries(path, dialect, clauses, step, columns), params, most)
             end = None if len(rows) == most else await self._end_of_step(before, from_ms, step)
+            if end is not None:
+                # What came meanwhile makes the step end earlier; what lies behind its end is found by the next one.
+                rows = [row for row in rows if self.shown.place(row) >= end]
         return rows, self.shown.place(rows[-1]) if len(rows) == most else end or END
 
     async def _found(self, walked: str, params: dict[str, object], most: int) -> Sequence[F]:
