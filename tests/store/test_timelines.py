@@ -9,7 +9,9 @@ from camserver.domain.people import Principal, Role
 from camserver.domain.timeline import Gap
 from camserver.store import Store, frame_pages, hourly_stats, timelines
 from camserver.store.frame_pages import CameraFrames
+from camserver.store.sql import Dialect, Sql
 from camserver.store.timelines import Span, TimelineFilter
+from camserver.store.tx import Scoped
 from tests.domain.build import analysis
 from tests.store.analyzing import hold, settle
 from tests.store.people_rows import execute
@@ -145,3 +147,33 @@ async def test_a_camera_s_frames_are_paged_without_hole_or_repeat(
         await mine.read(frame_pages.of_camera, CameraFrames("cam_9"), None, 5)
     with pytest.raises(BadInput, match="cursor"):
         await mine.read(frame_pages.of_camera, CameraFrames("cam_0"), "x", 5)
+
+
+async def test_a_look_that_comes_within_a_page_makes_it_repeat_nothing(
+    fresh_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Statements of one read see what came between them, and where a step ended is asked after what is on it."""
+    if fresh_store.dialect is Dialect.SQLITE:
+        pytest.skip("all statements of a read see the same rows")
+    monkeypatch.setattr(frame_pages, "LOOKED_AT", (2, 2))
+    scene = await furnish(fresh_store, 1, now_ms=HOUR - HOUR_MS)
+    for seq in range(1, 9):
+        await recorded(fresh_store, look(scene, 0, seq, HOUR + seq * MIN_MS, **QUIET))
+    one, later = Scoped.one, iter(range(9, 30))
+
+    async def busy(tx: Scoped, sql: str | Sql, **params: object) -> Any:
+        if "OFFSET" in str(sql):
+            seq = next(later)
+            await recorded(fresh_store, look(scene, 0, seq, HOUR + seq * MIN_MS, **QUIET))
+        return await one(tx, sql, **params)
+
+    monkeypatch.setattr(Scoped, "one", busy)
+    mine = fresh_store.as_(somebody(scene))
+    seen: list[int] = []
+    before = None
+    for _ in range(9):
+        frames, before = await mine.read(frame_pages.of_camera, CameraFrames("cam_0"), before, 50)
+        seen += [(frame.captured_at - HOUR) // MIN_MS for frame in frames]
+        if before is None:
+            break
+    assert seen == [8, 7, 6, 5, 4, 3, 2, 1]

@@ -236,14 +236,15 @@ async def of_camera(
             limit=left,
             **span,
         )
-        found += rows
         if len(rows) == left:
-            shown = await _with_tags(tx, found)
+            shown = await _with_tags(tx, found + rows)
             return shown, shown[-1].cursor
         end = await tx.one(f"{_WALKED} LIMIT 1 OFFSET {step - 1}", **span)
         if end is None:
-            return await _with_tags(tx, found), None
+            return await _with_tags(tx, found + rows), None
         captured_at, frame_id = end["captured_at"], end["frame_id"]
+        # What came meanwhile makes the step end earlier; what lies behind its end is found by the next one.
+        found += [row for row in rows if (row.captured_at, row.frame_id) >= (captured_at, frame_id)]
         span |= {"captured_at": captured_at, "frame_id": frame_id}
     return await _with_tags(tx, found), make_cursor(Listed.FRAMES, captured_at, frame_id)
 
