@@ -220,6 +220,7 @@ async def run(tx: Tx, sql: str) -> int:
 
 # Tampering
 
+UNSEALED = "batch_no IS NULL"
 _COPY = "tenant_id, at, actor_kind, actor_id, action, object_kind, object_id, details, address"
 TAMPERED: list[tuple[str, list[str], set[tuple[Wrong, int]]]] = [
     ("change", ["UPDATE audit_log SET actor_id = '2' WHERE batch_no = 2"], {(Wrong.ENTRY_CHANGED, 2)}),
@@ -293,6 +294,67 @@ async def test_tampering_is_found(
     assert {(one.wrong, one.batch_no) for one in found} == expected
 
 
+_OF_NO_KIND = ("'x'", "x'ff'", "1.5", "9e999")
+
+
+async def test_what_is_of_no_columns_kind_is_found_as_well(fresh_store: Store) -> None:
+    store = fresh_store
+    if store.dialect is not Dialect.SQLITE:
+        pytest.skip("only SQLite keeps in any column whatever it is given")
+    tenant_id = await filled(store, 2, 2, 1)
+    await store.write(add, tenant_id, 1)
+    last = await store.read(audit_seals.last, tenant_id)
+    assert last is not None
+    anchor = Anchor(last.batch_no, last.hash)
+    columns = {
+        "audit_log": (_COPY.removeprefix("tenant_id, ").split(", "), "entry_id = 3"),
+        "audit_seals": (["entries", "first_at", "body", "hash", "mac", "pruned_at", "batch_no"], "batch_no = 2"),
+    }
+    changes = [
+        (table, column, value, where)
+        for table, (names, where) in columns.items()
+        for column in names
+        for value in _OF_NO_KIND
+    ]
+    changes += [
+        ("audit_log", "batch_no", value, where) for value in _OF_NO_KIND for where in ("entry_id = 3", UNSEALED)
+    ]
+    for table, column, value, where in changes:
+        await store.write(tamper, f"CREATE TABLE former AS SELECT * FROM {table}")
+        await store.write(tamper, f"UPDATE {table} SET {column} = {value} WHERE {where}")
+        found = await check(store, tenant_id, anchor)
+        assert found, (table, column, value)
+        assert all(isinstance(one.batch_no, int) for one in found)
+        await store.read(audit_seals.chains, (tenant_id,))
+        await store.write(
+            tamper, f"DELETE FROM {table}", f"INSERT INTO {table} SELECT * FROM former", "DROP TABLE former"
+        )
+        assert await check(store, tenant_id, anchor) == []
+
+
+async def test_what_is_of_no_columns_kind_is_sealed_and_read_with_the_others(fresh_store: Store) -> None:
+    store = fresh_store
+    if store.dialect is not Dialect.SQLITE:
+        pytest.skip("only SQLite keeps in any column whatever it is given")
+    tenant_id = await filled(store, 1)
+    for column in ("at", "actor_kind", "actor_id", "action", "object_kind", "object_id", "details", "address"):
+        for value in _OF_NO_KIND:
+            values = ", ".join(
+                {"tenant_id": str(tenant_id), "at": "5", column: value}.get(one, "'a'") for one in _COPY.split(", ")
+            )
+            await store.write(run, f"INSERT INTO audit_log ({_COPY}) VALUES ({values})")
+    await store.write(add, tenant_id, 1)
+    assert await seal_all(store, tenant_id) == 1
+    assert await check(store, tenant_id) == []
+    mine = store.as_(Principal(tenant_id, None, Role.SYSTEM_ADMIN))
+    seen, before = [], None
+    while page := await mine.read(audit_pages.page, AuditFilter(), before, 1):
+        seen.append(page[0].entry_id)
+        before = page[0].cursor
+    # What has no time stands nowhere among the others.
+    assert sorted(seen) == [1, 4, *range(6, 35)]
+
+
 async def test_whoever_lacks_the_key_can_not_make_a_chain_that_fits(fresh_store: Store) -> None:
     store = fresh_store
     tenant_id = await filled(store, 2, 2)
@@ -343,6 +405,15 @@ async def test_a_batch_goes_when_its_youngest_entry_is_old_and_what_is_not_seale
     await seal_all(store, tenant_id)
     assert await prune(store, tenant_id, cutoff, NOW_MS) == 0
     assert await store.read(count_rows, "audit_log") == 2
+
+
+async def test_an_entry_that_looks_like_retentions_and_names_no_batch_breaks_no_check(fresh_store: Store) -> None:
+    store = fresh_store
+    tenant_id = await filled(store, 1)
+    await store.write(
+        audit.add, tenant_id, None, audit.Entry(rules.PRUNED, NOW_MS + 5, "", "batch", "\u00b2", {"entries": 1})
+    )
+    assert await check(store, tenant_id) == []
 
 
 async def test_whoever_lacks_the_key_can_not_delete_as_retention_does(fresh_store: Store) -> None:

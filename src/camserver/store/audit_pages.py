@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from camserver.domain.audit import LoggedEntry
 from camserver.domain.people import LINK, LOCAL_ADMIN, SOMEBODY_GONE, SYSTEM
 from camserver.store.audit import read_details
-from camserver.store.audit_seals import ENTRY_COLUMNS
+from camserver.store.audit_seals import ENTRY_COLUMNS, entry_of
 from camserver.store.paging import BEYOND, Listed, make_cursor, parse_cursor
 from camserver.store.tx import Row, Scoped
 
@@ -57,8 +58,9 @@ async def page(tx: Scoped, wanted: AuditFilter, before: str | None, limit: int) 
         limit=min(limit, PAGE_MAX),
         **params,
     )
-    logins = await names(tx, [(row["actor_kind"], row["actor_id"]) for row in rows])
-    return tuple([_line(row, logins) for row in rows])
+    found = [(row, entry_of(row)) for row in rows]
+    logins = await names(tx, [(entry.actor_kind, entry.actor_id) for _, entry in found])
+    return tuple([_line(row, entry, logins) for row, entry in found])
 
 
 async def _narrowed(tx: Scoped, wanted: AuditFilter) -> tuple[str | None, dict[str, object]]:
@@ -100,7 +102,13 @@ async def _actor(tx: Scoped, who: str) -> tuple[str, tuple[str, ...]] | None:
 async def names(tx: Scoped, actors: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """How those who did something are called."""
     wanted = set(actors)
-    user_ids = sorted({int(one) for kind, one in wanted if kind == "user" and one.isascii() and one.isdigit()})
+    user_ids = sorted(
+        {
+            int(one)
+            for kind, one in wanted
+            if kind == "user" and one.isascii() and one.isdigit() and int(one) <= BEYOND
+        }
+    )
     rows = await tx.all(
         "SELECT user_id, login FROM users WHERE tenant_id = :tenant_id AND user_id IN (:user_ids...) UNION ALL "
         "SELECT user_id, login FROM removed_users WHERE tenant_id = :tenant_id AND user_id IN (:user_ids...)",
@@ -120,17 +128,18 @@ def _name(actor: tuple[str, str], logins: dict[str, str]) -> str:
             return f"{kind} {actor_id}".strip()
 
 
-def _line(row: Row, logins: dict[tuple[str, str], str]) -> AuditLine:
+def _line(row: Row, entry: LoggedEntry, logins: dict[tuple[str, str], str]) -> AuditLine:
     return AuditLine(
-        entry_id=row["entry_id"],
-        at=row["at"],
-        who=logins[row["actor_kind"], row["actor_id"]],
-        actor_kind=row["actor_kind"],
-        action=row["action"],
-        object_kind=row["object_kind"],
-        object_id=row["object_id"],
-        details=read_details(row["details"]),
-        address=row["address"],
-        batch_no=row["batch_no"],
-        cursor=make_cursor(Listed.AUDIT, row["at"], row["entry_id"]),
+        entry_id=entry.entry_id,
+        at=entry.at,
+        who=logins[entry.actor_kind, entry.actor_id],
+        actor_kind=entry.actor_kind,
+        action=entry.action,
+        object_kind=entry.object_kind,
+        object_id=entry.object_id,
+        details=read_details(entry.details),
+        address=entry.address,
+        batch_no=row["batch_no"] if isinstance(row["batch_no"], int) else None,
+        # On SQLite somebody may have written a part of a millisecond; the page goes on behind it all the same.
+        cursor=make_cursor(Listed.AUDIT, int(row["at"]), entry.entry_id),
     )

@@ -3,15 +3,20 @@
 An entry gets its batch in the transaction that adds the seal. Ids may become visible out of their order, so a batch
 is whatever has none yet: an entry that commits late is in the next one, and none is ever left out. Two who seal at
 once would give the same number, which the database refuses to the second.
+
+SQLite keeps in any column whatever it is given. A value that is not of its column's kind was written by somebody else
+and is read as one that is: then it is sealed like others, or a check tells that it was changed.
 """
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from camserver.base.errors import Conflict
 from camserver.domain.audit import BATCH_MAX, PRUNED, LoggedEntry, Seal
 from camserver.store import audit
+from camserver.store.sql import Dialect, Sql
 from camserver.store.tx import Row, Tx
 
 # Batches that one transaction of retention deletes.
@@ -24,6 +29,15 @@ _COLUMNS = (
     "key_id, mac, sealed_at, leaves, pruned_at, pruned_key_id, pruned_mac"
 )
 ENTRY_COLUMNS = "entry_id, at, actor_kind, actor_id, action, object_kind, object_id, details, address"
+
+
+def _numbered(text: str) -> Sql:
+    """A statement about seals. One without a whole number is none."""
+    return Sql(text.format(numbered=""), sqlite=text.format(numbered=" AND typeof(batch_no) = 'integer'"))
+
+
+_SEALS = "FROM audit_seals WHERE tenant_id = :tenant_id{numbered}"
+_SOME = f"SELECT {_COLUMNS} {_SEALS}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +89,7 @@ async def unsealed(tx: Tx, tenant_id: int) -> Unsealed:
 
 async def last(tx: Tx, tenant_id: int) -> Seal | None:
     row = await tx.one(
-        f"SELECT {_COLUMNS} FROM audit_seals WHERE tenant_id = :tenant_id ORDER BY batch_no DESC LIMIT 1",
+        _numbered(f"{_SOME} ORDER BY batch_no DESC LIMIT 1"),
         tenant_id=tenant_id,
     )
     return None if row is None else _seal(row)
@@ -114,8 +128,7 @@ async def batches(tx: Tx, tenant_id: int, after_no: int, limit: int) -> tuple[Ba
     that says nothing of it then, the entries were all there before.
     """
     numbers = [row["batch_no"] for row in await tx.all(
-        f"SELECT batch_no FROM audit_seals WHERE tenant_id = :tenant_id AND batch_no > :after_no "
-        f"ORDER BY batch_no LIMIT {int(limit)}",
+        _numbered(f"SELECT batch_no {_SEALS} AND batch_no > :after_no ORDER BY batch_no LIMIT {int(limit)}"),
         tenant_id=tenant_id,
         after_no=after_no,
     )]  # fmt: skip
@@ -159,8 +172,7 @@ async def seal_of(tx: Tx, tenant_id: int, batch_no: int) -> Seal | None:
 async def seals(tx: Tx, tenant_id: int, before_no: int, limit: int) -> tuple[Seal, ...]:
     """Newest first."""
     rows = await tx.all(
-        f"SELECT {_COLUMNS} FROM audit_seals WHERE tenant_id = :tenant_id AND batch_no < :before_no "
-        "ORDER BY batch_no DESC LIMIT :limit",
+        _numbered(f"{_SOME} AND batch_no < :before_no ORDER BY batch_no DESC LIMIT :limit"),
         tenant_id=tenant_id,
         before_no=before_no,
         limit=limit,
@@ -169,13 +181,17 @@ async def seals(tx: Tx, tenant_id: int, before_no: int, limit: int) -> tuple[Sea
 
 
 async def strays(tx: Tx, tenant_id: int) -> tuple[tuple[int, int], ...]:
-    """(batch, entry) of some entries that claim a batch beyond the last seal, or one before the first.
+    """(batch, entry) of some entries that claim a batch beyond the last seal, or one before the first. What is no
+    number counts as such a one.
 
     The seal is read after the entries: what is sealed meanwhile is no stray.
     """
+    conditions = ["batch_no < 1", "batch_no > :last_no"]
+    if tx.dialect is Dialect.SQLITE:
+        conditions.append("typeof(batch_no) NOT IN ('integer', 'null')")
     rows = [
         row
-        for condition in ("batch_no < 1", "batch_no > :last_no")
+        for condition in conditions
         for row in await tx.all(
             f"SELECT batch_no, entry_id FROM audit_log WHERE tenant_id = :tenant_id AND {condition} "
             "ORDER BY batch_no DESC LIMIT 20",
@@ -184,13 +200,12 @@ async def strays(tx: Tx, tenant_id: int) -> tuple[tuple[int, int], ...]:
         )
     ]
     last_no = await _last_no(tx, tenant_id)
-    return tuple([(row["batch_no"], row["entry_id"]) for row in rows if not 1 <= row["batch_no"] <= last_no])
+    claimed = {row["entry_id"]: _number(row["batch_no"]) for row in rows}
+    return tuple([(batch_no, entry_id) for entry_id, batch_no in claimed.items() if not 1 <= batch_no <= last_no])
 
 
 async def _last_no(tx: Tx, tenant_id: int) -> int:
-    row = await tx.one(
-        "SELECT max(batch_no) AS last_no FROM audit_seals WHERE tenant_id = :tenant_id", tenant_id=tenant_id
-    )
+    row = await tx.one(_numbered(f"SELECT max(batch_no) AS last_no {_SEALS}"), tenant_id=tenant_id)
     return 0 if row is None else int(row["last_no"] or 0)
 
 
@@ -202,14 +217,14 @@ async def pruned_up_to(tx: Tx, tenant_id: int) -> int | None:
         tenant_id=tenant_id,
         action=PRUNED,
     )
-    return int(row["object_id"]) if row is not None and row["object_id"].isdigit() else None
+    told = "" if row is None else _text(row["object_id"])
+    return int(told) if told.isascii() and told.isdigit() else None
 
 
 async def pruned(tx: Tx, tenant_id: int) -> tuple[int, int]:
     """How many batches retention deleted, and the number of the last one."""
     row = await tx.one(
-        "SELECT count(*) AS batches, max(batch_no) AS last_no FROM audit_seals "
-        "WHERE tenant_id = :tenant_id AND pruned_at IS NOT NULL",
+        _numbered(f"SELECT count(*) AS batches, max(batch_no) AS last_no {_SEALS} AND pruned_at IS NOT NULL"),
         tenant_id=tenant_id,
     )
     return (0, 0) if row is None else (int(row["batches"]), int(row["last_no"] or 0))
@@ -231,9 +246,13 @@ async def _chain(tx: Tx, tenant_id: int, tenant: str) -> Chain:
         tenant_id=tenant_id,
     )
     sealed = await tx.one(
-        "SELECT count(*) AS batches, sum(CASE WHEN pruned_at IS NULL THEN entries ELSE 0 END) AS n FROM audit_seals "
-        "WHERE tenant_id = :tenant_id",
+        _numbered(
+            "SELECT count(*) AS batches, "
+            "sum(CASE WHEN pruned_at IS NULL AND entries BETWEEN 1 AND :most THEN entries ELSE 0 END) "
+            f"AS n {_SEALS}"
+        ),
         tenant_id=tenant_id,
+        most=BATCH_MAX,
     )
     newest = await last(tx, tenant_id)
     assert waiting is not None
@@ -246,7 +265,7 @@ async def _chain(tx: Tx, tenant_id: int, tenant: str) -> Chain:
         unsealed=waiting["n"],
         last_hash="" if newest is None else newest.hash,
         last_sealed_at=None if newest is None else newest.sealed_at,
-        oldest_unsealed_at=waiting["oldest_at"],
+        oldest_unsealed_at=None if waiting["oldest_at"] is None else _number(waiting["oldest_at"]),
     )
 
 
@@ -257,7 +276,7 @@ async def _chain(tx: Tx, tenant_id: int, tenant: str) -> Chain:
 
 async def prunable(tx: Tx, tenant_id: int, cutoff: int) -> tuple[Seal, ...]:
     """The oldest batches, some of them, whose entries are all older than `cutoff`."""
-    rows = await tx.all(f"SELECT {_COLUMNS} {_OLDEST_KEPT} LIMIT {PRUNE_BATCHES}", tenant_id=tenant_id)
+    rows = await tx.all(_numbered(f"SELECT {_COLUMNS} {_OLDEST_KEPT} LIMIT {PRUNE_BATCHES}"), tenant_id=tenant_id)
     return tuple(itertools.takewhile(lambda seal: seal.last_at < cutoff, [_seal(row) for row in rows]))
 
 
@@ -265,7 +284,9 @@ async def prune(tx: Tx, gone: Sequence[Seal], now_ms: int) -> int:
     """Deletes the entries of the oldest batches; how many. Their seals stay as they are given, signed (`pruned`), and
     the log says that they went. None where somebody else deleted meanwhile."""
     tenant_id, numbers = gone[0].tenant_id, [seal.batch_no for seal in gone]
-    rows = await tx.all(f"SELECT batch_no {_OLDEST_KEPT} LIMIT {len(numbers)} FOR UPDATE", tenant_id=tenant_id)
+    rows = await tx.all(
+        _numbered(f"SELECT batch_no {_OLDEST_KEPT} LIMIT {len(numbers)} FOR UPDATE"), tenant_id=tenant_id
+    )
     if [row["batch_no"] for row in rows] != numbers:
         return 0
     await tx.many(
@@ -295,15 +316,17 @@ async def prune(tx: Tx, gone: Sequence[Seal], now_ms: int) -> int:
 async def count_old(tx: Tx, tenant_id: int, cutoff: int) -> int:
     """How many entries `prune` would delete in the end, up to a bound."""
     row = await tx.one(
-        f"SELECT sum(o.entries) AS n FROM (SELECT last_at, entries {_OLDEST_KEPT} LIMIT {COUNTED_MAX}) o "
-        "WHERE o.last_at < :cutoff",
+        _numbered(
+            f"SELECT sum(o.entries) AS n FROM (SELECT last_at, entries {_OLDEST_KEPT} LIMIT {COUNTED_MAX}) o "
+            "WHERE o.last_at < :cutoff"
+        ),
         tenant_id=tenant_id,
         cutoff=cutoff,
     )
     return 0 if row is None else int(row["n"] or 0)
 
 
-_OLDEST_KEPT = "FROM audit_seals WHERE tenant_id = :tenant_id AND pruned_at IS NULL ORDER BY batch_no"
+_OLDEST_KEPT = f"{_SEALS} AND pruned_at IS NULL ORDER BY batch_no"
 _INSERT = f"""
 INSERT INTO audit_seals ({_COLUMNS})
 VALUES ({", ".join(f":{name}" for name in _COLUMNS.split(", "))})"""
@@ -312,16 +335,32 @@ VALUES ({", ".join(f":{name}" for name in _COLUMNS.split(", "))})"""
 def entry_of(row: Row) -> LoggedEntry:
     return LoggedEntry(
         row["entry_id"],
-        row["at"],
-        row["actor_kind"],
-        row["actor_id"],
-        row["action"],
-        row["object_kind"],
-        row["object_id"],
-        row["details"],
-        row["address"],
+        _number(row["at"]),
+        _text(row["actor_kind"]),
+        _text(row["actor_id"]),
+        _text(row["action"]),
+        _text(row["object_kind"]),
+        _text(row["object_id"]),
+        None if row["details"] is None else _text(row["details"]),
+        _text(row["address"]),
     )
 
 
 def _seal(row: Row) -> Seal:
-    return Seal(**{name: row[name] for name in _COLUMNS.split(", ")})
+    return Seal(**{name: _READ[kind](row[name]) for name, kind in _KINDS.items()})
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else repr(value)
+
+
+_READ: dict[Any, Any] = {
+    int: _number,
+    str: _text,
+    int | None: lambda value: None if value is None else _number(value),
+}
+_KINDS = {one.name: one.type for one in fields(Seal)}

@@ -30,6 +30,6 @@ def _number_in(details: str | None) -> int:
     """0, which no tenant has, where there is none."""
     try:
         number = json.loads(details or "{}").get("tenant_id")
-    except (ValueError, AttributeError, RecursionError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return 0
     return number if isinstance(number, int) else 0
