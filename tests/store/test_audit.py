@@ -205,6 +205,26 @@ async def test_the_database_refuses_to_change_the_log(fresh_store: Store, sql: s
     assert await check(fresh_store, tenant_id) == []
 
 
+REPLACED = [
+    "REPLACE INTO audit_log (entry_id, tenant_id, at, actor_kind, actor_id, action) "
+    "SELECT entry_id, tenant_id, at, actor_kind, 'x', action FROM audit_log",
+    f"REPLACE INTO audit_seals ({audit_seals._COLUMNS}) "
+    f"SELECT {audit_seals._COLUMNS.replace('leaves', chr(39) * 2)} FROM audit_seals",
+]
+
+
+@pytest.mark.parametrize("sql", REPLACED)
+async def test_nothing_of_the_log_is_replaced(fresh_store: Store, sql: str) -> None:
+    """A row that stands in the way of a new one is deleted by the database itself."""
+    if fresh_store.dialect is Dialect.POSTGRES:
+        pytest.skip("it knows no REPLACE")
+    tenant_id = await filled(fresh_store, 1)
+    await fresh_store.write(add, tenant_id, 1)
+    with pytest.raises(Conflict, match="append-only"):
+        await fresh_store.write(run, sql)
+    assert await check(fresh_store, tenant_id) == []
+
+
 async def test_postgres_refuses_to_empty_the_log_at_once(fresh_store: Store) -> None:
     if fresh_store.dialect is not Dialect.POSTGRES:
         pytest.skip("MariaDB fires no trigger at it, SQLite has none")

@@ -4,7 +4,8 @@ An entry is added without a batch, gets its batch once, and is deleted only when
 entries went (`pruned_at`). A seal changes once, when retention deletes its entries and signs that, and is never
 deleted. Both go with their tenant: while it is being erased (`erasing_at`), which the home tenant's log tells.
 Whoever owns the database can drop triggers, and whoever writes to it can set these columns; then the seals tell
-(domain/audit.py). MariaDB fires none at TRUNCATE, for which one needs the privilege to drop the table.
+(domain/audit.py). MariaDB fires none at TRUNCATE, for which one needs the privilege to drop the table; SQLite fires
+one for a row that REPLACE deletes only on connections that ask for it, as ours do (sqlite_tx.py).
 """
 
 from sqlalchemy import DDL, Table, event
