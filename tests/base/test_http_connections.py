@@ -213,6 +213,20 @@ async def test_what_follows_a_body_has_an_end(port: int, line: bytes) -> None:
     writer.close()
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b"Transfer-Encoding: identity\r\n\r\nabc",
+        b"Transfer-Encoding: gzip\r\n\r\nabc",
+        b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n3\r\nabcdef",
+    ],
+)
+async def test_a_body_that_can_not_be_read_is_told_of(port: int, wrong: bytes) -> None:
+    [got] = await answers_to(port, b"POST /early HTTP/1.1\r\nHost: x\r\n" + wrong)
+    assert got.startswith(b"HTTP/1.1 400 ")
+
+
 async def test_a_long_body_in_small_chunks_is_read(port: int) -> None:
     pieces = b"".join(b"1;why=%s\r\nx\r\n" % (b"z" * 40) for _ in range(20_000))
     [got] = await answers_to(port, CHUNKED + pieces + b"0\r\n\r\n")

@@ -300,7 +300,12 @@ class LimitedProtocol(HttpToolsProtocol):
             return
         self._refused = 400
         self.logger.warning(msg)
-        if self._is_idle():
+        if self._unread_bytes is not None and not self.pipeline and not self.cycle.response_started:
+            # This is the request that is wrong, and nobody has answered it: nobody is to any more.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            super().send_400_response(msg)
+        elif self._is_idle():
             super().send_400_response(msg)
         else:
             # It would stand in the middle of an answer.
