@@ -29,6 +29,7 @@ def lying(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
 @pytest.mark.parametrize(
     "address",
     ["169.254.169.254", "fe80::1", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "fd00:ec2::254", "100.100.100.200",
+     "168.63.129.16", "::ffff:168.63.129.16", "fd00:c1::a9fe:a9fe", "fd00:42::42",
      "0.0.0.0", "224.0.0.1", "127.0.0.1", "::1", "203.0.113.9"],
 )  # fmt: skip
 async def test_where_secrets_are_and_where_we_are_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,17 @@ _Ip: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 # Addresses of this network hold an IPv4 address in their last four bytes (RFC 6052), and gateways go there.
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 # Where clouds answer machines with their secrets, besides the link-local one.
-_METADATA: Final = frozenset({"fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192"})
+_METADATA: Final = frozenset(
+    {
+        "fd00:ec2::254",  # Amazon
+        "fd20:ce::254",  # Google
+        "100.100.100.200",  # Alibaba
+        "192.0.0.192",  # Oracle
+        "fd00:c1::a9fe:a9fe",  # Oracle
+        "168.63.129.16",  # Azure
+        "fd00:42::42",  # Scaleway
+    }
+)
 
 DEFAULT_PORT: Final = {"rtsp": 554, "rtsps": 322, "http": 80, "https": 443}
 
