@@ -34,6 +34,7 @@ class CopySummary:
 class LinkedCopy:
     archive_file_id: str
     path: str
+    sha256: str
     receiver: StoredReceiver
 
 
@@ -89,7 +90,7 @@ async def linked(tx: Tx, frame_uuid: str) -> tuple[LinkedCopy, ...]:
             continue
         receiver = await stored_by_id(tx, row["receiver_id"])
         if receiver is not None:
-            found.append(LinkedCopy(row["external_id"], row["path"], receiver))
+            found.append(LinkedCopy(row["external_id"], row["path"], row["sha256"], receiver))
     return tuple(found)
 
 

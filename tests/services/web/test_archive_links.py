@@ -14,7 +14,7 @@ from tests.rig.clock import ManualClock
 from tests.services.web.rig import Browser, RunningWeb, running_web
 from tests.services.web.test_access import set_role
 from tests.services.web.test_archive_receivers import add
-from tests.services.web.test_media import altered, link, opened, owner_with_frame
+from tests.services.web.test_media import altered, link, opened, owner_with_frame, place_of
 from tests.store.people_rows import add_event, audit_rows, execute
 
 FILE = "camera-archive/2027/01/15/cam_1/20270115T170000.000+0900_f1.jpg"
@@ -64,6 +64,25 @@ async def test_a_copy_is_listed_and_a_link_opens_it(web_on_each: RunningWeb, tmp
     assert (over.status, over.body["details"]["reason"]) == (403, "link_expired")
     # Nor is it taken for a guess, however often it is opened.
     assert {(await opened(web, url)).status for _ in range(FREE_WRONG_LINKS + 1)} == {403}
+
+
+async def test_a_part_of_a_copy_is_answered_so_that_every_browser_plays_a_film(
+    web_on_each: RunningWeb, tmp_path: Path
+) -> None:
+    web = web_on_each
+    owner = await furnished(web, tmp_path / "mnt" / "a", FILE, FILM)
+    for name in (FILE, FILM):
+        url, content = await link(owner, archive_file_id=name), b"copy " + name[-4:].encode()
+        browser = web.browser()
+        whole = await browser.get(place_of(url))
+        etag = whole.headers["ETag"]
+        assert (whole.headers["Accept-Ranges"], etag) == ("bytes", f'"{"0" * 64}"')
+        part = await browser.get(place_of(url), {"Range": "bytes=0-1", "If-Range": etag})
+        assert (part.status, part.content, part.headers["Content-Range"]) == (206, content[:2], "bytes 0-1/9")
+        beyond = await browser.get(place_of(url), {"Range": "bytes=9-"})
+        assert (beyond.status, beyond.headers["Content-Range"]) == (416, "bytes */9")
+        known = await browser.get(place_of(url), {"If-None-Match": etag})
+        assert (known.status, known.content, known.headers["Cache-Control"]) == (304, b"", "private, max-age=60")
 
 
 async def test_what_is_gone_or_away_is_said_without_its_place(web_on_each: RunningWeb, tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
-"""Copies at archives as answers: read from where they lie, for whoever has a signed link."""
+"""Copies at archives as answers: read from where they lie, for whoever has a signed link; whole or a part."""
 
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from fastapi import Response
+from starlette.datastructures import Headers
 
 from camserver.base.clock import Clock
 from camserver.base.credentials import open_sealed
@@ -15,6 +16,8 @@ from camserver.clients.archives import all_archives
 from camserver.clients.outgoing import OutgoingHttp, OutgoingPolicy
 from camserver.domain.archive import media_type
 from camserver.domain.deliveries import DeliveryError, Receiver, ReceiverKind
+from camserver.services.web import ranges
+from camserver.services.web.messages import Language
 from camserver.store.archive_links import LinkedCopy
 from camserver.store.receivers import StoredReceiver, secrets_of
 
@@ -35,8 +38,16 @@ class ArchiveFiles:
             self._http, clock, settings.archive.folders, settings.drive.api_url, _never_asked
         )
 
-    async def response(self, copy: LinkedCopy, headers: Mapping[str, str]) -> Response:
-        """The copy. What an archive says of itself is for the log: it may name hosts and folders."""
+    async def response(
+        self, asked: Headers, copy: LinkedCopy, headers: Mapping[str, str], language: Language
+    ) -> Response:
+        """The copy, the part of it that is asked for, or 304 when the browser has it: a copy never changes.
+
+        What an archive says of itself is for the log: it may name hosts and folders.
+        """
+        sent = {"ETag": f'"{copy.sha256}"', **headers}
+        if ranges.is_known(asked, sent["ETag"]):
+            return Response(status_code=304, headers=sent)
         kind = ReceiverKind(copy.receiver.kind)
         try:
             data = await self._archives[kind].read(self._opened(copy.receiver), copy.archive_file_id)
@@ -45,7 +56,7 @@ class ArchiveFiles:
             raise Unavailable("the archive that holds this copy does not answer", reason="archive_away") from None
         if data is None:
             raise NotFound("this copy is gone from its archive", reason="picture_gone", kind="archive")
-        return Response(data, media_type=media_type(copy.path), headers=dict(headers))
+        return ranges.whole_or_part(asked, data, media_type(copy.path), sent, language)
 
     async def close(self) -> None:
         for archive in self._archives.values():

@@ -111,7 +111,8 @@ async def _archived(call: Call, frame_uuid: str, given: Signature) -> Response:
         raise
     await note_link(call, "copy", frame_uuid)
     call.web.throttle.forgive(counted)
-    return await call.web.archive_files.response(copies[ids.index(opened)], _HEADERS)
+    copy = copies[ids.index(opened)]
+    return await call.web.archive_files.response(call.request.headers, copy, _HEADERS, call.language)
 
 
 def _is_over(refused: Forbidden) -> bool:
