@@ -204,6 +204,14 @@ async def test_who_is_let_in(web: RunningWeb) -> None:
         await stranger.http.ws_connect(f"{web.url}/api/elsewhere")
 
 
+@pytest.mark.parametrize("path", ["/api/feeds", "/api/cameras", "/"])
+async def test_where_there_is_no_socket_that_is_said(web: RunningWeb, path: str) -> None:
+    owner = await web.owner()
+    shake = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    reply = await owner.get(path, {**shake, "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": web.url})
+    assert (reply.status, reply.body["details"]) == (404, {"reason": "no_route"})
+
+
 async def test_another_tenants_changes_are_not_told(web: RunningWeb) -> None:
     owner = await web.owner()
     foreign = await web.store.write(add_tenant, "other", web.clock.now_ms())

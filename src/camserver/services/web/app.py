@@ -2,6 +2,8 @@
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 from camserver import __version__
 from camserver.services.web.answers import answer_error, unrouted
@@ -130,6 +132,13 @@ def build_api() -> FastAPI:
         add_routes(api, subject.routes)
     # Raised by the router itself, before there is a route to turn them into an answer.
     api.add_exception_handler(HTTPException, _answer_unrouted)
+    usual = api.router.default
+
+    async def default(scope: Scope, receive: Receive, send: Send) -> None:
+        # The usual is a 403 without a word.
+        await (_refuse_socket if scope["type"] == "websocket" else usual)(scope, receive, send)
+
+    api.router.default = default
     return api
 
 
@@ -143,3 +152,9 @@ def build_app(web: Web, ui: UiFiles) -> App:
 async def _answer_unrouted(request: Request, error: Exception) -> Response:
     allowed, is_socket = methods_at(request.app, request.scope["path"])
     return answer_error(request, unrouted(error, request.method, allowed, is_socket))
+
+
+async def _refuse_socket(scope: Scope, receive: Receive, send: Send) -> None:
+    """Nobody opens a WebSocket at this address."""
+    socket = WebSocket(scope, receive, send)
+    await socket.send_denial_response(answer_error(socket, HTTPException(404)))
