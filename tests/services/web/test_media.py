@@ -358,6 +358,11 @@ async def test_a_part_of_a_picture_and_its_head(web: RunningWeb) -> None:
         # No cache on the way keeps what a cookie, a token or a signature opened.
         assert whole.headers["Cache-Control"].startswith("private, ")
         assert path == url or whole.headers["Vary"] == "Cookie, Authorization"
+        # Nor does a page of another site show what this one's cookie opens; what a link opens it may.
+        for answer in (whole, part, head):
+            assert answer.headers["Cross-Origin-Resource-Policy"] == (
+                "cross-origin" if path == url else "same-origin"
+            )
 
 
 async def test_wrong_links_are_counted_and_right_ones_are_not_held_up(web: RunningWeb) -> None:

@@ -22,8 +22,13 @@ from camserver.wire import api
 
 routes = Routes()
 
-# A search engine that is given a link must not keep what it opens.
-_HEADERS = {"Cache-Control": "private, max-age=60", "X-Robots-Tag": "noindex"}
+# A search engine that is given a link must not keep what it opens. Pages of other sites that were given one show it:
+# whoever has it may see that, whatever else their browser knows.
+_HEADERS = {
+    "Cache-Control": "private, max-age=60",
+    "X-Robots-Tag": "noindex",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+}
 _OBJECTS = (*(kind.value for kind in Kind), frame_pages.THUMB, CLIP)
 
 _RESPONSES: dict[int | str, dict[str, object]] = {
