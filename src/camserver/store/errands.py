@@ -5,7 +5,8 @@ credentials of a source that is no camera yet are sealed beside it and gone as s
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from camserver.base.credentials import Sealed
 from camserver.base.errors import Conflict, NotFound, Unavailable
@@ -87,7 +88,7 @@ async def ask_camera(tx: Scoped, camera_id: str, errand: NewErrand, address: str
     if shared is not None:
         return await get(tx, shared, now_ms)
     await _ask(tx, camera["site_id"], camera["camera_key"], errand, now_ms)
-    await _note(tx, errand, camera_id, address, now_ms)
+    await _note(tx, errand, audit.Entry(f"errand_{errand.kind}", now_ms, address, "camera", camera_id))
     return await get(tx, errand.errand_uuid, now_ms)
 
 
@@ -95,7 +96,8 @@ async def ask_site(tx: Scoped, site: str | None, errand: NewErrand, address: str
     """Sends any worker of the site on an errand."""
     found = await tenants.find_site(tx, site)
     await _ask(tx, found.site_id, None, errand, now_ms)
-    await _note(tx, errand, "", address, now_ms)
+    action, details = f"errand_{errand.kind}", {"name": found.name}
+    await _note(tx, errand, audit.Entry(action, now_ms, address, "site", found.site_uuid, details))
     return await get(tx, errand.errand_uuid, now_ms)
 
 
@@ -116,11 +118,26 @@ async def _shared(tx: Scoped, camera_key: int, errand: NewErrand, now_ms: int) -
     return next((str(row["errand_uuid"]) for row in rows if json.loads(row["request"]) == wanted), None)
 
 
-async def _note(tx: Scoped, errand: NewErrand, camera_id: str, address: str, now_ms: int) -> None:
+async def _note(tx: Scoped, errand: NewErrand, entry: audit.Entry) -> None:
+    """About the camera or site it is for: the errand itself is gone within hours, the log stays for years."""
     if errand.kind == LOOK:
-        await audit.look(tx, audit.Entry("look_asked", now_ms, address, "camera", camera_id))
-    else:
-        await audit.add_own(tx, audit.Entry(f"errand_{errand.kind}", now_ms, address, "errand", errand.errand_uuid))
+        await audit.look(tx, replace(entry, action="look_asked"))
+        return
+    hosts = _hosts(json.loads(errand.request))
+    if hosts:
+        entry = replace(entry, details={**(entry.details or {}), "host": ", ".join(hosts)})
+    await audit.add_own(tx, entry)
+
+
+def _hosts(request: dict[str, Any]) -> list[str]:
+    """Whom the worker is sent to, where that is not the camera's own address. Never more of an address than its host:
+    some cameras take their password in what follows."""
+    if "at" in request:
+        return [request["at"]]
+    if "source" not in request:
+        return list(request.get("hosts", ()))
+    bare = str(request["source"]["url"]).partition("?")[0]
+    return [bare.partition("://")[2].partition("/")[0] or bare]
 
 
 async def _ask(tx: Scoped, site_id: int, camera_key: int | None, errand: NewErrand, now_ms: int) -> None:

@@ -78,6 +78,39 @@ async def test_a_camera_that_is_off_is_not_asked_for_anything(web: RunningWeb, e
     assert (await owner.post(f"/api/cameras/cam_1/{errand}", None)).status == 202
 
 
+async def test_the_log_says_what_somebody_was_sent_to(web: RunningWeb) -> None:
+    owner = await owner_with_camera(web)
+    [site] = (await owner.get("/api/sites")).body["sites"]
+    asked = [
+        ("/api/cameras/cam_1/recent-clip", None),
+        ("/api/cameras/cam_1/probe", {}),
+        (
+            "/api/probes",
+            {"source": {"url": "rtsp://viewer:hidden@192.0.2.7:554/user=viewer_password=hidden?pw=hidden"}},
+        ),
+        ("/api/discovery", {"hosts": ["192.0.2.8", "192.0.2.9"]}),
+        ("/api/discovery", {"device": {"url": "192.0.2.10:8000", "user": "viewer", "password": "hidden"}}),
+        ("/api/discovery", {}),
+    ]
+    for address, body in asked:
+        assert (await owner.post(address, body)).status == 202, address
+    entries = (await owner.get("/api/audit")).body["entries"]
+    told = [
+        (one["action"], one["object_kind"], one["object_id"], one["details"])
+        for one in reversed(entries)
+        if one["action"].startswith("errand_")
+    ]
+    of_camera, of_site = ("camera", "cam_1"), ("site", site["site_uuid"])
+    assert told == [
+        ("errand_clip", *of_camera, None),
+        ("errand_probe", *of_camera, None),
+        ("errand_probe", *of_site, {"name": "main", "host": "192.0.2.7:554"}),
+        ("errand_discover", *of_site, {"name": "main", "host": "192.0.2.8, 192.0.2.9"}),
+        ("errand_discover", *of_site, {"name": "main", "host": "192.0.2.10:8000"}),
+        ("errand_discover", *of_site, {"name": "main"}),
+    ]
+
+
 async def test_a_viewer_asks_for_a_look_and_gets_the_picture(web: RunningWeb) -> None:
     viewer = await owner_with_camera(web)
     await web.store.write(set_role, Role.VIEWER.value)
