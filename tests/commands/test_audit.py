@@ -21,7 +21,8 @@ NOW_MS = 1_767_225_600_000
 KEY = SealKey(b"k" * 32)
 ENTRY = {
     "entry_id": 5, "at": NOW_MS, "who": "田中", "actor_kind": "user", "action": "picture_opened",
-    "object_kind": "frame", "object_id": "f1", "details": {"kind": "full"}, "address": "192.0.2.1", "batch_no": 1,
+    "object_kind": "frame", "object_id": "f1", "object_name": None, "details": {"kind": "full"},
+    "address": "192.0.2.1", "batch_no": 1,
 }  # fmt: skip
 CHAIN = {
     "tenant": "default", "batches": 3, "entries": 9, "unsealed": 0, "last_hash": "a" * 64, "last_sealed_at": NOW_MS,

@@ -109,7 +109,7 @@ def _row(one: dict[str, Any]) -> tuple[str, ...]:
         datetime.fromtimestamp(one["at"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S"),
         str(one["who"]),
         str(one["action"]),
-        f"{one['object_kind']} {one['object_id']}".strip() or "-",
+        f"{one['object_kind']} {one['object_name'] or one['object_id']}".strip() or "-",
         details[:DETAILS_MAX_CHARS] or "-",
         str(one["address"] or "-"),
     )

@@ -12,6 +12,8 @@ from camserver.store.paging import BEYOND, Listed, make_cursor, parse_cursor
 from camserver.store.tx import Row, Scoped
 
 PAGE_MAX = 500
+# Both who did something, and whom something was done to.
+_PERSON = "user"
 _LOCAL_ADMIN_ID = "local_admin_token"
 
 
@@ -22,7 +24,7 @@ class AuditFilter:
     who: str | None = None  # a login, or one of the names of those who have none
     action: str | None = None
     object_kind: str | None = None
-    object_id: str | None = None
+    object_id: str | None = None  # of a person the login, the uuid or the number
     from_ms: int | None = None
     to_ms: int | None = None
 
@@ -36,6 +38,7 @@ class AuditLine:
     action: str
     object_kind: str
     object_id: str
+    object_name: str | None  # the login of the person it is about
     details: dict[str, Any] | None
     address: str
     batch_no: int | None  # None: not sealed yet
@@ -59,7 +62,8 @@ async def page(tx: Scoped, wanted: AuditFilter, before: str | None, limit: int) 
         **params,
     )
     found = [(row, entry_of(row)) for row in rows]
-    logins = await names(tx, [(entry.actor_kind, entry.actor_id) for _, entry in found])
+    about = [(_PERSON, entry.object_id) for _, entry in found if entry.object_kind == _PERSON]
+    logins = await names(tx, [*((entry.actor_kind, entry.actor_id) for _, entry in found), *about])
     return tuple([_line(row, entry, logins) for row, entry in found])
 
 
@@ -73,11 +77,14 @@ async def _narrowed(tx: Scoped, wanted: AuditFilter) -> tuple[str | None, dict[s
             return None, {}
         clauses += " AND actor_kind = :actor_kind AND actor_id IN (:actor_ids...)"
         params |= {"actor_kind": actor[0], "actor_ids": actor[1]}
-    for column in ("action", "object_kind", "object_id"):
+    for column in ("action", "object_kind"):
         value = getattr(wanted, column)
         if value is not None:
             clauses += f" AND {column} = :{column}"
             params[column] = value
+    if wanted.object_id is not None:
+        clauses += " AND object_id IN (:object_ids...)"
+        params["object_ids"] = await _object_ids(tx, wanted.object_kind, wanted.object_id)
     if wanted.from_ms is not None:
         clauses += " AND at >= :from_ms"
         params["from_ms"] = wanted.from_ms
@@ -91,12 +98,29 @@ async def _actor(tx: Scoped, who: str) -> tuple[str, tuple[str, ...]] | None:
     """The kind of who did something, and the numbers: of somebody who is there, and of removed ones of that name."""
     if who in (LOCAL_ADMIN, SYSTEM, LINK):
         return {LOCAL_ADMIN: ("system", (_LOCAL_ADMIN_ID,)), SYSTEM: ("system", ("",)), LINK: (LINK, ("",))}[who]
+    user_ids = await _of_login(tx, who)
+    return (_PERSON, user_ids) if user_ids else None
+
+
+async def _object_ids(tx: Scoped, kind: str | None, object_id: str) -> tuple[str, ...]:
+    """A person is in the log by a number that is shown nowhere else."""
+    if kind != _PERSON:
+        return (object_id,)
+    row = await tx.one(
+        "SELECT user_id FROM users WHERE tenant_id = :tenant_id AND user_uuid = :user_uuid", user_uuid=object_id
+    )
+    if row is not None:
+        return (str(row["user_id"]),)
+    return await _of_login(tx, object_id) or (object_id,)
+
+
+async def _of_login(tx: Scoped, login: str) -> tuple[str, ...]:
     rows = await tx.all(
         "SELECT user_id FROM users WHERE tenant_id = :tenant_id AND login = :login "
         "UNION ALL SELECT user_id FROM removed_users WHERE tenant_id = :tenant_id AND login = :login",
-        login=who.strip().lower(),
+        login=login.strip().lower(),
     )
-    return ("user", tuple(str(row["user_id"]) for row in rows)) if rows else None
+    return tuple(str(row["user_id"]) for row in rows)
 
 
 async def names(tx: Scoped, actors: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
@@ -137,6 +161,7 @@ def _line(row: Row, entry: LoggedEntry, logins: dict[tuple[str, str], str]) -> A
         action=entry.action,
         object_kind=entry.object_kind,
         object_id=entry.object_id,
+        object_name=logins[_PERSON, entry.object_id] if entry.object_kind == _PERSON else None,
         details=read_details(entry.details),
         address=entry.address,
         batch_no=row["batch_no"] if isinstance(row["batch_no"], int) else None,

@@ -76,6 +76,29 @@ async def test_what_was_done_is_read_with_names_and_filters(web_on_each: Running
         assert len((await owner.get(f"/api/audit?{query}")).body["entries"]) == count, query
 
 
+async def test_people_are_named_by_their_login_also_where_something_was_done_to_them(web_on_each: RunningWeb) -> None:
+    web = web_on_each
+    owner = await owner_with_frame(web)
+    made = await owner.post("/api/users", {"login": "kato"})
+    assert (await owner.ask("PATCH", "/api/users/kato", {"display_name": "Kato"})).status == 200
+    assert (await owner.post("/api/users", {"login": "other"})).status == 201
+    asked = "/api/audit?object_kind=user&object_id="
+    by_login = (await owner.get(asked + "Kato")).body["entries"]
+    assert [(one["action"], one["object_name"]) for one in by_login] == [
+        ("user_changed", "kato"),
+        ("password_link_made", "kato"),
+        ("user_added", "kato"),
+    ]
+    assert (await owner.get(asked + made.body["user"]["user_uuid"])).body["entries"] == by_login
+    assert (await owner.get(asked + by_login[0]["object_id"])).body["entries"] == by_login
+    assert (await owner.get(asked + "nobody")).body["entries"] == []
+    assert (await owner.ask("DELETE", "/api/users/kato", None)).status == 204
+    removed = (await owner.get(asked + "kato")).body["entries"]
+    assert [(one["action"], one["object_name"]) for one in removed[:1]] == [("user_removed", "kato")]
+    [of_camera] = (await owner.get("/api/audit?action=camera_added")).body["entries"]
+    assert of_camera["object_name"] is None
+
+
 async def test_only_those_who_may_read_it_do(web: RunningWeb) -> None:
     owner = await owner_with_frame(web)
     asked = [

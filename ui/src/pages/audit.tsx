@@ -129,7 +129,7 @@ function EntryRow({ entry }: { entry: AuditEntry }) {
         ) : (
           noun(entry.object_kind)
         )}{" "}
-        <span className="text-quiet text-xs">{entry.object_id}</span>
+        <span className="text-quiet text-xs">{entry.object_name ?? entry.object_id}</span>
       </Cell>
       <Cell column={4} className="text-quiet text-xs [overflow-wrap:anywhere]">
         {details.length === 0 ? "–" : details.map(([name, value]) => `${name}: ${plain(value)}`).join(" · ")}

@@ -220,7 +220,7 @@ describe("notifications among the settings", () => {
 describe("the audit log", () => {
   const entry = {
     ...{ entry_id: 1, at: NOW, who: "owner", actor_kind: "user", action: "camera_added", object_kind: "camera" },
-    ...{ object_id: "gate", address: "192.0.2.1", details: { name: "Gate" }, batch_no: null },
+    ...{ object_id: "gate", object_name: null, address: "192.0.2.1", details: { name: "Gate" }, batch_no: null },
   };
   const answers = { ...AROUND, "GET /api/audit": { entries: [entry], next_before: null } };
 
@@ -242,11 +242,13 @@ describe("the audit log", () => {
 
   it("says what was done in words where it has them", async () => {
     const other = { ...entry, entry_id: 2, action: "something_else", details: { rows: 3, why: "later" } };
-    const out = { ...entry, entry_id: 3, action: "sign_out", details: null };
+    const about = { object_kind: "user", object_id: "5", object_name: "kato" };
+    const out = { ...entry, ...about, entry_id: 3, action: "sign_out", details: null };
     serve({ ...answers, "GET /api/audit": { entries: [entry, other, out], next_before: null } });
     await renderAt("/audit");
     expect(await screen.findByText("Camera added")).toBeVisible();
     expect(screen.getByText("Signed out")).toBeVisible();
+    expect(screen.getByText("kato")).toBeVisible();
     expect(screen.getByText("something_else")).toBeVisible();
     expect(screen.getByText("rows: 3 · why: later")).toBeVisible();
     expect(screen.getAllByRole("link", { name: "Camera" })[0]).toHaveAttribute("href", "/cameras/gate");

@@ -17,6 +17,7 @@ class AuditEntry(Answer):
     action: str
     object_kind: str
     object_id: str
+    object_name: str | None  # of a person, whose id is a number: the login
     details: dict[str, Any] | None
     address: str
     batch_no: int | None  # null: not sealed yet
