@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from camserver.base.errors import NotFound
 from camserver.store.cameras import missing
+from camserver.store.sites import SEEN
 from camserver.store.tx import Scoped
 
 
@@ -36,12 +37,12 @@ async def keys_of(tx: Scoped, camera_ids: Sequence[str]) -> list[int]:
 
 
 async def keys_of_sites(tx: Scoped, sites: Sequence[str]) -> list[int]:
-    """The keys of sites by their names; NotFound when one of them is not within reach."""
+    """The keys of sites by their names; NotFound when one of them is reached neither as a whole nor in part. What is
+    narrowed by them must ask for reach itself."""
     if not sites:
         return []
     rows = await tx.all(
-        "SELECT s.site_id, s.name FROM sites s WHERE s.tenant_id = :tenant_id AND s.name IN (:sites...) "
-        "AND IN_SITE_REACH(s)",
+        f"SELECT s.site_id, s.name FROM sites s WHERE s.tenant_id = :tenant_id AND s.name IN (:sites...) AND {SEEN}",
         sites=sorted(set(sites)),
     )
     unknown = sorted(set(sites) - {row["name"] for row in rows})

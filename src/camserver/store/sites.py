@@ -31,20 +31,20 @@ SELECT s.site_id, s.site_uuid, s.name, s.timezone, s.created_at,
   (SELECT count(*) FROM cameras c WHERE c.site_id = s.site_id AND c.deleted_at IS NULL AND IN_REACH(c)) AS cameras,
   (SELECT count(*) FROM workers w WHERE w.site_id = s.site_id AND IN_SITE_REACH(w)) AS workers
 FROM sites s WHERE s.tenant_id = :tenant_id AND s.removed_at IS NULL"""
-# Whoever reaches a camera sees where it is.
-_SEEN = """(IN_SITE_REACH(s) OR s.site_id IN
+# Of sites `s`: whoever reaches a camera sees where it is.
+SEEN = """(IN_SITE_REACH(s) OR s.site_id IN
   (SELECT c.site_id FROM cameras c WHERE c.camera_key IN (:camera_keys...) AND c.deleted_at IS NULL))"""
 
 
 async def every(tx: Scoped) -> tuple[SiteSummary, ...]:
     """The sites the principal reaches, wholly or in part, by name."""
-    rows = await tx.all(f"{_SUMMARY} AND {_SEEN} ORDER BY s.name LIMIT :most", most=SITES_MAX)
+    rows = await tx.all(f"{_SUMMARY} AND {SEEN} ORDER BY s.name LIMIT :most", most=SITES_MAX)
     return tuple(_summary(row) for row in rows)
 
 
 async def get(tx: Scoped, site: str) -> SiteSummary:
     """By uuid or name."""
-    row = await tx.one(f"{_SUMMARY} AND {_SEEN} AND (s.site_uuid = :wanted OR s.name = :wanted)", wanted=site)
+    row = await tx.one(f"{_SUMMARY} AND {SEEN} AND (s.site_uuid = :wanted OR s.name = :wanted)", wanted=site)
     if row is None:
         raise NotFound(f"there is no site {site!r}; use its name or id", reason="no_site", site=site)
     return _summary(row)

@@ -6,7 +6,6 @@ from typing import Any
 
 import uuid_utils
 
-from camserver.base.errors import NotFound
 from camserver.domain.deliveries import TELLING
 from camserver.domain.facts import DeliveryKind
 from camserver.domain.summaries import (
@@ -203,18 +202,6 @@ async def page(tx: Scoped, site: str | None, day: str | None, before: str | None
         )
         for row in rows
     )
-
-
-async def check_site(tx: Scoped, site: str) -> None:
-    """Raises NotFound for a site that the principal does not see."""
-    row = await tx.one(
-        "SELECT site_id FROM sites s WHERE s.tenant_id = :tenant_id AND s.name = :site AND IN_SITE_REACH(s)",
-        site=site,
-    )
-    if row is None:
-        raise NotFound(
-            f"there is no site {site}; sites are named as in the list of cameras", reason="no_site", site=site
-        )
 
 
 _SPAN = "e.tenant_id = :tenant_id AND e.site_id = :site_id AND e.start_at >= :from_ms AND e.start_at < :to_ms"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.services.web.rig import RunningWeb
+from tests.services.web.rig import PASSWORD, RunningWeb
 from tests.services.web.test_api import CAMERA
 
 TIMES = [
@@ -51,6 +51,29 @@ async def test_what_is_not_there_is_named_by_every_list(
     refused = await owner.get(f"{path}?{name}={value}")
     assert (refused.status, refused.body["details"]["reason"]) == (404, reason)
     assert value in refused.body["message"]
+
+
+async def test_whoever_reaches_a_camera_narrows_by_where_it_is(web_on_each: RunningWeb) -> None:
+    """They see the site in their lists, so it can't be unknown to the same lists."""
+    web = web_on_each
+    owner = await web.owner()
+    assert (await owner.post("/api/sites", {"name": "moon"})).status == 201
+    for camera_id, site in (("cam_1", "main"), ("cam_2", "main"), ("cam_3", "moon")):
+        assert (await owner.post("/api/cameras", {**CAMERA, "camera_id": camera_id, "site": site})).status == 201
+    guard = {"login": "guard", "password": PASSWORD, "grants": {"camera_ids": ["cam_1"]}}
+    assert (await owner.post("/api/users", guard)).status == 201
+    browser = web.browser()
+    await browser.sign_in("guard")
+    [site] = (await browser.get("/api/sites")).body["sites"]
+    listing = [path for path in TIMES if path not in ("/api/deliveries", "/api/audit") and "cam_1" not in path]
+    for path in (*listing, "/api/cameras", "/api/summaries"):
+        assert (await browser.get(f"{path}?site={site['name']}")).status == 200, path
+        refused = await browser.get(f"{path}?site=moon")
+        assert (refused.status, refused.body["details"]["reason"]) == (404, "no_site"), path
+    shown = (await browser.get("/api/cameras?site=main")).body["cameras"]
+    assert [one["camera_id"] for one in shown] == ["cam_1"]
+    timeline = (await browser.get("/api/timeline?site=main")).body["cameras"]
+    assert [one["camera_id"] for one in timeline] == ["cam_1"]
 
 
 async def test_a_cursor_is_its_own_lists(web: RunningWeb) -> None:

@@ -9,7 +9,7 @@ from camserver.domain.statistics import HOUR_MS, Bucket, hour_of
 from camserver.services.web.calls import TheCall
 from camserver.services.web.routes.filters import CameraIds, From, SiteName, To, check_times
 from camserver.services.web.routing import Routes
-from camserver.store import statistics, summaries
+from camserver.store import camera_filters, statistics
 from camserver.store.statistics import StatisticsFilter
 from camserver.wire import api
 
@@ -42,7 +42,7 @@ async def get_statistics(
             days=LONGEST_MS[by] // DAY_MS,
         )
     if site is not None:
-        await call.store.read(summaries.check_site, site)
+        await call.store.read(camera_filters.keys_of_sites, [site])
     wanted = StatisticsFilter(begin_ms, end_ms, site, tuple(camera_ids))
     buckets = await call.store.read(statistics.read, wanted, by)
     return api.Statistics(by=by, from_at=begin_ms, to_at=end_ms, buckets=[_shown(bucket) for bucket in buckets])

@@ -10,7 +10,7 @@ from camserver.services.web.labels import shown_cause, shown_issue, shown_primar
 from camserver.services.web.messages import Language
 from camserver.services.web.routes.filters import Cursor, SiteName
 from camserver.services.web.routing import Routes
-from camserver.store import summaries
+from camserver.store import camera_filters, summaries
 from camserver.store.summaries import Kept
 from camserver.wire import api
 
@@ -30,7 +30,7 @@ async def list_summaries(
 ) -> api.SummaryPage:
     """Summaries of sites, newest day first."""
     if site is not None:
-        await call.store.read(summaries.check_site, site)
+        await call.store.read(camera_filters.keys_of_sites, [site])
     found = await call.store.read(summaries.page, site, day, before, limit)
     return api.SummaryPage(
         summaries=[shown_summary(kept, call.language) for kept in found],
