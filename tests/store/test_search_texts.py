@@ -104,3 +104,29 @@ async def test_a_note_finds_what_its_case_holds_by_itself_its_clip_or_a_frame(fr
     assert len((await mine.read(event_search.search, in_case, None, 50)).found) == 3
     stranger = Principal(who.tenant_id + 99, None, Role.TENANT_ADMIN)
     assert await found(fresh_store, stranger, "裏口") == 0
+
+
+async def test_that_not_all_of_the_noted_cases_were_followed_is_told(
+    fresh_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few events the items that were followed are about."""
+    monkeypatch.setattr(event_search, "LISTED_MAX", 3)
+    evidence = await Evidence.gather(fresh_store)
+    mine = fresh_store.as_(evidence.somebody)
+    await evidence.event(NOW_MS - 5000)
+    await evidence.event(NOW_MS, frames=2)
+    older, newer = await fresh_store.read(rows, "events", "event_id")
+    frames = [row["frame_uuid"] for row in await fresh_store.read(rows, "frames", "frame_id")][1:]
+    cases_made = [(await mine.write(cases.create, title, "", NOW_MS)).case_uuid for title in ("few", "many")]
+    for case_uuid in cases_made:
+        await mine.write(cases.add_note, case_uuid, "裏口", "", NOW_MS)
+    await mine.write(case_items.add, cases_made[0], ItemKind.EVENT, older["event_uuid"], "", NOW_MS)
+    assert not (await mine.read(event_search.search, SearchFilter(text="裏口"), None, 50)).is_cut
+    assert (await mine.read(event_search.facets, SearchFilter(text="裏口"))).is_complete
+    await mine.write(case_items.add, cases_made[1], ItemKind.EVENT, newer["event_uuid"], "", NOW_MS)
+    for frame_uuid in frames:
+        await mine.write(case_items.add, cases_made[1], ItemKind.FRAME, frame_uuid, "", NOW_MS)
+    page = await mine.read(event_search.search, SearchFilter(text="裏口"), None, 50)
+    assert ([one.event.event_uuid for one in page.found], page.is_cut) == ([newer["event_uuid"]], True)
+    counted = await mine.read(event_search.facets, SearchFilter(text="裏口"))
+    assert (counted.counted, counted.is_complete) == (1, False)

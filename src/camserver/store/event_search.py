@@ -177,7 +177,7 @@ async def _known(tx: Scoped, asked: SearchFilter) -> _Asked:
     event_ids: tuple[int, ...] | None = None
     if asked.case_uuid is not None:
         case_id = await cases.key_of(tx, asked.case_uuid)
-        event_ids = tuple(await _events_of_cases(tx, [case_id]))
+        event_ids = tuple((await _events_of_cases(tx, [case_id]))[0])
     wanted = Wanted(
         from_ms=asked.from_ms,
         to_ms=asked.to_ms,
@@ -195,8 +195,8 @@ async def _known(tx: Scoped, asked: SearchFilter) -> _Asked:
     known = _Asked(wanted, query)
     if query is not None:
         known.noted, known.is_cut = await search_texts.cases_noted(tx, query)
-        known.noted_events = await _events_of_cases(tx, sorted(known.noted))
-        known.is_cut |= len(known.noted_events) >= LISTED_MAX
+        known.noted_events, are_cut = await _events_of_cases(tx, sorted(known.noted))
+        known.is_cut |= are_cut
     return known
 
 
@@ -210,10 +210,11 @@ def _require_investigator(tx: Scoped, field_name: str) -> None:
         )
 
 
-async def _events_of_cases(tx: Scoped, case_ids: Sequence[int]) -> dict[int, list[int]]:
-    """The events that cases hold, themselves or by their clip or a frame, each with its cases; the newest ones."""
+async def _events_of_cases(tx: Scoped, case_ids: Sequence[int]) -> tuple[dict[int, list[int]], bool]:
+    """The events that cases hold, themselves or by their clip or a frame, each with its cases; the newest ones, and
+    whether the cases may hold more. One case never holds more than are followed."""
     if not case_ids:
-        return {}
+        return {}, False
     rows = await tx.all(
         "SELECT i.case_id, COALESCE(f.event_id, k.event_id, e.event_id) AS event_id FROM case_items i "
         "LEFT JOIN frames f ON i.kind = 'frame' AND f.frame_id = i.object_id "
@@ -227,7 +228,7 @@ async def _events_of_cases(tx: Scoped, case_ids: Sequence[int]) -> dict[int, lis
     for row in rows:
         if row["event_id"] is not None:
             found.setdefault(row["event_id"], []).append(row["case_id"])
-    return found
+    return found, len(rows) >= LISTED_MAX
 
 
 # `+tenant_id` in what is asked for by key: without it SQLite would rather walk through all of the tenant's rows.
@@ -315,7 +316,7 @@ async def facets(tx: Scoped, asked: SearchFilter) -> Facets:
     scores = await _scores(tx, [row.event_id for row in rows])
     return Facets(
         counted=len(rows),
-        is_complete=found.reached == END,
+        is_complete=found.reached == END and not known.is_cut,
         oldest_at=rows[-1].start_at if rows else None,
         facets={
             "site": _most({site_names[key][0]: count for key, count in sites.items()}),
