@@ -6,6 +6,7 @@ from camserver.domain.cases import NOTE_MAX_CHARS, ItemKind
 from camserver.domain.people import Principal, Role
 from camserver.domain.retention import RetentionPolicy
 from camserver.domain.scoring_sheets import ScoreCondition
+from camserver.domain.texts import Query, excerpt
 from camserver.store import Store, case_items, cases, event_search, retention, search_texts
 from camserver.store.event_search import SearchFilter
 from tests.store.analyzing import rows
@@ -104,6 +105,31 @@ async def test_a_note_finds_what_its_case_holds_by_itself_its_clip_or_a_frame(fr
     assert len((await mine.read(event_search.search, in_case, None, 50)).found) == 3
     stranger = Principal(who.tenant_id + 99, None, Role.TENANT_ADMIN)
     assert await found(fresh_store, stranger, "裏口") == 0
+
+
+async def test_a_note_is_cut_out_once_for_all_that_its_case_holds(
+    fresh_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a long one it takes milliseconds, and a page may be of one case."""
+    cut: list[str] = []
+
+    def counted(query: Query, text: str) -> str:
+        cut.append(text)
+        return excerpt(query, text)
+
+    monkeypatch.setattr(event_search, "excerpt", counted)
+    evidence = await Evidence.gather(fresh_store)
+    mine = fresh_store.as_(evidence.somebody)
+    case_uuid = (await mine.write(cases.create, "title", "", NOW_MS)).case_uuid
+    for second in range(5):
+        await evidence.event(NOW_MS - second * 1000)
+    for event in await fresh_store.read(rows, "events", "event_id"):
+        await mine.write(case_items.add, case_uuid, ItemKind.EVENT, event["event_uuid"], "", NOW_MS)
+    note = f"裏口 {'倉庫の前 ' * 100}"
+    await mine.write(cases.add_note, case_uuid, note, "", NOW_MS)
+    page = await mine.read(event_search.search, SearchFilter(text="裏口"), None, 50)
+    assert [[one.case_uuid for one in found.passages] for found in page.found] == [[case_uuid]] * 5
+    assert cut == [note]
 
 
 async def test_that_not_all_of_the_noted_cases_were_followed_is_told(

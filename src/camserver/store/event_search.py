@@ -246,11 +246,15 @@ async def _passages(tx: Scoped, known: _Asked, rows: Sequence[EventRow]) -> dict
     ):
         if matches(known.query, row["memo"]):
             found[row["event_id"]].append(Passage(search_texts.MEMO, None, excerpt(known.query, row["memo"])))
-    uuids = await _case_uuids(tx, {case for one in event_ids for case in known.noted_events.get(one, ())})
-    for event_id in event_ids:
-        for case_id in dict.fromkeys(known.noted_events.get(event_id, ())):
-            note = excerpt(known.query, known.noted[case_id])
-            found[event_id].append(Passage(search_texts.NOTE, uuids[case_id], note))
+    cases_of = {one: list(dict.fromkeys(known.noted_events.get(one, ())))[:PASSAGES_MAX] for one in event_ids}
+    uuids = await _case_uuids(tx, {case_id for case_ids in cases_of.values() for case_id in case_ids})
+    # Once for each case: of a long note it takes milliseconds, and a whole page may be of one case.
+    notes = {
+        case_id: Passage(search_texts.NOTE, case_uuid, excerpt(known.query, known.noted[case_id]))
+        for case_id, case_uuid in uuids.items()
+    }
+    for event_id, case_ids in cases_of.items():
+        found[event_id] += [notes[case_id] for case_id in case_ids]
     return {event_id: tuple(passages[:PASSAGES_MAX]) for event_id, passages in found.items()}
 
 
