@@ -182,6 +182,20 @@ async def test_a_flood_of_checks_is_refused_and_not_queued(web: RunningWeb, monk
         assert busy.body["details"]["reason"] == "sign_in_busy"
 
 
+async def test_a_guess_that_the_server_is_too_busy_for_makes_up_for_no_other(
+    web: RunningWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await web.owner()
+    browser = web.browser()
+    for _ in range(FREE_TRIES - 1):
+        assert (await browser.sign_in(LOGIN, "a wrong guess")).status == 401
+    with monkeypatch.context() as busy:
+        busy.setattr(passwords, "WAITING_MAX", 0)
+        assert (await browser.sign_in(LOGIN, "a wrong guess")).status == 503
+    assert (await browser.sign_in(LOGIN, "a wrong guess")).status == 401
+    assert (await browser.sign_in(LOGIN, "a wrong guess")).status == 429
+
+
 async def test_an_outdated_hash_is_renewed_by_signing_in(web: RunningWeb) -> None:
     await web.owner()
     weak = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)

@@ -74,6 +74,17 @@ def test_success_and_time_forgive() -> None:
     tries.count_try(keys, FORGET_AFTER_MS)
 
 
+def test_a_try_that_is_taken_back_leaves_those_before_it_counted() -> None:
+    tries, keys = Throttle(), keys_of("owner", "10.0.0.1", None)
+    for _ in range(FREE_TRIES - 1):
+        tries.count_try(keys, 0)
+    for _ in range(3):
+        tries.count_try(keys, 0)
+        tries.take_back(keys)
+    tries.count_try(keys, 0)
+    assert wait_sec(tries, keys, 0) == 1
+
+
 def test_counts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(throttle, "KEYS_MAX", 10)
     tries = Throttle()

@@ -72,13 +72,21 @@ class Throttle:
             log.warning("tries come from very many places; the oldest count was dropped", keys=KEYS_MAX)
 
     def forgive(self, keys: dict[str, int]) -> None:
-        """Takes back tries that turned out right: they say nothing about guessing."""
+        """Takes back tries that turned out right: they say nothing about guessing. Nor do those before them that were
+        about the same login."""
+        self.take_back(keys)
         for key, free in keys.items():
+            if free == FREE_TRIES:
+                self._tries.pop(key, None)
+
+    def take_back(self, keys: dict[str, int]) -> None:
+        """Takes back tries of which nobody learned whether they were right. Those before them stay counted."""
+        for key in keys:
             tries = self._tries.get(key)
             if tries is None:
                 continue
             tries.count -= 1
-            if free == FREE_TRIES or tries.count <= 0:
+            if tries.count <= 0:
                 del self._tries[key]
 
     def _wait_ms(self, key: str, free: int, now_ms: int) -> int:

@@ -90,7 +90,7 @@ async def _finish(
     except (Retry, OidcRefused) as problem:
         if isinstance(problem, Retry) or problem.failure is Failure.AWAY:
             # The server or the provider was at fault, not the one who tried.
-            call.web.throttle.forgive(keys)
+            call.web.throttle.take_back(keys)
         raise
     call.web.throttle.forgive(keys)
     return response

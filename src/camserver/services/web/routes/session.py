@@ -56,7 +56,7 @@ async def _check(call: Call, login: str, password: str) -> Account:
             account = replace(account, password_hash=new_hash)
     except Retry:
         # The server was at fault, not the one who tried.
-        web.throttle.forgive(keys)
+        web.throttle.take_back(keys)
         raise
     web.throttle.forgive(keys)
     return account
@@ -113,7 +113,7 @@ async def change_password(call: TheCall, asked: api.PasswordChange) -> None:
         new_hash = await web.passwords.hash(asked.new_password)
         await call.store.write(people.change_own_password, stored, new_hash, call.address, call.now_ms)
     except Retry:
-        web.throttle.forgive(keys)
+        web.throttle.take_back(keys)
         raise
     web.throttle.forgive(keys)
 
