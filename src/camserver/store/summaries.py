@@ -21,6 +21,7 @@ from camserver.store import deliveries
 from camserver.store.deliveries import NewDelivery
 from camserver.store.paging import Listed, make_cursor, parse_cursor
 from camserver.store.sql import Sql
+from camserver.store.tenants import NOT_DISABLED
 from camserver.store.tx import Row, Scoped, Tx
 
 PAGE_MAX = 100
@@ -36,6 +37,7 @@ class Site:
     name: str
     timezone: str
     created_at: int
+    removed_at: int | None
     newest_day: str | None  # of its newest summary
 
 
@@ -51,14 +53,23 @@ class Kept:
 
 
 async def sites(tx: Tx) -> tuple[Site, ...]:
+    """Of all tenants that are not switched off; removed ones, too, whose last day is still to be told."""
     rows = await tx.all(
-        """
-        SELECT s.tenant_id, s.site_id, s.name, s.timezone, s.created_at,
+        f"""
+        SELECT s.tenant_id, s.site_id, s.name, s.timezone, s.created_at, s.removed_at,
           (SELECT MAX(d.day) FROM daily_summaries d WHERE d.tenant_id = s.tenant_id AND d.site_id = s.site_id) AS day
-        FROM sites s ORDER BY s.site_id"""
+        FROM sites s WHERE s.tenant_id {NOT_DISABLED} ORDER BY s.site_id"""
     )
     return tuple(
-        Site(row["tenant_id"], row["site_id"], row["name"], row["timezone"], row["created_at"], row["day"])
+        Site(
+            row["tenant_id"],
+            row["site_id"],
+            row["name"],
+            row["timezone"],
+            row["created_at"],
+            row["removed_at"],
+            row["day"],
+        )
         for row in rows
     )
 

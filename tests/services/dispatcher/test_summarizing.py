@@ -132,6 +132,22 @@ async def test_a_site_has_no_summary_of_the_time_before_it_was_there(store: Stor
     assert len(await at(store, clock, DUE + DAY_MS + SETTLE_MS)) == 1
 
 
+async def test_the_last_summary_of_a_removed_site_is_of_the_day_on_which_it_was_removed(
+    store: Store, scene: Scene, clock: ManualClock
+) -> None:
+    await store.write(_run, "UPDATE sites SET removed_at = :at", {"at": DUE + 1})
+    assert len(await at(store, clock, DUE + SETTLE_MS)) == 1
+    assert len(await at(store, clock, DUE + DAY_MS + SETTLE_MS)) == 2
+    assert len(await at(store, clock, DUE + 2 * DAY_MS + SETTLE_MS)) == 2
+
+
+async def test_a_tenant_that_is_switched_off_is_told_nothing(store: Store, scene: Scene, clock: ManualClock) -> None:
+    await store.write(_run, "UPDATE tenants SET disabled = 1", {})
+    assert await at(store, clock, DUE + SETTLE_MS) == []
+    await store.write(_run, "UPDATE tenants SET disabled = 0", {})
+    assert len(await at(store, clock, DUE + DAY_MS)) == 1
+
+
 async def test_several_dispatchers_make_it_once(two_stores: tuple[Store, Store], clock: ManualClock) -> None:
     first, second = two_stores
     await furnish(first, 1)

@@ -51,6 +51,8 @@ async def _make(store: Store, clock: Clock, policy: SummaryPolicy, site: Site) -
     period = last_period(now_ms - SETTLE_MS, policy.at, zone)
     if (site.newest_day is not None and site.newest_day >= period.day) or site.created_at >= period.to_ms:
         return
+    if site.removed_at is not None and site.removed_at <= period.from_ms:
+        return
     facts = await store.read(summaries.facts, site, period, now_ms)
     told = json.dumps(body(facts, zone), ensure_ascii=False)
     if await store.write(summaries.keep, site, period.day, told, now_ms):
