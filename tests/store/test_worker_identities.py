@@ -6,7 +6,7 @@ import pytest
 
 from camserver.base.errors import BadInput, CamError, Conflict, Forbidden, NotFound
 from camserver.domain.people import Principal, Role
-from camserver.store import Store
+from camserver.store import Store, sites
 from camserver.store.intents import pending
 from camserver.store.leases import Want, take_all
 from camserver.store.worker_identities import (
@@ -214,6 +214,18 @@ async def test_other_tenants_and_sites_are_not_there(fresh_store: Store) -> None
         await fresh_store.as_(admin_of(stage.tenant_id)).write(invite, "h", None, None, HOUR_MS, "", NOW_MS)
     own = await fresh_store.as_(annex_only).write(invite, "h", None, None, HOUR_MS, "", NOW_MS)
     assert own.site == "annex"
+
+
+async def test_a_removed_site_lets_no_worker_in(fresh_store: Store) -> None:
+    stage = await build(fresh_store)
+    await fresh_store.write(add_site, stage.tenant_id, "annex", NOW_MS)
+    await token(fresh_store, stage, "early", "new", "annex")
+    admin = fresh_store.as_(admin_of(stage.tenant_id))
+    await admin.write(sites.remove, "annex", "", NOW_MS)
+    with pytest.raises(Forbidden, match="no such token"):
+        await fresh_store.write(enrol, "early", "new", certificate(1), "", NOW_MS)
+    own = await admin.write(invite, "h", None, None, HOUR_MS, "", NOW_MS)
+    assert own.site == "main", "the only one there is"
 
 
 async def test_a_name_belongs_to_its_site(fresh_store: Store) -> None:

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from camserver.base.errors import BadInput, NotFound, Unavailable
-from camserver.store import Store, Tx, tenants
+from camserver.domain.people import Principal, Role
+from camserver.store import Store, Tx, sites, tenants
 from camserver.store.intents import starts_sent
 from camserver.store.leases import Want
 from camserver.store.workers import (
@@ -94,6 +95,20 @@ async def test_a_worker_that_names_no_site_stays_where_it_was_when_another_one_i
     await store.write(add_site, stage.tenant_id, "annex", NOW_MS)
     again = await store.write(register, stage.tenant_id, registration("w", site=""), NOW_MS)
     assert again.site_id == stage.site_id
+
+
+async def test_a_removed_site_is_none(store: Store) -> None:
+    stage = await build(store, workers=0)
+    annex_id = await store.write(add_site, stage.tenant_id, "annex", NOW_MS)
+    admin = store.as_(Principal(stage.tenant_id, None, Role.TENANT_ADMIN))
+    await admin.write(sites.remove, "annex", "", NOW_MS)
+    with pytest.raises(NotFound, match="no site 'annex'"):
+        await store.write(register, stage.tenant_id, registration("w", site="annex"), NOW_MS)
+    with pytest.raises(NotFound, match="was removed"):
+        await store.write(register, stage.tenant_id, registration("w", "", proven_site_id=annex_id), NOW_MS)
+    # So there is only one that a worker can mean which names none.
+    found = await store.write(register, stage.tenant_id, registration("w", site=""), NOW_MS)
+    assert found.site_id == stage.site_id
 
 
 async def _site_uuid(tx: Tx, site_id: int) -> str:

@@ -101,7 +101,8 @@ async def change(
 
 
 async def remove(tx: Scoped, site: str, address: str, now_ms: int) -> None:
-    """Removes a site that has neither cameras nor workers. Evidence from there stays as long as it is kept."""
+    """Removes a site that has neither cameras nor workers. Evidence from there stays as long as it is kept; tokens
+    with which workers were to enroll there work no more."""
     tx.principal.require_all_sites()
     await tenants.lock(tx)
     found = await _managed(tx, site)
@@ -127,6 +128,10 @@ async def remove(tx: Scoped, site: str, address: str, now_ms: int) -> None:
         now_ms=now_ms,
     )
     await tx.run("DELETE FROM grants WHERE site_id = :site_id AND tenant_id = :tenant_id", site_id=found.site_id)
+    await tx.run(
+        "DELETE FROM worker_enrolments WHERE site_id = :site_id AND tenant_id = :tenant_id AND used_at IS NULL",
+        site_id=found.site_id,
+    )
     await _note(tx, "site_removed", found.site_id, found.site_uuid, {"name": found.name}, address, now_ms)
 
 

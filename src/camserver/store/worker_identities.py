@@ -98,7 +98,8 @@ async def invite(
 
 async def _only_site(tx: Scoped) -> tenants.Site:
     rows = await tx.all(
-        "SELECT site_id, site_uuid, name FROM sites WHERE tenant_id = :tenant_id AND IN_SITE_REACH() LIMIT 2",
+        "SELECT site_id, site_uuid, name FROM sites "
+        "WHERE tenant_id = :tenant_id AND removed_at IS NULL AND IN_SITE_REACH() LIMIT 2",
     )
     if len(rows) != 1:
         raise BadInput("say for which site the worker is, by its name or id", reason="which_site")

@@ -127,12 +127,12 @@ async def register(tx: Tx, tenant_id: int, who: Registration, now_ms: int) -> Re
 
 async def _site(tx: Tx, tenant_id: int, who: Registration) -> int:
     if who.proven_site_id is not None and not who.site:
-        return who.proven_site_id
+        return await _proven_site(tx, who)
     if not who.site and (known := await _known_site(tx, tenant_id, who.worker_id)) is not None:
         return known
     rows = await tx.all(
         """
-        SELECT site_id FROM sites WHERE tenant_id = :tenant_id
+        SELECT site_id FROM sites WHERE tenant_id = :tenant_id AND removed_at IS NULL
           AND (:site = '' OR name = :site OR site_uuid = :site) LIMIT 2""",
         tenant_id=tenant_id,
         site=who.site,
@@ -154,11 +154,23 @@ async def _site(tx: Tx, tenant_id: int, who: Registration) -> int:
     return int(rows[0]["site_id"])
 
 
+async def _proven_site(tx: Tx, who: Registration) -> int:
+    row = await tx.one(
+        "SELECT site_id FROM sites WHERE site_id = :site_id AND removed_at IS NULL", site_id=who.proven_site_id
+    )
+    if row is None:
+        raise NotFound(
+            f"the site that the certificate of worker {who.worker_id} is for was removed; add it again under its "
+            "name, or enroll the worker anew at another one"
+        )
+    return int(row["site_id"])
+
+
 async def _known_site(tx: Tx, tenant_id: int, worker_id: str) -> int | None:
     """Where a worker stood before. One that names no site stands there still, also after a second site was added."""
     row = await tx.one(
         "SELECT s.site_id FROM workers w JOIN sites s ON s.site_id = w.site_id "
-        "WHERE w.tenant_id = :tenant_id AND w.worker_id = :worker_id",
+        "WHERE w.tenant_id = :tenant_id AND w.worker_id = :worker_id AND s.removed_at IS NULL",
         tenant_id=tenant_id,
         worker_id=worker_id,
     )
