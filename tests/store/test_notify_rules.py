@@ -9,7 +9,7 @@ import pytest_asyncio
 from camserver.base.errors import BadInput, CamError, Conflict, Forbidden, NotFound
 from camserver.domain.people import Principal, Role
 from camserver.domain.routing import Quiet, Snooze
-from camserver.store import Store, Tx, notify_rules, receivers, snoozes
+from camserver.store import Store, Tx, notify_rules, receivers, sites, snoozes
 from camserver.store.notify_rules import RuleChange, RuleSummary, RuleValues
 from camserver.store.snoozes import NewSnooze
 from tests.store.scenery import NOW_MS, Scene, furnish
@@ -146,6 +146,20 @@ async def test_a_rule_whose_receiver_is_removed_does_not_become_one_for_nobody(
     store = fresh_store.as_(admin(scene))
     changed = await store.write(notify_rules.change, shown.rule_uuid, given(min_severity=2), "", NOW_MS)
     assert (changed.values.min_severity, changed.gone) == (2, 1), "nor after a change of something else"
+
+
+async def test_a_site_that_was_removed_is_gone_from_a_rule(fresh_store: Store, scene: Scene) -> None:
+    store = fresh_store.as_(admin(scene))
+    for name in ("annex", "depot"):
+        await store.write(sites.add, name, "UTC", "", NOW_MS)
+    await add(fresh_store, scene, replace(ALL, sites=("annex", "depot")))
+    await store.write(sites.remove, "annex", "", NOW_MS)
+    (shown,) = await store.read(notify_rules.listed)
+    assert (shown.values.sites, shown.gone) == (("depot",), 1)
+    # As it is shown it can be written.
+    written = given(sites=shown.values.sites, name="depot alone")
+    changed = await store.write(notify_rules.change, shown.rule_uuid, written, "", NOW_MS)
+    assert (changed.values.sites, changed.gone) == (("depot",), 0)
 
 
 WHOLE = RuleValues("night", False, ("main",), ("cam_0",), ("human",), 3, ("r-2",), NIGHT)

@@ -279,7 +279,8 @@ UNION ALL
 SELECT receiver_uuid AS public_id, receiver_id AS row_key FROM receivers
 WHERE tenant_id = :tenant_id AND receiver_uuid IN (:named...)"""
 _SITE_NAMES = """
-SELECT site_id AS row_key, name AS public_id FROM sites WHERE tenant_id = :tenant_id AND site_id IN (:row_keys...)"""
+SELECT site_id AS row_key, name AS public_id FROM sites
+WHERE tenant_id = :tenant_id AND removed_at IS NULL AND site_id IN (:row_keys...)"""
 _CAMERA_NAMES = """
 SELECT camera_key AS row_key, camera_id AS public_id FROM cameras
 WHERE tenant_id = :tenant_id AND deleted_at IS NULL AND camera_key IN (:row_keys...)"""
