@@ -105,7 +105,9 @@ async def add(tx: Scoped, new: NewPerson, address: str, now_ms: int) -> Person:
     await _refuse_beyond_max(tx)
     # Logins are one namespace over all tenants, so the answer may tell of somebody elsewhere; it tells no more than
     # that the name is taken.
-    taken = "SELECT user_id FROM users WHERE login = :login AND (tenant_id = :tenant_id OR tenant_id <> :tenant_id)"
+    taken = """
+        SELECT user_id FROM users
+        WHERE (login = :login OR user_uuid = :login) AND (tenant_id = :tenant_id OR tenant_id <> :tenant_id)"""
     if await tx.one(taken, login=new.login):
         raise users.login_taken(new.login)
     user_uuid = str(uuid7())

@@ -144,8 +144,10 @@ async def _managed(tx: Scoped, site: str) -> SiteSummary:
 
 
 async def _refuse_taken(tx: Scoped, name: str, but_site_id: int) -> None:
+    """Also for a name that is another site's id: whatever is asked for by that id would be of either."""
     row = await tx.one(
-        "SELECT site_id FROM sites WHERE tenant_id = :tenant_id AND name = :name AND site_id <> :site_id",
+        "SELECT site_id FROM sites WHERE tenant_id = :tenant_id AND (name = :name OR site_uuid = :name) "
+        "AND site_id <> :site_id",
         name=name,
         site_id=but_site_id,
     )

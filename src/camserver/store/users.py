@@ -61,8 +61,9 @@ def login_taken(login: str) -> Conflict:
 
 
 async def refuse_taken(tx: Tx, login: str) -> None:
-    """Conflict when somebody has it, of whichever tenant: logins are one namespace over all."""
-    if await tx.one("SELECT user_id FROM users WHERE login = :login", login=login):
+    """Conflict when somebody has it, of whichever tenant: logins are one namespace over all. Somebody's id is taken,
+    too, since people are named by either."""
+    if await tx.one("SELECT user_id FROM users WHERE login = :login OR user_uuid = :login", login=login):
         raise login_taken(login)
 
 

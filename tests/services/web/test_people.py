@@ -265,6 +265,10 @@ async def test_logins_are_unique_and_well_formed(web: RunningWeb) -> None:
     assert (taken.status, taken.body["details"]["reason"]) == (409, "login_taken")
     for login in ("two words", "名前", "-x", "a/b"):
         assert (await owner.post("/api/users", {"login": login, "password": PASSWORD})).status == 400
+    # People are named by their ids, too.
+    viewers_id = (await owner.get("/api/users/viewer")).body["user_uuid"]
+    refused = await owner.post("/api/users", {"login": viewers_id, "password": PASSWORD})
+    assert (refused.status, refused.body["details"]["reason"]) == (409, "login_taken")
     # As the audit log calls what nobody did.
     for login in ("system", "Link"):
         refused = await owner.post("/api/users", {"login": login, "password": PASSWORD})
@@ -461,6 +465,19 @@ async def test_sites_are_added_changed_and_removed(web: RunningWeb) -> None:
     await owner.ask("DELETE", f"/api/sites/{site}")
     last = await owner.ask("DELETE", "/api/sites/main")
     assert (last.status, last.body["details"]["reason"]) == (409, "last_site")
+
+
+async def test_no_site_is_called_by_the_id_of_another(web_on_each: RunningWeb) -> None:
+    """Who manages one site would be given what is meant for the other."""
+    owner = await web_on_each.owner()
+    vault = (await owner.post("/api/sites", {"name": "vault"})).body["site_uuid"]
+    await add_user(owner, "manager", "site_manager", grants={"sites": ["main"]})
+    manager = await signed_in(web_on_each, "manager")
+    for who, method, path in ((manager, "PATCH", "/api/sites/main"), (owner, "POST", "/api/sites")):
+        refused = await who.ask(method, path, {"name": vault})
+        assert (refused.status, refused.body["details"]["reason"]) == (409, "site_taken")
+    # Its own id is no other's.
+    assert (await owner.ask("PATCH", f"/api/sites/{vault}", {"name": vault})).status == 200
 
 
 # The system
