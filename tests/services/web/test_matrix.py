@@ -155,7 +155,7 @@ class Person:
 
 
 PEOPLE = (
-    Person("system", Role.SYSTEM_ADMIN),
+    Person("installation", Role.SYSTEM_ADMIN),
     Person("tenant", Role.TENANT_ADMIN),
     Person("manager", Role.SITE_MANAGER),
     Person("viewer", Role.VIEWER),
@@ -443,13 +443,13 @@ async def test_an_import_adds_nothing_where_one_does_not_reach(town: Town, where
     csv = "camera_id,name,url\nsmuggled,A,rtsp://10.0.0.9/\n"
     body = {"format": "csv", "text": csv, "site": f"site-{where}"}
     assert (await town.browsers["site-manager"].post("/api/imports", body)).status == 200
-    assert (await town.browsers["system"].get("/api/cameras/smuggled")).status == 404
+    assert (await town.browsers["installation"].get("/api/cameras/smuggled")).status == 404
 
 
 async def test_everything_works_behind_row_level_security(belted_web: RunningWeb) -> None:
     """The narrowest one for what is not there, then everything that there is: some routes remove what they name."""
     town = await make_town(belted_web)
-    [system, manager] = [one for one in PEOPLE if one.login in ("system", "site-manager")]
+    [system, manager] = [one for one in PEOPLE if one.login in ("installation", "site-manager")]
     await test_lists_and_the_feed_end_at_ones_grants(town, manager)
     await test_what_is_granted_can_be_read(town, manager)
     await test_what_is_beyond_ones_grants_does_not_exist(town, manager)

@@ -196,7 +196,7 @@ async def _furnish(town: Town, folder: Path) -> None:
     """Each frame has both pictures, a clip of its event, and copies of picture and clip."""
     web, now_ms = town.web, town.web.clock.now_ms()
     receiver = {"name": "a folder", "kind": "folder", "config": {"path": str(folder)}, "secrets": {}}
-    made = await town.browsers["system"].post("/api/receivers", receiver)
+    made = await town.browsers["installation"].post("/api/receivers", receiver)
     assert made.status == 201, made.content
     receiver_id = await web.store.read(_receiver)
     await web.store.write(execute, "UPDATE frames SET full_bytes = 10, infer_bytes = 10, epoch_id = 1", {})
@@ -259,7 +259,7 @@ async def test_a_link_is_made_to_what_one_sees_and_to_nothing_of_a_case(
 ) -> None:
     town = await make_town(web)
     await _furnish(town, archive_folder(tmp_path))
-    browser, system = town.browsers[who.login], town.browsers["system"]
+    browser, system = town.browsers[who.login], town.browsers["installation"]
     before = {
         what: (await system.post("/api/media/link", _asked(what, "near"))).body["url"] for what in (*OBJECTS, *COPIES)
     }

@@ -259,7 +259,7 @@ async def test_many_that_are_named_at_once_are_only_ones_own(web: RunningWeb) ->
 async def test_a_token_does_what_is_among_its_scopes_and_nothing_else(web: RunningWeb, scope: Permission) -> None:
     """Of somebody who may do everything: over every route that needs something else it is refused as lacking it."""
     town = await make_town(web)
-    made = await town.browsers["system"].post("/api/tokens", {"name": "narrow", "scopes": [scope.value]})
+    made = await town.browsers["installation"].post("/api/tokens", {"name": "narrow", "scopes": [scope.value]})
     program, headers = web.browser(), {"Authorization": f"Bearer {made.body['secret']}"}
     wrong = []
     for route in ROUTES:
@@ -294,7 +294,7 @@ async def _handshake(web: RunningWeb, headers: dict[str, str]) -> int:
 
 async def test_what_a_role_lost_is_refused_to_its_tokens(web: RunningWeb) -> None:
     town = await make_town(web)
-    owner = town.browsers["system"]
+    owner = town.browsers["installation"]
     made = await town.browsers["manager"].post("/api/tokens", {"name": "t", "scopes": ["read", "manage_cameras"]})
     headers = {"Authorization": f"Bearer {made.body['secret']}"}
     change = ("PATCH", "/api/cameras/cam-near", {"name": "new"}, headers)

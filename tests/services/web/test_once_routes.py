@@ -119,7 +119,7 @@ async def send(town: Town, who: Browser, route: GuardedRoute, key: str) -> Reply
 
 async def test_a_repeat_of_each_is_told_what_the_first_was_told(web: RunningWeb) -> None:
     town = await make_town(web)
-    who = town.browsers["system"]
+    who = town.browsers["installation"]
     not_done = set()
     for number, route in enumerate(sorted(KEYED, key=_turn)):
         first = await send(town, who, route, f"key-{number}")
@@ -142,7 +142,7 @@ async def test_the_same_behind_row_level_security(belted_web: RunningWeb) -> Non
 
 async def test_a_key_that_can_not_be_kept_is_refused(web: RunningWeb) -> None:
     town = await make_town(web)
-    who = town.browsers["system"]
+    who = town.browsers["installation"]
     for route in WRITING:
         if route.repeat is Repeat.REFUSED:
             reply = await send(town, who, route, "k1")
@@ -153,7 +153,7 @@ async def test_a_key_that_can_not_be_kept_is_refused(web: RunningWeb) -> None:
 async def test_a_late_repeat_undoes_nobody_elses_change(web: RunningWeb) -> None:
     """A change of name that is sent again after another one does not bring the old name back."""
     town = await make_town(web)
-    mine, others = town.browsers["system"], town.browsers["tenant"]
+    mine, others = town.browsers["installation"], town.browsers["tenant"]
     address, key = "/api/cameras/cam-near", {HEADER: "k1"}
     assert (await mine.ask("PATCH", address, {"name": "Mine"}, key)).status == 200
     assert (await others.ask("PATCH", address, {"name": "Others"})).status == 200

@@ -29,7 +29,7 @@ def reason(reply: Reply) -> str | None:
 
 async def test_each_route_that_answers_json_refuses_what_it_does_not_know(web: RunningWeb) -> None:
     town = await make_town(web)
-    who = town.browsers["system"]
+    who = town.browsers["installation"]
     lenient = set()
     for route in ROUTES:
         method, path = key_of(route)

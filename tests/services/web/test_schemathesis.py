@@ -271,7 +271,7 @@ def test_what_is_not_as_described_is_noticed(status: int, kind: str, content: by
     assert list(problems(case, Response(status, {"content-type": [kind]}, content, sent, elapsed=0.0, verify=False)))
 
 
-@pytest.mark.parametrize("login", ["viewer", "system"])
+@pytest.mark.parametrize("login", ["viewer", "installation"])
 async def test_the_api_keeps_to_its_description(apps: list[App], town: Town, login: str) -> None:
     found: list[str] = []
     asker = Asker(apps[0], town, login)
