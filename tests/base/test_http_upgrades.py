@@ -176,6 +176,32 @@ async def test_a_handshake_with_a_body_does_not_get_to_who_takes_sockets() -> No
     sock.close()
 
 
+MANY = b"/echo?" + b"&".join(b"a=%d" % number for number in range(17))
+
+
+@pytest.mark.parametrize("url", [MANY, b"//[x/echo", b"http://[::1/echo"])
+async def test_an_address_that_is_none_is_answered_by_who_takes_sockets(
+    url: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    taken: list[str] = []
+
+    def take(upgrade: Upgrade) -> None:
+        taken.append(upgrade.path)
+        upgrade.refuse(HTTPStatus.NOT_FOUND, "there is no such socket")
+
+    sock = listen("127.0.0.1", 0, "the test")
+    ready = asyncio.Event()
+    task = asyncio.create_task(asgi.serve(app, sock, ready.set, take_socket=take))
+    await ready.wait()
+    request = HANDSHAKE.replace(b"/echo", url) + b"Connection: Upgrade\r\n\r\n"
+    assert request.startswith(b"GET " + url)
+    assert await answers_to(port_of(sock), request) == [(404, b"there is no such socket")]
+    assert (taken, caplog.messages) == ([""], [])
+    task.cancel()
+    await asyncio.wait([task], timeout=TIMEOUT_SEC)
+    sock.close()
+
+
 def test_the_head_of_a_request_without_its_offer() -> None:
     headers = [(b"host", b"x"), (b"upgrade", b"h2c"), (b"connection", b"Upgrade"), (b"content-length", b"3")]
     made = head_without_offer("POST", b"/a?b=%20", "1.1", headers)

@@ -92,9 +92,13 @@ class Upgrade:
         certificate: bytes | None = None,
     ) -> None:
         self.certificate = certificate  # of the peer, in DER; the port's CA has signed it
-        parts = urlsplit(url.decode("latin-1"))
-        self.path = unquote(parts.path)
-        self.query = dict(parse_qsl(parts.query, max_num_fields=16))
+        self.path = ""
+        self.query: dict[str, str] = {}
+        # What is no address, or asks for more than anybody here knows, is nobody's path.
+        with contextlib.suppress(ValueError):
+            parts = urlsplit(url.decode("latin-1"))
+            self.query = dict(parse_qsl(parts.query, max_num_fields=16))
+            self.path = unquote(parts.path)
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
         self._transport = transport
         # Nothing may come before the answer; what comes all the same waits in the kernel.
