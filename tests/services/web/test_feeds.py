@@ -200,12 +200,13 @@ async def test_all_readers_of_a_tenant_share_one_poll_which_ends_with_the_last(
     async with following.join(who) as (tail, _), following.join(who) as (same, _), following.join(who):
         assert tail is same
         await tail.position()
+        # One that polls, one that looks who is to be pinged.
         for expected in (1, 2, 3):
-            await clock.until_sleeping(1)
-            assert clock.sleeping == 1
+            await clock.until_sleeping(2)
+            assert clock.sleeping == 2
             await clock.advance(200)
             await until(lambda expected=expected: polls == expected, "a poll")  # type: ignore[misc]  # bound by default
-        await clock.until_sleeping(1)
+        await clock.until_sleeping(2)
     assert clock.sleeping == 0
 
 
@@ -276,6 +277,55 @@ async def test_whoever_comes_while_the_store_is_away_is_pinged_until_it_is_back(
         assert [change["seq"] for change in first["changes"]] == ([] if after is None else [3])
         one.end(End.SESSION_OVER)
         assert await asyncio.wait_for(conversation, TIMEOUT_SEC) == End.SESSION_OVER
+
+
+class HangingStore:
+    """One that answers nothing for a while, as when its machine hangs."""
+
+    def __init__(self, store: Any, goes_on: asyncio.Event) -> None:
+        self._store = store
+        self._goes_on = goes_on
+
+    def as_(self, principal: Principal) -> "HangingStore":
+        return HangingStore(self._store.as_(principal), self._goes_on)
+
+    async def read(self, *asked: Any) -> Any:
+        await self._goes_on.wait()
+        return await self._store.read(*asked)
+
+
+async def test_a_store_that_hangs_keeps_nobody_from_being_pinged(sqlite_store: Store, clock: ManualClock) -> None:
+    home = await prepare(sqlite_store)
+    await sqlite_store.write(note, home.tenant_id, 3)
+    goes_on = asyncio.Event()
+    goes_on.set()
+    store = HangingStore(sqlite_store, goes_on)
+    following, here, late = Feeds(cast(Any, store), clock), NotedLine(), NotedLine()
+    who = Principal(home.tenant_id, None, Role.VIEWER)
+    call = cast(Any, SimpleNamespace(store=store.as_(who)))
+
+    async def clock_until(line: NotedLine, count: int) -> None:
+        async with asyncio.timeout(TIMEOUT_SEC):
+            while len(line.told) < count:
+                await clock.advance(200)
+                await asyncio.sleep(0.01)
+
+    async with following.join(who) as (tail, one), following.join(who) as (_, other):
+        conversations = [asyncio.create_task(converse(here, call, tail, one, 3))]
+        await clock_until(here, 1)
+        goes_on.clear()
+        conversations.append(asyncio.create_task(converse(late, call, tail, other, 2)))
+        await clock_until(here, 3)
+        await clock_until(late, 2)
+        assert here.told[1:] == [{"type": "ping", "last_seq": 3}] * 2
+        assert late.told[:2] == [{"type": "ping", "last_seq": 2}] * 2
+        goes_on.set()
+        while late.told[-1]["type"] == "ping":
+            await clock_until(late, len(late.told) + 1)
+        assert [change["seq"] for change in late.told[-1]["changes"]] == [3]
+        for reader_of in (one, other):
+            reader_of.end(End.SESSION_OVER)
+        assert await asyncio.wait_for(asyncio.gather(*conversations), TIMEOUT_SEC) == [End.SESSION_OVER] * 2
 
 
 async def test_a_tail_that_breaks_ends_its_readers_and_is_replaced(

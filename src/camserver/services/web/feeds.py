@@ -27,6 +27,8 @@ log = get_logger(__name__)
 Renewal = Operation[[tuple[int, ...], int], dict[int, Principal]]
 
 POLL_SEC = 0.2
+# How often it is looked who is to be pinged.
+PING_LOOK_SEC = 1.0
 # A reader that was sent nothing for so long is sent a ping, by which its browser knows that the connection lives.
 PING_MS = 15_000
 # Sign-ins and grants are read again at least this often, also when nothing changes.
@@ -193,6 +195,8 @@ class Tail:
 
     async def run(self) -> None:
         """Polls until cancelled. On an error that is no outage its readers are ended; they come back to a new one."""
+        # Beside it: a store that hangs is waited for, for longer than a listener waits for a word.
+        pinging = asyncio.create_task(self._ping())
         try:
             while True:
                 if not await self._poll():
@@ -201,6 +205,14 @@ class Tail:
             log.exception("the change feed failed; its readers are ended")
             for reader in self.readers:
                 reader.end(End.FAILED)
+        finally:
+            pinging.cancel()
+
+    async def _ping(self) -> None:
+        while True:
+            await self._clock.sleep(PING_LOOK_SEC)
+            for reader in self.readers:
+                reader.ping_if_quiet(self._clock.boot_ms())
 
     async def _poll(self) -> bool:
         """One step; True when there is more to read at once."""
@@ -212,8 +224,6 @@ class Tail:
             if not self._away:
                 log.warning("the change feed waits for the store", cause=error.message)
             self._away = True
-        for reader in self.readers:
-            reader.ping_if_quiet(self._clock.boot_ms())
         return more
 
     async def _read(self) -> bool:

@@ -94,8 +94,7 @@ def _live(items: tuple[feed.Item, ...], last_seq: int) -> str:
 
 
 async def _send(line: Line, call: Call, tail: Tail, reader: Reader, after: int | None) -> None:
-    position = await _position(line, tail, reader, after)
-    first = await _first(call, position, reader, after)
+    first = await _first(line, call, tail, reader, after)
     is_there = await line.tell(first.model_dump_json(), first.last_seq)
     while is_there:
         told = await reader.next()
@@ -111,19 +110,19 @@ async def _send(line: Line, call: Call, tail: Tail, reader: Reader, after: int |
         is_there = await line.tell(text, told.last_seq)
 
 
-async def _position(line: Line, tail: Tail, reader: Reader, after: int | None) -> int:
-    """Where the tail began. With the store away that takes until it is back; pings say meanwhile that somebody is
-    here, or the listener would give the connection up and come back to the same."""
-    starting = asyncio.create_task(tail.position())
+async def _first(line: Line, call: Call, tail: Tail, reader: Reader, after: int | None) -> First:
+    """The first message. With the store away that takes until it is back, or given up; pings say meanwhile that
+    somebody is here, or the listener would give the connection up and come back to the same."""
+    reading = asyncio.create_task(_missed(call, tail, reader, after))
     pinging = asyncio.create_task(_ping(line, reader, after or 0))
     try:
-        await asyncio.wait({starting, pinging}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({reading, pinging}, return_when=asyncio.FIRST_COMPLETED)
         # Where nobody is there any more to be pinged, whoever hears the listener ends this.
-        return await starting
+        return await reading
     finally:
-        for task in (starting, pinging):
+        for task in (reading, pinging):
             task.cancel()
-        await asyncio.gather(starting, pinging, return_exceptions=True)
+        await asyncio.gather(reading, pinging, return_exceptions=True)
 
 
 async def _ping(line: Line, reader: Reader, cursor: int) -> None:
@@ -134,8 +133,9 @@ async def _ping(line: Line, reader: Reader, cursor: int) -> None:
         is_there = await line.tell(api.FeedPing(last_seq=cursor).model_dump_json(), cursor)
 
 
-async def _first(call: Call, position: int, reader: Reader, after: int | None) -> First:
+async def _missed(call: Call, tail: Tail, reader: Reader, after: int | None) -> First:
     """What the reader missed. It has joined the tail already, so that nothing falls between the two."""
+    position = await tail.position()
     if after is None:
         reader.start_at(position)
         return api.FeedChanges(changes=[], last_seq=position, live=False)
