@@ -26,6 +26,17 @@ const NO_CAMERAS = { "GET /api/cameras": { cameras: [], next_after: null } };
 const NO_EVENTS = { "GET /api/events": { events: [], next_before: null } };
 
 describe("set-up", () => {
+  it("sends once what is clicked twice", async () => {
+    const asked = serve({ "POST /api/setup": { login: "me" }, "POST /api/session": SESSION });
+    vi.stubGlobal("location", { hash: "#token=abc", origin: location.origin, protocol: "http:", host: "house" });
+    await renderAt("/setup");
+    await userEvent.type(screen.getByLabelText("Login name"), "me");
+    await userEvent.type(screen.getByLabelText("Password"), "long enough, surely");
+    await userEvent.dblClick(screen.getByRole("button", { name: "Make the account" }));
+    await waitFor(() => expect(asked.some((one) => one.url.endsWith("/api/session"))).toBe(true));
+    expect(asked.filter((one) => one.url.endsWith("/api/setup"))).toHaveLength(1);
+  });
+
   it("reads the token from the fragment only", () => {
     expect(tokenOf("#token=abc")).toBe("abc");
     expect(tokenOf("")).toBeNull();

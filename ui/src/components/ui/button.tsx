@@ -1,6 +1,6 @@
 import { cva, type VariantProps } from "class-variance-authority";
 import { Slot } from "radix-ui";
-import type { ComponentProps } from "react";
+import type { ComponentProps, MouseEvent } from "react";
 import { cn } from "./class-names";
 
 export const buttonVariants = cva(
@@ -21,10 +21,24 @@ export const buttonVariants = cva(
 
 type Props = ComponentProps<"button"> & VariantProps<typeof buttonVariants> & { asChild?: boolean };
 
+/** The second click of a double click sends nothing: it may come before the page knows that the first one is under way. */
+function sendOnce(event: MouseEvent): void {
+  if (event.detail > 1) event.preventDefault();
+}
+
 export function Button({ className, variant, size, asChild = false, ...rest }: Props) {
   const Element = asChild ? Slot.Root : "button";
   const type = asChild ? {} : { type: "button" as const };
   // An icon alone says what it does to who points at it, too.
   const hint = size === "icon" && !asChild ? { title: rest["aria-label"] } : {};
-  return <Element {...type} {...hint} className={cn(buttonVariants({ variant, size }), className)} {...rest} />;
+  const sending = rest.type === "submit" ? { onClick: sendOnce } : {};
+  return (
+    <Element
+      {...type}
+      {...hint}
+      {...sending}
+      className={cn(buttonVariants({ variant, size }), className)}
+      {...rest}
+    />
+  );
 }
