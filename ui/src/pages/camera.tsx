@@ -248,7 +248,8 @@ function Facts({ camera, standing, mayManage }: FactsProps) {
       </span>,
     ],
     [t("site"), camera.site],
-    [t("worker"), camera.worker_id ?? t("none")],
+    // Told to those who manage cameras only, and nothing is not no worker.
+    ...(mayManage ? ([[t("worker"), camera.worker_id ?? t("none")]] as [string, ReactNode][]) : []),
     [t("interval"), t("seconds", { count: camera.polling_interval_sec })],
     ...(stream ? ([[t("stream"), streamText(stream)]] as [string, ReactNode][]) : []),
     ...(camera.source ? ([[t("address"), camera.source.url]] as [string, ReactNode][]) : []),

@@ -146,6 +146,20 @@ describe("the cameras", () => {
     expect(screen.getByRole("link", { name: "Entrance" })).toHaveAttribute("href", "/cameras/entrance");
   });
 
+  it("have no worker in the eyes of those who are not told of it", async () => {
+    const one = camera({ worker_id: null });
+    const served = { ...answers(one), "GET /api/session": SESSION };
+    serve(served);
+    const { unmount } = await renderAt("/cameras");
+    expect(await screen.findByRole("link", { name: "Entrance" })).toBeVisible();
+    expect(screen.queryByText("Worker")).toBeNull();
+    unmount();
+    serve(served);
+    await renderAt("/cameras/entrance");
+    expect(await screen.findByText("Looks every")).toBeVisible();
+    expect(screen.queryByText("Worker")).toBeNull();
+  });
+
   it("that are none lead to the wizard, for those who may", async () => {
     serve({ ...answers(), "GET /api/cameras": { cameras: [], next_after: null } });
     await renderAt("/cameras");

@@ -43,7 +43,9 @@ export function CamerasPage() {
     if (view === "off" && standing.kind !== "off") return false;
     return matches(`${camera.name} ${camera.camera_id} ${camera.site}`, address.get("name") ?? "");
   };
-  const headings = [t("lastPicture"), t("name"), t("state"), t("site"), t("worker"), t("stream")];
+  // Who looks at a camera is told to those who manage cameras only, and nothing is not no worker.
+  const worker = mayManage ? [t("worker")] : [];
+  const headings = [t("lastPicture"), t("name"), t("state"), t("site"), ...worker, t("stream")];
   return (
     <>
       <PageHead
@@ -105,7 +107,7 @@ export function CamerasPage() {
           return (
             <Table label={t("list")} headings={headings}>
               {shown.map((camera) => (
-                <CameraRow key={camera.camera_id} camera={camera} />
+                <CameraRow key={camera.camera_id} camera={camera} mayManage={mayManage} />
               ))}
             </Table>
           );
@@ -140,7 +142,7 @@ function ImportLink() {
   );
 }
 
-function CameraRow({ camera }: { camera: Camera }) {
+function CameraRow({ camera, mayManage }: { camera: Camera; mayManage: boolean }) {
   const { t } = useWords();
   const standing = standingOf(camera, useNowBy(STANDING_STEP_MS));
   const stream = knownStream(camera.caps);
@@ -171,8 +173,8 @@ function CameraRow({ camera }: { camera: Camera }) {
       <Cell column={3} className="sm:[word-break:keep-all]">
         {camera.site}
       </Cell>
-      <Cell column={4}>{camera.worker_id ?? <span className="text-quiet">{t("none")}</span>}</Cell>
-      <Cell column={5} className="tabular-nums sm:min-w-32 xl:whitespace-nowrap">
+      {mayManage && <Cell column={4}>{camera.worker_id ?? <span className="text-quiet">{t("none")}</span>}</Cell>}
+      <Cell column={mayManage ? 5 : 4} className="tabular-nums sm:min-w-32 xl:whitespace-nowrap">
         {stream ? streamText(stream) : "–"}
       </Cell>
     </Row>
