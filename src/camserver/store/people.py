@@ -141,7 +141,8 @@ async def change(tx: Scoped, user_uuid: str, wanted: PersonChange, address: str,
     granted_only = person.granted is not None if wanted.granted_only is None else wanted.granted_only
     if wanted.granted is not None and not granted_only:
         raise BadInput(
-            "sites and cameras are granted to somebody who does not reach all sites; say granted_only too",
+            "sites and cameras are granted to somebody who does not reach all sites; leave out either `grants` or "
+            "`all_sites`",
             reason="granted_to_all",
         )
     check_grants(role, granted_only)

@@ -230,6 +230,11 @@ async def test_grants_bound_what_is_seen(web: RunningWeb) -> None:
     await owner.ask("PATCH", "/api/users/viewer", {"grants": {}})
     assert await camera_ids(viewer) == []
     assert (await viewer.get("/api/sites")).body["sites"] == []
+    both = await owner.ask("PATCH", "/api/users/viewer", {"all_sites": True, "grants": {"sites": ["main"]}})
+    assert (both.status, both.body["details"]["reason"]) == (400, "granted_to_all")
+    # It names what the caller knows.
+    assert "`grants`" in both.body["message"]
+    assert "`all_sites`" in both.body["message"]
     await owner.ask("PATCH", "/api/users/viewer", {"all_sites": True})
     assert len(await camera_ids(viewer)) == 4
 
