@@ -10,6 +10,7 @@ from camserver.base.errors import Bug, Conflict, NotFound
 from camserver.domain.people import Principal, Role
 from camserver.domain.retention import Retention
 from camserver.store import (
+    Dialect,
     Scoped,
     Store,
     Tx,
@@ -19,6 +20,7 @@ from camserver.store import (
     counts,
     event_pages,
     feed,
+    sites,
     tenants,
 )
 from camserver.store.camera_changes import CameraChange
@@ -47,6 +49,53 @@ CAMERA = NewCamera(
 
 async def add(store: Store, who: Principal, camera: NewCamera = CAMERA) -> cameras.CameraSummary:
     return await store.as_(who).write(cameras.add, camera, "1.2.3.4", NOW_MS)
+
+
+_gates: list[asyncio.Event] = []
+
+
+async def _remove_and_wait(tx: Scoped, site: str) -> None:
+    await sites.remove(tx, site, "", NOW_MS)
+    _gates[0].set()
+    await _gates[2].wait()
+
+
+@pytest.mark.parametrize("moved", [False, True], ids=["added", "moved"])
+async def test_no_camera_comes_to_a_site_that_is_being_removed(
+    two_stores: tuple[Store, Store], moved: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, second = two_stores
+    if store.dialect is Dialect.SQLITE:
+        pytest.skip("transactions of one writer come one after the other")
+    admin = admin_of((await prepare(store)).tenant_id)
+    await store.as_(admin).write(sites.add, "annex", "UTC", "", NOW_MS)
+    await add(store, admin)
+    _gates[:] = [asyncio.Event() for _ in range(3)]
+    removing = asyncio.create_task(second.as_(admin).write(_remove_and_wait, "annex"))
+    await _gates[0].wait()
+    lock, find_site = tenants.lock, tenants.find_site
+
+    async def ask_to_lock(tx: Scoped) -> None:
+        _gates[1].set()
+        await lock(tx)
+
+    async def find_and_tell(tx: Scoped, site: str | None) -> tenants.Site:
+        found = await find_site(tx, site)
+        _gates[1].set()
+        return found
+
+    monkeypatch.setattr(tenants, "lock", ask_to_lock)
+    monkeypatch.setattr(tenants, "find_site", find_and_tell)
+    if moved:
+        change = store.as_(admin).write(camera_changes.change, "cam_1", CameraChange(site="annex"), "", NOW_MS)
+        coming = asyncio.create_task(change)
+    else:
+        coming = asyncio.create_task(add(store, admin, replace(CAMERA, camera_id="cam_2", site="annex")))
+    await _gates[1].wait()
+    _gates[2].set()
+    with pytest.raises(NotFound, match="no site 'annex'"):
+        await coming
+    await removing
 
 
 async def test_an_added_camera_has_everything_a_worker_is_given(store: Store) -> None:

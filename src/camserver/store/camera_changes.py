@@ -57,6 +57,9 @@ class CameraChange:
 
 
 async def change(tx: Scoped, camera_id: str, wanted: CameraChange, address: str, now_ms: int) -> CameraSummary:
+    if wanted.site is not None:
+        # Or it might be removed meanwhile, by somebody who saw no camera there.
+        await tenants.lock(tx)
     camera = await locked(tx, camera_id)
     camera_key, site_id = camera["camera_key"], camera["site_id"]
     if wanted.site is not None:

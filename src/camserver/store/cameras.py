@@ -322,6 +322,8 @@ async def add(tx: Scoped, camera: NewCamera, address: str, now_ms: int) -> Camer
     """Adds a camera with everything a worker needs to be given it."""
     if camera.credentials and camera.sub and host_of(camera.sub.url) != host_of(camera.main.url):
         raise other_host()
+    # Or the site might be removed meanwhile, by somebody who saw no camera there.
+    await tenants.lock(tx)
     site = await tenants.find_site(tx, camera.site)
     if await tx.one(
         "SELECT camera_key FROM cameras WHERE tenant_id = :tenant_id AND camera_id = :camera_id",
