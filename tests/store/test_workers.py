@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from camserver.base.errors import BadInput, NotFound, Unavailable
+from camserver.base.errors import BadInput, Conflict, NotFound, Unavailable
 from camserver.domain.people import Principal, Role
-from camserver.store import Store, Tx, sites, tenants
+from camserver.store import Store, Tx, delegation, sites, tenants, worker_identities
 from camserver.store.intents import starts_sent
 from camserver.store.leases import Want
 from camserver.store.workers import (
@@ -109,6 +109,29 @@ async def test_a_removed_site_is_none(store: Store) -> None:
     # So there is only one that a worker can mean which names none.
     found = await store.write(register, stage.tenant_id, registration("w", site=""), NOW_MS)
     assert found.site_id == stage.site_id
+
+
+async def test_a_site_is_removed_when_its_workers_have_stopped(store: Store) -> None:
+    stage = await build(store, workers=0)
+    await store.write(add_site, stage.tenant_id, "annex", NOW_MS)
+    admin = store.as_(Principal(stage.tenant_id, None, Role.TENANT_ADMIN))
+    for name in ("stopped", "lost"):
+        await store.write(register, stage.tenant_id, registration(name, site="annex"), NOW_MS)
+    await store.write(statement, "UPDATE workers SET status = 'STOPPED' WHERE worker_id = 'stopped'", {})
+    with pytest.raises(Conflict, match="1 workers that run"):
+        await admin.write(sites.remove, "annex", "", NOW_MS)
+    assert await store.write(mark_unhealthy, NOW_MS + 1) == ("lost",)
+    assert {one.worker_id for one in await admin.read(delegation.workers)} == {"stopped", "lost"}
+    await admin.write(sites.remove, "annex", "", NOW_MS)
+    assert await admin.read(delegation.workers) == ()
+    # Each may stand elsewhere under its name, and is there again with its site.
+    assert (await store.write(register, stage.tenant_id, registration("lost"), NOW_MS)).site_id == stage.site_id
+    await admin.write(worker_identities.invite, "hash", "main", "stopped", 60_000, "", NOW_MS)
+    await admin.write(sites.add, "annex", "UTC", "", NOW_MS)
+    assert {one.worker_id: one.site for one in await admin.read(delegation.workers)} == {
+        "lost": "main",
+        "stopped": "annex",
+    }
 
 
 async def _site_uuid(tx: Tx, site_id: int) -> str:

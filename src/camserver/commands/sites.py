@@ -95,7 +95,7 @@ def site_change(chosen: Chosen, name: str, rename: str | None, timezone: str | N
 @click.argument("name")
 @pass_chosen
 def site_remove(chosen: Chosen, name: str) -> None:
-    """Remove a site that has neither cameras nor workers.
+    """Remove a site that has neither cameras nor workers that run.
 
     Evidence from there stays as long as it is kept.
 

@@ -273,7 +273,7 @@ def _lasting(fault: StreamFault | None) -> tuple[str, str] | None:
 
 _WORKERS = f"""
 SELECT {OFFER_COLUMNS}, w.worker_id, w.version, w.metrics, w.metrics_at, i.name AS site
-FROM workers w JOIN sites i ON i.site_id = w.site_id LEFT JOIN (
+FROM workers w JOIN sites i ON i.site_id = w.site_id AND i.removed_at IS NULL LEFT JOIN (
   SELECT s.worker_key, count(*) AS used, sum(s.load_cpu) AS load_cpu, sum(s.load_gpu) AS load_gpu,
     sum(s.load_mem) AS load_mem
   FROM camera_sessions s WHERE s.tenant_id = :tenant_id AND s.worker_key IS NOT NULL GROUP BY s.worker_key

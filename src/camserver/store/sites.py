@@ -101,19 +101,25 @@ async def change(
 
 
 async def remove(tx: Scoped, site: str, address: str, now_ms: int) -> None:
-    """Removes a site that has neither cameras nor workers. Evidence from there stays as long as it is kept; tokens
-    with which workers were to enroll there work no more."""
+    """Removes a site that has neither cameras nor workers that run. Evidence from there stays as long as it is kept;
+    tokens with which workers were to enroll there work no more. Workers that ran there are not listed any more."""
     tx.principal.require_all_sites()
     await tenants.lock(tx)
     found = await _managed(tx, site)
-    if found.cameras or found.workers:
+    running = await tx.one(
+        "SELECT count(*) AS workers FROM workers WHERE tenant_id = :tenant_id AND site_id = :site_id "
+        "AND status NOT IN ('UNHEALTHY', 'STOPPED')",
+        site_id=found.site_id,
+    )
+    workers = 0 if running is None else int(running["workers"])
+    if found.cameras or workers:
         raise Conflict(
-            f"the site {found.name!r} still has {found.cameras} cameras and {found.workers} workers; move or remove "
-            "them first",
+            f"the site {found.name!r} still has {found.cameras} cameras and {workers} workers that run; move or "
+            "remove the cameras and stop the workers first",
             reason="site_in_use",
             site=found.name,
             cameras=found.cameras,
-            workers=found.workers,
+            workers=workers,
         )
     others = await tx.one(
         "SELECT site_id FROM sites WHERE tenant_id = :tenant_id AND removed_at IS NULL AND site_id <> :site_id "

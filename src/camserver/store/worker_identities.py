@@ -329,7 +329,9 @@ WHERE tenant_id = :tenant_id AND worker_id = :worker_id AND revoked_at IS NULL
   AND IN_SITE_REACH()"""
 
 _ELSEWHERE = """
-SELECT 1 AS taken FROM workers WHERE tenant_id = :tenant_id AND worker_id = :worker_id AND site_id <> :site_id
+SELECT 1 AS taken FROM workers w JOIN sites s ON s.site_id = w.site_id AND s.removed_at IS NULL
+WHERE w.tenant_id = :tenant_id AND w.worker_id = :worker_id AND w.site_id <> :site_id
 UNION ALL
-SELECT 1 FROM worker_certificates WHERE tenant_id = :tenant_id AND worker_id = :worker_id AND site_id <> :site_id
-  AND revoked_at IS NULL AND expires_at > :now_ms"""
+SELECT 1 FROM worker_certificates c JOIN sites s ON s.site_id = c.site_id AND s.removed_at IS NULL
+WHERE c.tenant_id = :tenant_id AND c.worker_id = :worker_id AND c.site_id <> :site_id
+  AND c.revoked_at IS NULL AND c.expires_at > :now_ms"""

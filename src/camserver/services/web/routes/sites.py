@@ -51,7 +51,7 @@ async def change_site(call: TheCall, site: SiteNamed, asked: api.SiteChange) -> 
 
 @routes.delete("/api/sites/{site}", Permission.MANAGE_PEOPLE, status_code=204, repeat=Repeat.ANSWER)
 async def remove_site(call: TheCall, site: SiteNamed) -> None:
-    """Removes a site without cameras and workers. Evidence from there stays as long as it is kept."""
+    """Removes a site without cameras and running workers. Evidence from there stays as long as it is kept."""
     await call.store.write(sites.remove, site, call.address, call.now_ms)
 
 
