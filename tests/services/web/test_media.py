@@ -1,5 +1,6 @@
 """Pictures: for somebody signed in, and for whoever has a signed link."""
 
+import asyncio
 import io
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -7,7 +8,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 from PIL import Image
 
-from camserver.base.errors import TooManyTries
+from camserver.base.errors import BadInput, TooManyTries
 from camserver.domain.people import Role
 from camserver.objects.keys import Kind, frame_key
 from camserver.services.web.drawings import Drawings
@@ -16,10 +17,12 @@ from camserver.services.web.throttle import FREE_WRONG_LINKS, LINKS, Rate
 from camserver.services.web.thumbnails import Thumbnails
 from camserver.store import Store
 from tests.rig.clock import ManualClock
+from tests.rig.polling import until
 from tests.services.web.rig import LOGIN, PASSWORD, Browser, LoggedLines, Reply, RunningWeb, running_web
 from tests.store.people_rows import FrameRow, add_event, add_frame, audit_rows, execute
 
 CAMERA = {"camera_id": "cam_1", "name": "Gate", "source": {"url": "test://moving"}}
+TIMEOUT_SEC = 60
 SMALL, LARGE = b"\xff\xd8 small", b"\xff\xd8 large"
 
 
@@ -306,12 +309,43 @@ async def test_small_pictures_have_a_bound() -> None:
     made = len(await drawings.shrink(real_jpeg()))
     kept = Thumbnails(drawings, kept_max_bytes=2 * made)
     for uuid in ("a", "b"):
-        await kept.make(uuid, real_jpeg())
+        await kept.make(uuid, read_jpeg)
     assert kept.find("a") is not None
-    await kept.make("c", real_jpeg())
+    await kept.make("c", read_jpeg)
     # The one that was used longest ago went.
     assert [uuid for uuid in "abc" if kept.find(uuid) is not None] == ["a", "c"]
     assert kept.kept_bytes == 2 * made
+    drawings.close()
+
+
+async def read_jpeg() -> bytes:
+    return real_jpeg()
+
+
+async def test_a_small_picture_that_many_ask_for_at_once_is_made_once() -> None:
+    drawings, reads, may_go_on = Drawings(waiting_max=2), 0, asyncio.Event()
+    kept = Thumbnails(drawings)
+
+    async def read() -> bytes:
+        nonlocal reads
+        reads += 1
+        await may_go_on.wait()
+        return real_jpeg()
+
+    asking = [asyncio.ensure_future(kept.make(uuid, read)) for uuid in "abababab"]
+    await until(lambda: reads == 2, "both to be read")
+    asking[0].cancel()
+    may_go_on.set()
+    gone, *made = await asyncio.wait_for(asyncio.gather(*asking, return_exceptions=True), TIMEOUT_SEC)
+    assert isinstance(gone, asyncio.CancelledError)
+    assert (set(made), reads) == ({kept.find("a")}, 2)
+
+    async def no_picture() -> bytes:
+        return b"no picture"
+
+    for _ in range(2):
+        with pytest.raises(BadInput):
+            await kept.make("c", no_picture)
     drawings.close()
 
 

@@ -76,9 +76,8 @@ async def _thumb(call: Call, place: PicturePlace) -> bytes:
     found = call.web.thumbnails.find(place.frame_uuid)
     if found is not None:
         return found
-    kept = await _read(call, place, Kind(place.kept))
     try:
-        return await call.web.thumbnails.make(place.frame_uuid, kept)
+        return await call.web.thumbnails.make(place.frame_uuid, lambda: _read(call, place, Kind(place.kept)))
     except BadInput as error:
         raise _unreadable(place, place.kept, error) from None
 
