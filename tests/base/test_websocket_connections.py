@@ -22,7 +22,7 @@ HANDSHAKE = (
     b"GET /echo HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 )
-POLICY_VIOLATION = 1008
+INVALID_DATA, POLICY_VIOLATION = 1007, 1008
 
 
 @dataclass
@@ -127,6 +127,27 @@ async def test_frames_that_bring_no_message_have_a_bound(
     assert server.made[1]._idle_frames <= IDLE_FRAMES_MAX + PIECE_BYTES
     assert caplog.text.count("too many frames") == 1
     writer.close()
+
+
+async def test_text_that_is_none_is_refused_and_leaves_no_traceback(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    for pieces in (frame(TEXT, b"\xff\xfe"), frame(TEXT, b"\xe3\x81", is_last=False) + frame(CONTINUATION, b"x")):
+        reader, writer = await connected(server.port)
+        server.ended.clear()
+        writer.write(pieces)
+        [(opcode, payload)] = await said(reader)
+        assert (opcode, websocket.close_code(payload)) == (CLOSE, INVALID_DATA)
+        await asyncio.wait_for(server.ended.wait(), TIMEOUT_SEC)
+        writer.close()
+    # A character may be cut in two.
+    reader, writer = await connected(server.port)
+    writer.write(frame(TEXT, b"\xe3\x81", is_last=False) + frame(CONTINUATION, b"\x82"))
+    echoed = websocket.frame(BINARY, "あ".encode())
+    assert await asyncio.wait_for(reader.readexactly(len(echoed)), TIMEOUT_SEC) == echoed
+    writer.close()
+    assert server.heard == ["あ".encode()]
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 async def test_an_application_that_goes_on_sending_then_leaves_no_traceback(

@@ -101,6 +101,15 @@ class BoundedSocket(WebSocketsSansIOProtocol):
             # Whoever does not read what there is for it needs no pongs either.
             self.conn.data_to_send()
 
+    def send_receive_event_to_app(self) -> None:
+        """uvicorn logs text that is none, which anybody may send, as an error of its own."""
+        if self.curr_msg_data_type == "text" and not self.close_sent and not _is_utf8(b"".join(self.frames)):
+            self.frames = []
+            self.conn.fail(CloseCode.INVALID_DATA, "this is no text in UTF-8")
+            self.handle_parser_exception()
+        else:
+            super().send_receive_event_to_app()
+
     def handle_parser_exception(self) -> None:
         super().handle_parser_exception()
         # Whoever sends now is told that the client is gone, and not that it may not.
@@ -147,3 +156,11 @@ class BoundedSocket(WebSocketsSansIOProtocol):
 
     def _peer(self) -> str:
         return peer_of(self.transport)
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
