@@ -143,6 +143,10 @@ test("on a telephone", async ({ browser }) => {
     const overflow = await japanese.page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     expect(overflow, `${path} is wider than the screen`).toBeLessThanOrEqual(0);
   }
+  // The narrowest telephones, and screens that are enlarged four times.
+  await japanese.page.setViewportSize({ width: 320, height: 640 });
+  const beyond = await japanese.page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  expect(beyond, "the header is wider than the screen").toBeLessThanOrEqual(0);
   expect(complaints).toEqual([]);
 });
 

@@ -204,7 +204,7 @@ function Overview({ camera, mayManage }: { camera: Camera; mayManage: boolean })
   const picture = camera.latest_picture;
   const standing = standingOf(camera, useNowBy(STANDING_STEP_MS));
   return (
-    <div className="grid gap-5 lg:grid-cols-[minmax(0,1fr)_22rem]">
+    <div className="grid grid-cols-1 gap-5 [overflow-wrap:anywhere] lg:grid-cols-[minmax(0,1fr)_22rem]">
       <div className="grid min-w-0 content-start gap-4">
         <div>
           <Still
@@ -217,7 +217,7 @@ function Overview({ camera, mayManage }: { camera: Camera; mayManage: boolean })
         </div>
         <Hours camera={camera} />
       </div>
-      <aside className="grid content-start gap-4">
+      <aside className="grid grid-cols-1 content-start gap-4">
         <Facts camera={camera} standing={standing} mayManage={mayManage} />
         {mayManage && <Why camera={camera} />}
         {mayPlace && <CameraPlacing camera={camera} />}
