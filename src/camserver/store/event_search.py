@@ -299,9 +299,9 @@ def _counted(tx: Scoped) -> Shown[_Counted]:
     )
 
 
-async def facets(tx: Scoped, asked: SearchFilter) -> Facets:
+async def facets(tx: Scoped, asked: SearchFilter, timezone: str | None = None) -> Facets:
     """How the newest events that are asked for fall upon sites, cameras, primary events, tags, severities, unknown
-    or not, and days by their sites' own time."""
+    or not, and days: by that time zone, or by their sites' own."""
     known = await _known(tx, asked)
     found = await _walked(tx, known, (BEYOND, BEYOND), _counted(tx), FACETS_MAX)
     rows = found.rows
@@ -312,7 +312,7 @@ async def facets(tx: Scoped, asked: SearchFilter) -> Facets:
     quarters = Counter([(row.site_id, row.start_at // QUARTER_MS) for row in rows])
     days: Counter[str] = Counter()
     for (site_id, quarter), count in quarters.items():
-        zone = zone_of(site_names[site_id][1])
+        zone = zone_of(timezone or site_names[site_id][1])
         days[datetime.fromtimestamp(quarter * QUARTER_MS / 1000, zone).date().isoformat()] += count
     tags: Counter[str] = Counter()
     for together, count in Counter([row.tags for row in rows if row.tags]).items():

@@ -1,5 +1,6 @@
 """Searching and timelines as people with and without permission read them."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -83,6 +84,30 @@ async def test_facets_are_labelled_and_say_how_much_they_counted(web_on_each: Ru
     assert [one["label_en"] for one in found["primary_events"]] == ["Person detected"]
     assert {one["value"] for one in found["severities"]} == {"1", "3"}
     assert sum(one["count"] for one in found["days"]) == 2
+
+
+async def test_days_are_counted_by_the_zone_that_is_asked_for(web_on_each: RunningWeb) -> None:
+    """A page narrows by days of its reader's own time, so what it counts must be those."""
+    web = web_on_each
+    owner = await web.owner()
+    assert (await owner.post("/api/cameras", CAMERAS[0])).status == 201
+    tenant_id = (await web.store.read(audit_rows))[0][0]
+    midnight_ms = web.clock.now_ms() // DAY_MS * DAY_MS
+    for name, at_ms in (("e1", midnight_ms + 14 * HOUR_MS), ("e2", midnight_ms + 18 * HOUR_MS + 40 * 60_000)):
+        await web.store.write(add_event, tenant_id, "cam_1", name, at_ms, (), EventRow())
+    day, next_day = (
+        datetime.fromtimestamp(at / 1000, UTC).date().isoformat() for at in (midnight_ms, midnight_ms + DAY_MS)
+    )
+    # India's days begin at half past six in the evening.
+    for query, expected in {
+        "": {day: 2},
+        "?timezone=Asia/Tokyo": {day: 1, next_day: 1},
+        "?timezone=Asia/Kolkata": {day: 1, next_day: 1},
+    }.items():
+        found = (await owner.get(f"/api/search/facets{query}")).body["days"]
+        assert {one["value"]: one["count"] for one in found} == expected, query
+    refused = await owner.get("/api/search/facets?timezone=Asia/Tokio")
+    assert (refused.status, refused.body["details"]["reason"]) == (400, "no_zone")
 
 
 BAD = [

@@ -125,6 +125,8 @@ describe("the search", () => {
     const asked = serve(answers());
     await renderAt("/search?day=2026-02-03");
     expect(await screen.findByRole("article")).toBeVisible();
+    const counted = new URL(asked.find((one) => one.url.includes("/facets?"))?.url ?? "").searchParams;
+    expect(counted.get("timezone")).toBe(Intl.DateTimeFormat().resolvedOptions().timeZone);
     await userEvent.click(await screen.findByRole("button", { name: /^Person detected/ }));
     expect(screen.getByRole("button", { name: /^Person detected/ })).toHaveAttribute("aria-pressed", "true");
     const last = () => new URL(asked.findLast((one) => one.url.includes("/api/search?"))?.url ?? "").searchParams;
@@ -183,6 +185,17 @@ describe("the search", () => {
     await userEvent.type(await screen.findByRole("searchbox"), "red{Enter}");
     expect(await screen.findByText("a red jacket")).toBeVisible();
     expect(asked.some((one) => one.url.includes("text=red"))).toBe(true);
+  });
+
+  it("counts days by the sites' own time where the server does not know the reader's zone", async () => {
+    const noZone = { status: 400, body: { error_code: "bad_input", message: "", details: { reason: "no_zone" } } };
+    serve({
+      ...answers(),
+      "GET /api/search/facets": (request: Request) =>
+        new URL(request.url).searchParams.has("timezone") ? noZone : FACETS,
+    });
+    await renderAt("/search");
+    expect(await screen.findByRole("button", { name: /^Person detected/ })).toBeVisible();
   });
 
   it("leads on where nothing is found", async () => {

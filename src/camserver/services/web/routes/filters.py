@@ -1,10 +1,11 @@
-"""What lists of events and incidents are narrowed by, as it stands in an address."""
+"""What lists of events and incidents are narrowed by, as it stands in an address, and what names a time zone."""
 
 from typing import Annotated
 
 from fastapi import Query
 
 from camserver.base.errors import BadInput
+from camserver.base.zones import is_zone
 from camserver.wire import api
 
 VALUES_MAX = 50
@@ -30,3 +31,13 @@ def check_times(from_ms: int | None, to_ms: int | None, names: tuple[str, str] =
     """BadInput when nothing can lie between the two, which are called `names`."""
     if from_ms is not None and to_ms is not None and from_ms >= to_ms:
         raise BadInput(f"`{names[0]}` must be before `{names[1]}`", reason="times_order", fields=list(names))
+
+
+def check_zone(timezone: str | None) -> None:
+    """BadInput when there is no such time zone; None is nothing to check."""
+    if timezone is not None and not is_zone(timezone):
+        raise BadInput(
+            f"there is no time zone {timezone!r}; use an IANA name such as Asia/Tokyo",
+            reason="no_zone",
+            zone=timezone,
+        )

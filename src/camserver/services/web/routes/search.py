@@ -30,6 +30,7 @@ from camserver.services.web.routes.filters import (
     TagIds,
     To,
     check_times,
+    check_zone,
 )
 from camserver.services.web.routing import Routes
 from camserver.store import event_search
@@ -120,10 +121,18 @@ async def search_events(
 
 
 @routes.get("/api/search/facets", Permission.READ)
-async def count_facets(call: TheCall, asked: Asked) -> api.SearchFacets:
+async def count_facets(
+    call: TheCall,
+    asked: Asked,
+    timezone: Annotated[
+        str | None,
+        Query(min_length=1, max_length=64, description="Counts days by this zone instead of each site's own."),
+    ] = None,
+) -> api.SearchFacets:
     """How many of the newest events that fit all filters are of each site, camera, primary event, tag, severity and
     day."""
-    found = await call.store.read(event_search.facets, asked)
+    check_zone(timezone)
+    found = await call.store.read(event_search.facets, asked, timezone)
     vocabulary = await active_vocabulary(call)
     by_name = found.facets
     is_by_memo = asked.text is not None or asked.case_uuid is not None or bool(asked.scores)

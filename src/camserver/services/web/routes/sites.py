@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import Path
 
 from camserver.base.errors import BadInput
-from camserver.base.zones import is_zone
 from camserver.domain.names import is_name
 from camserver.domain.people import Permission
 from camserver.services.web.calls import TheCall
 from camserver.services.web.once import Repeat
+from camserver.services.web.routes.filters import check_zone
 from camserver.services.web.routing import Routes
 from camserver.store import sites
 from camserver.store.sites import SiteSummary
@@ -61,12 +61,7 @@ def check_site(name: str | None, timezone: str | None) -> None:
         raise BadInput(
             "a site's name is empty or holds characters that can't be shown; change it", reason="site_name"
         )
-    if timezone is not None and not is_zone(timezone):
-        raise BadInput(
-            f"there is no time zone {timezone!r}; use an IANA name such as Asia/Tokyo",
-            reason="no_zone",
-            zone=timezone,
-        )
+    check_zone(timezone)
 
 
 def _shown(site: SiteSummary) -> api.Site:
