@@ -57,7 +57,7 @@ def run(*arguments: str) -> Result:
 
 
 def test_workers_are_listed(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    api.answers["GET /api/workers"] = {"workers": [WORKER]}
+    api.answers["GET /api/workers"] = {"workers": [WORKER], "next_after": None}
     result = run("worker", "list")
     assert result.exit_code == 0, result.output
     for words in ("shop-1", "3/10", "gpu=yes", "connected (draining)", "4 s"):
@@ -66,7 +66,7 @@ def test_workers_are_listed(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "shop-1 (30 s): cameras=3, spool_bytes=1024.5" in run("worker", "list", "-v").output
     monkeypatch.setenv("LC_ALL", "ja_JP.UTF-8")
     assert "退避中" in run("worker", "list").output
-    api.answers["GET /api/workers"] = {"workers": []}
+    api.answers["GET /api/workers"] = {"workers": [], "next_after": None}
     assert "ワーカーはまだ" in run("worker", "list").output
 
 

@@ -47,8 +47,15 @@ async def test_lists_end_at_ones_reach(store: Store) -> None:
     annex_id = await store.write(add_site, stage.tenant_id, "annex", NOW_MS)
     own = Principal(stage.tenant_id, None, Role.TENANT_ADMIN)
     assert [one.worker_id for one in await store.as_(own).read(delegation.workers)] == ["worker-0", "worker-1"]
+    first = await store.as_(own).read(delegation.workers, (), "", 1)
+    rest = await store.as_(own).read(delegation.workers, (), first[-1].worker_id, 5)
+    assert [one.worker_id for one in (*first, *rest)] == ["worker-0", "worker-1"]
+    assert await store.as_(own).read(delegation.workers, ("main",)) == (*first, *rest)
+    assert await store.as_(own).read(delegation.workers, ("annex",)) == ()
     near = Principal(stage.tenant_id, None, Role.SITE_MANAGER, frozenset({annex_id}))
     assert await store.as_(near).read(delegation.workers) == ()
+    with pytest.raises(NotFound, match="no site"):
+        await store.as_(near).read(delegation.workers, ("main",))
     theirs = Principal(other.tenant_id, None, Role.TENANT_ADMIN)
     assert len(await store.as_(theirs).read(delegation.workers)) == 1
 

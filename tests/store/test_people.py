@@ -39,7 +39,7 @@ async def test_people_come_change_and_go_with_what_is_theirs(store: Store) -> No
     assert signed_in.principal.site_ids == known.principal.site_ids == frozenset({north.site_id})
     assert known.principal.scopes == frozenset({Permission.READ})
     await store.as_(known.principal).write(tokens.touch, "10.0.0.2", NOW_MS)
-    (listed,) = await mine.read(tokens.every, None, NOW_MS)
+    (listed,) = await mine.read(tokens.page, None, "", 10, NOW_MS)
     assert (listed.token_uuid, listed.last_address) == (made.token_uuid, "10.0.0.2")
     again = await store.read(sessions.principals, (signed_in.principal.session_id or 0,), NOW_MS)
     assert [one.site_ids for one in again.values()] == [frozenset({north.site_id})]

@@ -2,16 +2,15 @@
 
 import json
 from typing import Any
-from urllib.parse import quote
 
 import click
 
 from camserver.commands.asking import with_server
+from camserver.commands.page_reading import read_all
 from camserver.commands.root import Chosen, json_option, pass_chosen
 from camserver.commands.shown import reader_language, table
 from camserver.domain.phrases import Phrase
 
-PAGES_MAX = 1_000
 _WORDS = {
     "none": Phrase("カメラはまだありません。", "There are no cameras yet."),
     "head": Phrase("カメラ|サイト|ワーカー|世代|状態|残り|理由", "CAMERA|SITE|WORKER|GENERATION|STATE|LEFT|REASON"),
@@ -53,25 +52,13 @@ def lease_list(chosen: Chosen, as_json: bool) -> None:
       camserver lease list
       camserver lease list --json
     """
-    found = with_server(chosen, _all_leases)
+    found = with_server(chosen, lambda server: read_all(server, "/api/leases", "leases"))
     if as_json:
         click.echo(json.dumps({"leases": found}, ensure_ascii=False))
     elif not found:
         click.echo(say("none"), err=True)
     else:
         click.echo(table(say("head").split("|"), [_row(one) for one in found]))
-
-
-async def _all_leases(server: Any) -> list[dict[str, Any]]:
-    leases: list[dict[str, Any]] = []
-    query = ""
-    for _ in range(PAGES_MAX):
-        page = await server.get(f"/api/leases{query}")
-        leases += page["leases"]
-        if page["next_after"] is None:
-            break
-        query = f"?after={quote(page['next_after'], safe='')}"
-    return leases
 
 
 def _row(one: dict[str, Any]) -> tuple[str, ...]:

@@ -3,10 +3,13 @@
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
+from camserver.base.errors import Unavailable
+
 if TYPE_CHECKING:
     from camserver.clients.local_server import LocalServer
 
 PAGE = 200
+PAGES_MAX = 1_000
 LIMIT_MAX = 2_000
 
 
@@ -24,6 +27,19 @@ async def read_newest(
         if before is None:
             break
     return {name: found, "next_before": before}
+
+
+async def read_all(server: "LocalServer", path: str, name: str) -> list[dict[str, Any]]:
+    """The whole of a list that pages lead through by `after`."""
+    found: list[dict[str, Any]] = []
+    query = ""
+    for _ in range(PAGES_MAX):
+        page = await server.get(f"{path}{query}")
+        found += page[name]
+        if page["next_after"] is None:
+            return found
+        query = f"?{urlencode({'after': page['next_after']})}"
+    raise Unavailable(f"the list at {path} does not end")
 
 
 async def check_cameras(server: "LocalServer", camera_ids: tuple[str, ...]) -> None:

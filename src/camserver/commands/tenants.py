@@ -11,6 +11,7 @@ import click
 
 from camserver.base.errors import BadInput
 from camserver.commands.asking import with_server
+from camserver.commands.page_reading import read_all
 from camserver.commands.progress import is_watched
 from camserver.commands.root import Chosen, json_option, pass_chosen
 from camserver.commands.shown import reader_language, table
@@ -20,7 +21,6 @@ from camserver.domain.tenants import Quota
 if TYPE_CHECKING:
     from camserver.clients.local_server import LocalServer
 
-PAGES_MAX = 1_000
 _WORDS = {
     "head": Phrase(
         "テナント|状態|カメラ|稼働|ユーザー|サイト|保存量", "TENANT|STATE|CAMERAS|RUNNING|PEOPLE|SITES|KEPT"
@@ -120,27 +120,15 @@ def tenant_list(chosen: Chosen, as_json: bool) -> None:
       camserver tenant list
       camserver tenant list --json
     """
-    found: dict[str, Any] = with_server(chosen, _every)
+    found = with_server(chosen, lambda server: read_all(server, "/api/tenants", "tenants"))
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False))
+        click.echo(json.dumps({"tenants": found}, ensure_ascii=False))
         return
-    click.echo(table(say("head").split("|"), [_row(one) for one in found["tenants"]]))
-    for one in found["tenants"]:
+    click.echo(table(say("head").split("|"), [_row(one) for one in found]))
+    for one in found:
         for use in one["quotas"]:
             if use["is_short"]:
                 click.secho(say("short", tenant=one["name"], **use), fg="yellow", err=True)
-
-
-async def _every(server: "LocalServer") -> dict[str, Any]:
-    found: list[Any] = []
-    query = ""
-    for _ in range(PAGES_MAX):
-        page = await server.get(f"/api/tenants{query}")
-        found += page["tenants"]
-        if page["next_after"] is None:
-            break
-        query = f"?after={quote(page['next_after'], safe='')}"
-    return {"tenants": found}
 
 
 def _row(one: dict[str, Any]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import click
 
 from camserver.commands.asking import with_server
+from camserver.commands.page_reading import read_all
 from camserver.commands.root import Chosen, json_option, pass_chosen
 from camserver.commands.shown import age, reader_language, table
 from camserver.domain.people import TOKEN_DAYS, TOKEN_DAYS_MAX, Permission
@@ -49,14 +50,14 @@ def token_list(chosen: Chosen, as_json: bool) -> None:
     Example:
       camserver token list
     """
-    found: dict[str, Any] = with_server(chosen, lambda server: server.get("/api/tokens"))
+    found = with_server(chosen, lambda server: read_all(server, "/api/tokens", "tokens"))
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False))
-    elif not found["tokens"]:
+        click.echo(json.dumps({"tokens": found}, ensure_ascii=False))
+    elif not found:
         click.echo(say("none"), err=True)
     else:
         now_ms = time.time_ns() // 1_000_000
-        click.echo(table(say("head").split("|"), [_row(one, now_ms) for one in found["tokens"]]))
+        click.echo(table(say("head").split("|"), [_row(one, now_ms) for one in found]))
 
 
 def _row(one: dict[str, Any], now_ms: int) -> tuple[str, ...]:

@@ -8,12 +8,12 @@ from urllib.parse import quote
 import click
 
 from camserver.commands.asking import password_from_stdin, with_server
+from camserver.commands.page_reading import read_all
 from camserver.commands.root import Chosen, json_option, pass_chosen
 from camserver.commands.shown import age, reader_language, table
 from camserver.domain.people import RANKS
 from camserver.domain.phrases import Phrase
 
-PAGES_MAX = 1_000
 ROLES = tuple(role.value for role in RANKS)
 _WORDS = {
     "none": Phrase(
@@ -61,7 +61,7 @@ def user_list(chosen: Chosen, as_json: bool) -> None:
       camserver user list
       camserver user list --json
     """
-    found = with_server(chosen, _everybody)
+    found = with_server(chosen, lambda server: read_all(server, "/api/users", "users"))
     if as_json:
         click.echo(json.dumps({"users": found}, ensure_ascii=False))
     elif not found:
@@ -69,18 +69,6 @@ def user_list(chosen: Chosen, as_json: bool) -> None:
     else:
         now_ms = time.time_ns() // 1_000_000
         click.echo(table(say("head").split("|"), [_row(one, now_ms) for one in found]))
-
-
-async def _everybody(server: Any) -> list[dict[str, Any]]:
-    people: list[dict[str, Any]] = []
-    after = ""
-    for _ in range(PAGES_MAX):
-        page = await server.get(f"/api/users?limit=500&after={quote(after, safe='')}")
-        people += page["users"]
-        if page["next_after"] is None:
-            break
-        after = page["next_after"]
-    return people
 
 
 def _row(one: dict[str, Any], now_ms: int) -> tuple[str, ...]:

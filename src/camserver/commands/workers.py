@@ -9,6 +9,7 @@ import click
 
 from camserver.base.errors import BadInput
 from camserver.commands.asking import with_server
+from camserver.commands.page_reading import read_all
 from camserver.commands.root import Chosen, json_option, pass_chosen
 from camserver.commands.shown import age, reader_language, table
 from camserver.domain.phrases import Phrase
@@ -57,18 +58,22 @@ def worker_list(chosen: Chosen, verbose: bool, as_json: bool) -> None:
       camserver worker list --verbose
       camserver worker list --json
     """
-    found = with_server(chosen, lambda server: server.get("/api/workers"))
+    found = with_server(chosen, lambda server: read_all(server, "/api/workers", "workers"))
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False))
+        click.echo(json.dumps({"workers": found}, ensure_ascii=False))
         return
-    if not found["workers"]:
+    if not found:
         click.echo(say("none"), err=True)
         return
     now_ms = int(time.time() * 1000)
-    click.echo(table(_HEAD[reader_language()], [_row(one, now_ms) for one in found["workers"]]))
-    for one in found["workers"] if verbose else ():
+    click.echo(table(_HEAD[reader_language()], [_row(one, now_ms) for one in sorted(found, key=_by_site)]))
+    for one in found if verbose else ():
         measured = ", ".join(f"{name}={value:g}" for name, value in sorted(one["metrics"].items()))
         click.echo(f"{one['worker_id']} ({age(one['metrics_at'], now_ms)}): {measured or '-'}")
+
+
+def _by_site(one: dict[str, Any]) -> tuple[str, str]:
+    return one["site"], one["worker_id"]
 
 
 def _row(one: dict[str, Any], now_ms: int) -> tuple[str, ...]:

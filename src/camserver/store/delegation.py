@@ -4,19 +4,22 @@ Everything is held to the principal's tenant and sites, and written into the aud
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from camserver.base.errors import Conflict, NotFound
 from camserver.domain.assignment_types import CameraNeed, Quota, WorkerOffer
 from camserver.domain.why import CameraFacts, WorkerFacts
-from camserver.store import audit
+from camserver.store import audit, camera_filters
 from camserver.store.assignment import NEED_COLUMNS, OFFER_COLUMNS, need_of, offer_of
 from camserver.store.camera_changes import locked
 from camserver.store.cameras import missing
 from camserver.store.tx import Row, Scoped
 from camserver.store.worker_news import StreamFault, parse_fault
 
+# Of one site, told to `why`.
 WORKERS_MAX = 1_000
+PAGE_MAX = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +63,18 @@ class WhyFacts:
 # Workers -------------------------------------------------------------------------------------------------------
 
 
-async def workers(tx: Scoped) -> tuple[WorkerSummary, ...]:
-    """Those of the principal's sites, by site and name."""
-    rows = await tx.all(f"{_WORKERS} ORDER BY i.name, w.worker_id LIMIT :most", most=WORKERS_MAX)
+async def workers(
+    tx: Scoped, sites: Sequence[str] = (), after: str = "", limit: int = PAGE_MAX
+) -> tuple[WorkerSummary, ...]:
+    """Those of the principal's sites, or of these, in the order of their ids, from behind `after`."""
+    site_ids = await camera_filters.keys_of_sites(tx, sites)
+    narrowed = " AND w.site_id IN (:narrowed...)" if site_ids else ""
+    rows = await tx.all(
+        f"{_WORKERS}{narrowed} AND w.worker_id > :after ORDER BY w.worker_id LIMIT :limit",
+        after=after,
+        limit=min(limit, PAGE_MAX),
+        **({"narrowed": site_ids} if site_ids else {}),
+    )
     return tuple(_summary(row) for row in rows)
 
 

@@ -13,6 +13,7 @@ from camserver.store.core import unlogged
 from camserver.store.tx import Row, Scoped, Tx
 
 TOKENS_PER_USER_MAX = 50
+PAGE_MAX = 500
 # Its last use is written at most this often.
 TOUCH_MS = 60_000
 
@@ -146,8 +147,9 @@ async def add(tx: Scoped, new: NewToken, address: str, now_ms: int) -> TokenSumm
     return await _get(tx, token_uuid)
 
 
-async def every(tx: Scoped, user: str | None, now_ms: int) -> tuple[TokenSummary, ...]:
-    """Tokens that work: one's own, or, for those who manage people, everybody's."""
+async def page(tx: Scoped, user: str | None, after: str, limit: int, now_ms: int) -> tuple[TokenSummary, ...]:
+    """Tokens that work: one's own, or, for those who manage people, everybody's; in the order in which they were
+    made, from behind the token `after`."""
     only = tx.principal.user_id
     if tx.principal.may(Permission.MANAGE_PEOPLE):
         only = None if user is None else (await people.get(tx, user)).user_id
@@ -155,8 +157,10 @@ async def every(tx: Scoped, user: str | None, now_ms: int) -> tuple[TokenSummary
         await _refuse_others(tx, user)
     rows = await tx.all(
         f"{_SUMMARY} AND t.revoked_at IS NULL AND t.expires_at > :now_ms "
-        "AND (:everybody = 1 OR t.user_id = :user_id) ORDER BY t.token_id LIMIT 1000",
+        "AND (:everybody = 1 OR t.user_id = :user_id) AND t.token_uuid > :after ORDER BY t.token_uuid LIMIT :limit",
         everybody=int(only is None),
+        after=after,
+        limit=min(limit, PAGE_MAX),
         user_id=only or 0,
         now_ms=now_ms,
     )

@@ -434,6 +434,13 @@ async def test_ones_own_tokens_only(web: RunningWeb) -> None:
     assert [one["name"] for one in (await viewer.get("/api/tokens")).body["tokens"]] == ["viewers"]
     everybodys = (await owner.get("/api/tokens")).body["tokens"]
     assert {one["name"] for one in everybodys} == {"owners", "viewers"}
+    first = (await owner.get("/api/tokens?limit=1")).body
+    second = (await owner.get(f"/api/tokens?limit=1&after={first['next_after']}")).body
+    assert first["tokens"] + second["tokens"] == everybodys
+    assert (await owner.get(f"/api/tokens?limit=1&after={second['next_after']}")).body == {
+        "tokens": [],
+        "next_after": None,
+    }
     owners = next(one for one in everybodys if one["name"] == "owners")
     assert (await viewer.ask("DELETE", f"/api/tokens/{owners['token_uuid']}")).status == 404
 

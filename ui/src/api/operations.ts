@@ -12,10 +12,22 @@ const RENEWED_MS = 15_000;
 /** The feed tells of looks that come and are analyzed, but not of jobs that wait longer, are given up or tried again. */
 const SELDOM_MS = 30_000;
 
-export const useWorkers = () =>
+export function useWorkers() {
+  return useInfiniteQuery({
+    queryKey: ["workers", "list"],
+    queryFn: ({ pageParam }) =>
+      answered(api.GET("/api/workers", { params: { query: { after: pageParam, limit: 100 } } })),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_after,
+    refetchInterval: RENEWED_MS,
+  });
+}
+
+/** Those that a camera there can be given to; nobody chooses among more. */
+export const useWorkersAt = (site: string) =>
   useQuery({
-    queryKey: ["workers"],
-    queryFn: () => answered(api.GET("/api/workers")),
+    queryKey: ["workers", "list", site],
+    queryFn: () => answered(api.GET("/api/workers", { params: { query: { site: [site], limit: 500 } } })),
     refetchInterval: RENEWED_MS,
   });
 

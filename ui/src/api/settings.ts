@@ -84,7 +84,17 @@ export const useMakePasswordLink = () =>
 
 // --- the own account ---
 
-export const useTokens = () => useQuery({ queryKey: ["tokens"], queryFn: () => answered(api.GET("/api/tokens")) });
+export function useTokens() {
+  return useInfiniteQuery({
+    queryKey: ["tokens"],
+    queryFn: ({ pageParam }) =>
+      answered(
+        api.GET("/api/tokens", { params: { query: { limit: 100, ...(pageParam ? { after: pageParam } : {}) } } }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_after,
+  });
+}
 
 export const useAddToken = () =>
   useChanging(["tokens"], (body: TokenAsked) => answered(api.POST("/api/tokens", { body })));

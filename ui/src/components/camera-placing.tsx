@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { usePin, useReassign, useWorkers } from "@/api/operations";
+import { usePin, useReassign, useWorkersAt } from "@/api/operations";
 import type { Camera } from "@/api/types";
 import { useTellFailure } from "@/hooks/use-tell";
 import { addWords } from "@/i18n/page-words";
@@ -16,7 +16,7 @@ const useWords = addWords("cameras", words);
 /** Which worker looks at a camera: given to another one, or kept at one. For people who manage workers. */
 export function CameraPlacing({ camera }: { camera: Camera }) {
   const { t } = useWords();
-  const query = useWorkers();
+  const query = useWorkersAt(camera.site);
   const failed = useTellFailure();
   const [reassign, pin] = [useReassign(), usePin()];
   const [wanted, setWanted] = useState("");

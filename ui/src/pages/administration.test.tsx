@@ -48,7 +48,7 @@ describe("silence", () => {
     const asked = serve({
       ...AROUND,
       "GET /api/cameras/entrance": camera(),
-      "GET /api/workers": { workers: [WORKER] },
+      "GET /api/workers": { workers: [WORKER], next_after: null },
       "POST /api/snoozes": SNOOZE,
       "POST /api/cameras/entrance/pin": { camera_id: "entrance", worker_id: "shop-1" },
     });

@@ -286,7 +286,7 @@ describe("settings", () => {
     ...AROUND,
     "GET /api/users": { users: [USER], next_after: null },
     "GET /api/sites": SITES,
-    "GET /api/tokens": { tokens: [] },
+    "GET /api/tokens": { tokens: [], next_after: null },
     "GET /api/sessions": { sign_ins: [] },
     "GET /api/vocabulary/versions": {
       versions: [{ schema_version: "2", is_active: false, created_at: NOW, activated_at: null }],

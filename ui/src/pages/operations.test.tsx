@@ -51,18 +51,32 @@ afterEach(dismissNotices);
 describe("workers", () => {
   const answers = {
     ...AROUND,
-    "GET /api/workers": { workers: [WORKER] },
+    "GET /api/workers": { workers: [WORKER], next_after: null },
     "GET /api/leases": { leases: [LEASE], next_after: null, ttl_ms: 30_000 },
     "GET /api/quota": { cameras_running_max: 10, running: 3 },
     "GET /api/sites": SITES,
   };
 
   it("that are not there are enrolled from where that is said", async () => {
-    serve({ ...answers, "GET /api/workers": { workers: [] } });
+    serve({ ...answers, "GET /api/workers": { workers: [], next_after: null } });
     await renderAt("/workers");
     await screen.findByText("There are no workers");
     await userEvent.click(screen.getAllByRole("button", { name: "Enrol a worker" }).at(-1) as HTMLElement);
     expect(await screen.findByRole("dialog", { name: "Enrol a worker" })).toBeVisible();
+  });
+
+  it("are all there, page by page", async () => {
+    serve({
+      ...answers,
+      "GET /api/workers": (request: Request) =>
+        new URL(request.url).searchParams.get("after") === WORKER.worker_id
+          ? { workers: [{ ...WORKER, worker_id: "yard-1" }], next_after: null }
+          : { workers: [WORKER], next_after: WORKER.worker_id },
+    });
+    await renderAt("/workers");
+    await userEvent.click(await screen.findByRole("button", { name: "Load more" }));
+    expect(await screen.findByText("yard-1")).toBeVisible();
+    expect(screen.getAllByText(WORKER.worker_id)[0]).toBeVisible();
   });
 
   it("show what they hold, for how long, and what is wrong", async () => {

@@ -71,30 +71,34 @@ export function WorkersPage() {
 function Workers({ onEnrol }: { onEnrol: () => void }) {
   const { t } = useWords();
   const query = useWorkers();
+  const workers = query.data?.pages.flatMap((page) => page.workers);
   const headings = [t("worker"), t("state"), t("load"), t("site"), t("version"), t("seen"), ""];
   return (
-    <Loaded
-      query={query}
-      waiting={
-        <Table label={t("workers")} headings={headings} busy>
-          <SkeletonRows columns={headings.length} rows={2} />
-        </Table>
-      }
-    >
-      {({ workers }) =>
-        workers.length === 0 ? (
-          <EmptyState Icon={Server} title={t("emptyTitle")} lead={t("emptyLead")}>
-            <Button onClick={onEnrol}>{t("enrol")}</Button>
-          </EmptyState>
-        ) : (
-          <Table label={t("workers")} headings={headings}>
-            {workers.map((worker) => (
-              <WorkerRow key={worker.worker_id} worker={worker} />
-            ))}
+    <>
+      <Loaded
+        query={{ ...query, data: workers }}
+        waiting={
+          <Table label={t("workers")} headings={headings} busy>
+            <SkeletonRows columns={headings.length} rows={2} />
           </Table>
-        )
-      }
-    </Loaded>
+        }
+      >
+        {(found) =>
+          found.length === 0 ? (
+            <EmptyState Icon={Server} title={t("emptyTitle")} lead={t("emptyLead")}>
+              <Button onClick={onEnrol}>{t("enrol")}</Button>
+            </EmptyState>
+          ) : (
+            <Table label={t("workers")} headings={headings}>
+              {found.map((worker) => (
+                <WorkerRow key={worker.worker_id} worker={worker} />
+              ))}
+            </Table>
+          )
+        }
+      </Loaded>
+      <More query={query} />
+    </>
   );
 }
 

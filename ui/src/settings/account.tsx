@@ -18,6 +18,7 @@ import { DialogForm } from "@/components/dialog-form";
 import { sentValues } from "@/components/entry-page";
 import { SentProblem } from "@/components/form-problem";
 import { Loaded } from "@/components/loaded";
+import { More } from "@/components/more";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { Card } from "@/components/ui/card";
@@ -147,6 +148,7 @@ function SignIns() {
 function Tokens() {
   const { t } = useWords();
   const query = useTokens();
+  const tokens = query.data?.pages.flatMap((page) => page.tokens);
   const [adding, setAdding] = useState(false);
   const headings = [t("tokenName"), t("tokenScopes"), t("expires"), t("lastUsed"), ""];
   return (
@@ -162,27 +164,28 @@ function Tokens() {
         </Button>
       </div>
       <Loaded
-        query={query}
+        query={{ ...query, data: tokens }}
         waiting={
           <Table label={t("tokens")} headings={headings} busy>
             <SkeletonRows columns={headings.length} rows={2} />
           </Table>
         }
       >
-        {({ tokens }) =>
-          tokens.length === 0 ? (
+        {(found) =>
+          found.length === 0 ? (
             <p className="rounded-xl border border-dashed px-4 py-8 text-center text-quiet text-sm">
               {t("noTokens")}
             </p>
           ) : (
             <Table label={t("tokens")} headings={headings}>
-              {tokens.map((token) => (
+              {found.map((token) => (
                 <TokenRow key={token.token_uuid} token={token} />
               ))}
             </Table>
           )
         }
       </Loaded>
+      <More query={query} />
       <Dialog open={adding} onClose={() => setAdding(false)} title={t("addToken")}>
         {adding && <NewToken onClose={() => setAdding(false)} />}
       </Dialog>

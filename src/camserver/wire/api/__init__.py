@@ -78,8 +78,8 @@ from camserver.wire.api.delegation import (
     Reclaimed,
     WhyLine,
     Worker,
-    WorkerList,
     WorkerNamed,
+    WorkerPage,
 )
 from camserver.wire.api.errands import ERRAND_WAIT_MAX_SEC, Errand
 from camserver.wire.api.events import (
@@ -173,7 +173,7 @@ from camserver.wire.api.people import (
     Token,
     TokenAdded,
     TokenAsked,
-    TokenList,
+    TokenPage,
     User,
     UserAdded,
     UserAsked,
@@ -544,7 +544,7 @@ __all__ = [
     "Token",
     "TokenAdded",
     "TokenAsked",
-    "TokenList",
+    "TokenPage",
     "TrialStarted",
     "User",
     "UserAdded",
@@ -560,8 +560,8 @@ __all__ = [
     "VocabularyVersions",
     "WhyLine",
     "Worker",
-    "WorkerList",
     "WorkerNamed",
+    "WorkerPage",
     "WorkerRevoked",
     "Zone",
     "ZoneAsked",

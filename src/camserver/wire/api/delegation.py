@@ -27,8 +27,9 @@ class Worker(Answer):
     metrics_at: int | None
 
 
-class WorkerList(Answer):
+class WorkerPage(Answer):
     workers: list[Worker]
+    next_after: str | None
 
 
 class WorkerNamed(Asked):

@@ -222,8 +222,9 @@ class TokenAdded(Answer):
     secret: str
 
 
-class TokenList(Answer):
+class TokenPage(Answer):
     tokens: list[Token]
+    next_after: str | None
 
 
 # ---------------------------------------------------------------------------------------------------------------

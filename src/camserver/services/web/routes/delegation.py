@@ -9,6 +9,7 @@ from camserver.domain.people import Permission
 from camserver.domain.why import explain
 from camserver.services.web.calls import TheCall
 from camserver.services.web.once import Repeat
+from camserver.services.web.routes.filters import SiteNames
 from camserver.services.web.routing import Routes
 from camserver.store import delegation, feature_flags, lease_desk
 from camserver.store.delegation import Placement, WorkerSummary
@@ -24,10 +25,17 @@ PAGE_USUAL = 100
 
 
 @routes.get("/api/workers", Permission.MANAGE_WORKERS)
-async def list_workers(call: TheCall) -> api.WorkerList:
-    """The workers of the sites that the caller may see."""
-    found = await call.store.read(delegation.workers)
-    return api.WorkerList(workers=[_worker(one) for one in found])
+async def list_workers(
+    call: TheCall,
+    sites: SiteNames = [],  # noqa: B006 - read by FastAPI, which gives each call its own
+    after: Annotated[str, Query(max_length=64, description="The worker that the page before ended with.")] = "",
+    limit: Annotated[int, Query(ge=1, le=delegation.PAGE_MAX)] = PAGE_USUAL,
+) -> api.WorkerPage:
+    """The workers of the sites that the caller may see, in the order of their ids."""
+    found = await call.store.read(delegation.workers, sites, after, limit)
+    return api.WorkerPage(
+        workers=[_worker(one) for one in found], next_after=found[-1].worker_id if len(found) == limit else None
+    )
 
 
 @routes.post("/api/workers/{worker_id}/drain", Permission.MANAGE_WORKERS, repeat=Repeat.ANSWER)

@@ -23,11 +23,16 @@ DAY_MS = 86_400_000
 
 @routes.get("/api/tokens", Gate.SIGNED_IN)
 async def list_tokens(
-    call: TheCall, user: Annotated[str | None, Query(min_length=1, max_length=128)] = None
-) -> api.TokenList:
-    """Tokens that work: one's own, or, for those who manage people, everybody's."""
-    found = await call.store.read(tokens.every, user, call.now_ms)
-    return api.TokenList(tokens=[_shown(one) for one in found])
+    call: TheCall,
+    user: Annotated[str | None, Query(min_length=1, max_length=128)] = None,
+    after: Annotated[str, Query(max_length=64, description="The token that the page before ended with.")] = "",
+    limit: Annotated[int, Query(ge=1, le=tokens.PAGE_MAX)] = 100,
+) -> api.TokenPage:
+    """Tokens that work, oldest first: one's own, or, for those who manage people, everybody's."""
+    found = await call.store.read(tokens.page, user, after, limit, call.now_ms)
+    return api.TokenPage(
+        tokens=[_shown(one) for one in found], next_after=found[-1].token_uuid if len(found) == limit else None
+    )
 
 
 @routes.post("/api/tokens", Gate.SIGNED_IN, repeat=Repeat.SECRET, status_code=201)
