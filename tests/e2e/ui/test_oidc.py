@@ -21,8 +21,9 @@ async def test_somebody_signs_in_and_out_with_the_provider(launcher: Launcher, t
         "create": True,
     }
     house = installation(launcher, tmp_path / "data", oidc=oidc)
-    up = await house.ready()
+    # Before the server, which asks it at its start, and does not ask again for some seconds when nobody answers.
     async with provider(program, port, f"{house.web_url}/api/oidc/callback"):
+        up = await house.ready()
         await play("oidc.spec.ts", {"CAMSERVER_URL": house.web_url, "CAMSERVER_OIDC_ISSUER_URL": issuer})
-    assert await up.stop() == Exit.OK
+        assert await up.stop() == Exit.OK
     await launcher.none_left()
