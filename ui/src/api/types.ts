@@ -15,6 +15,7 @@ export type Frame = Schemas["Frame"];
 export type Box = Schemas["Box"];
 export type PushSubscriptionAsked = Schemas["PushSubscriptionAsked"];
 export type Session = Schemas["Session"];
+export type Grants = Schemas["GrantsShown"];
 export type Suggestion = Schemas["Suggestion"];
 export type SuggestionShown = Schemas["SuggestionShown"];
 export type Tag = Schemas["Tag"];

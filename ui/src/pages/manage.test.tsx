@@ -10,7 +10,7 @@ import { ja } from "@/i18n/pages/deliveries";
 import { rolesUpTo } from "@/settings/people";
 import { dismissNotices } from "@/shell/notices";
 import { renderAt } from "@/test/render";
-import { ADMIN, AROUND, NOW, SESSION } from "@/test/samples";
+import { ADMIN, AROUND, camera, NOW, SESSION } from "@/test/samples";
 import { failing, serve } from "@/test/server";
 import { askedAudit } from "./audit";
 
@@ -319,6 +319,33 @@ describe("settings", () => {
     await userEvent.click(within(dialog).getByRole("button", { name: "Save" }));
     expect(await screen.findByDisplayValue("https://house/password#token=x")).toBeVisible();
     expect(await sent.find((one) => one.method === "POST")?.json()).toMatchObject({ login: "guard", role: "viewer" });
+  });
+
+  it("hold somebody to sites and to single cameras", async () => {
+    const sites = [...SITES.sites, { ...SITES.sites[0], name: "annex", site_uuid: "s2" }];
+    const cameras = [camera(), camera({ camera_id: "yard", name: "Yard", site: "annex" })];
+    const guard = { ...USER, grants: { sites: [], camera_ids: ["entrance"] } };
+    const sent = serve({
+      ...answers,
+      "GET /api/session": ADMIN,
+      "GET /api/sites": { sites },
+      "GET /api/cameras": { cameras, next_after: null },
+      "GET /api/users": { users: [guard], next_after: null },
+      "PATCH /api/users/guard": guard,
+    });
+    await renderAt("/settings/people");
+    await userEvent.click(await screen.findByRole("button", { name: "Change: Guard" }));
+    const dialog = screen.getByRole("dialog");
+    expect(await within(dialog).findByLabelText(`Entrance (${camera().site})`)).toBeChecked();
+    await userEvent.click(within(dialog).getByLabelText("annex"));
+    const yard = within(dialog).getByLabelText("Yard (annex)");
+    expect(yard).toBeChecked();
+    expect(yard).toBeDisabled();
+    await userEvent.click(within(dialog).getByLabelText(`Entrance (${camera().site})`));
+    await userEvent.click(within(dialog).getByRole("button", { name: "Save" }));
+    expect(await sent.find((one) => one.method === "PATCH")?.json()).toMatchObject({
+      grants: { sites: ["annex"], camera_ids: [] },
+    });
   });
 
   it("remove somebody only by their login, and say why not", async () => {

@@ -1,10 +1,9 @@
 import { KeyRound, Pencil, Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useSites } from "@/api/camera";
 import { useSession } from "@/api/queries";
 import { useAddUser, useChangeUser, useMakePasswordLink, useRemoveUser, useUsers } from "@/api/settings";
-import type { Role, User } from "@/api/types";
+import type { Grants, Role, User } from "@/api/types";
 import { Age } from "@/components/age";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { CopiedText } from "@/components/copied-text";
@@ -14,13 +13,14 @@ import { More } from "@/components/more";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { Dialog } from "@/components/ui/dialog";
-import { CheckField, Field, SelectField } from "@/components/ui/field";
+import { Field, SelectField } from "@/components/ui/field";
 import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
 import { dateAndTime } from "@/display/times";
 import { useTellFailure } from "@/hooks/use-tell";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/settings";
 import { tell } from "@/shell/notices";
+import { ReachFields } from "./reach";
 
 const useWords = addWords("settings", words);
 
@@ -188,16 +188,14 @@ function UserRow({ user, onEdit, onLink }: RowProps) {
 function UserForm({ user, onClose }: { user: User | null; onClose: (link?: Link) => void }) {
   const { t, i18n } = useWords();
   const { data: session } = useSession();
-  const sites = useSites().data?.sites ?? [];
   const [add, change] = [useAddUser(), useChangeUser()];
   const [role, setRole] = useState<Role>(RANKS.find((one) => one === user?.role) ?? "viewer");
-  const [chosen, setChosen] = useState<readonly string[] | null>(user?.grants?.sites ?? null);
+  const [granted, setGranted] = useState<Grants | null>(user?.grants ?? null);
   // Administrators reach everything of their tenant.
   const isNarrowed = role === "viewer" || role === "site_manager";
 
   function send(sent: Record<string, string>): void {
-    const camera_ids = user?.grants?.camera_ids ?? [];
-    const grants = isNarrowed && chosen !== null ? { sites: [...chosen], camera_ids } : null;
+    const grants = isNarrowed ? granted : null;
     const language = sent.language === "en" ? ("en" as const) : ("ja" as const);
     const display_name = sent.display_name ?? "";
     if (user) {
@@ -235,27 +233,7 @@ function UserForm({ user, onClose }: { user: User | null; onClose: (link?: Link)
           </option>
         ))}
       </SelectField>
-      {isNarrowed && sites.length > 1 && (
-        <fieldset className="grid gap-2">
-          <legend className="mb-1 font-medium text-sm">{t("reach")}</legend>
-          <CheckField
-            label={t("allSites")}
-            checked={chosen === null}
-            onChange={(event) => setChosen(event.target.checked ? null : [])}
-          />
-          {chosen !== null &&
-            sites.map((site) => (
-              <CheckField
-                key={site.name}
-                label={site.name}
-                checked={chosen.includes(site.name)}
-                onChange={(event) =>
-                  setChosen(event.target.checked ? [...chosen, site.name] : chosen.filter((one) => one !== site.name))
-                }
-              />
-            ))}
-        </fieldset>
-      )}
+      {isNarrowed && <ReachFields granted={granted} onChange={setGranted} />}
       <SelectField label={t("language")} name="language" defaultValue={user?.language ?? i18n.language}>
         <option value="ja">日本語</option>
         <option value="en">English</option>
