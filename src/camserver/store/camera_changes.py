@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 
 from camserver.base.credentials import Sealed
-from camserver.base.errors import BadInput
+from camserver.base.errors import BadInput, Forbidden
 from camserver.domain import polygons
 from camserver.store import audit, overrides, tenants
 from camserver.store.cameras import (
@@ -64,6 +64,11 @@ async def change(tx: Scoped, camera_id: str, wanted: CameraChange, address: str,
     camera_key, site_id = camera["camera_key"], camera["site_id"]
     if wanted.site is not None:
         site_id = (await tenants.find_site(tx, wanted.site)).site_id
+        if site_id != camera["site_id"] and not tx.principal.reaches(camera["site_id"]):
+            raise Forbidden(
+                "this camera is at a site of which you reach single cameras only; ask somebody who manages that site",
+                reason="site_of_others",
+            )
     await _change_row(tx, camera_key, site_id, wanted, now_ms)
     moved = await _change_streams(tx, camera_key, wanted)
     new_login = await _change_credentials(tx, camera_key, wanted, moved, now_ms)

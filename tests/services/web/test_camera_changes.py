@@ -8,7 +8,7 @@ from camserver.domain.hints import NAMES_MAX
 from camserver.domain.people import Role
 from camserver.domain.polygons import POINTS_MAX, POLYGONS_MAX
 from camserver.store import Tx
-from tests.services.web.rig import Browser, Reply, RunningWeb
+from tests.services.web.rig import PASSWORD, Browser, Reply, RunningWeb
 from tests.services.web.test_access import set_role
 
 TRIANGLE = [[0.1, 0.1], [0.9, 0.1], [0.5, 0.9]]
@@ -49,6 +49,21 @@ async def test_a_camera_is_added_with_both_streams_and_its_own_values(web: Runni
         "local",
     )
     assert camera["polling_interval_sec"] == 5
+
+
+async def test_nobody_takes_a_camera_out_of_a_site_of_which_they_reach_single_cameras(web: RunningWeb) -> None:
+    owner = await added(web)
+    await owner.post("/api/sites", {"name": "annex"})
+    grants = {"sites": ["annex"], "camera_ids": ["cam_1"]}
+    guard = {"login": "guard", "role": "site_manager", "password": PASSWORD, "grants": grants}
+    assert (await owner.post("/api/users", guard)).status == 201
+    manager = web.browser()
+    await manager.sign_in("guard")
+    refused = await change(manager, site="annex")
+    assert (refused.status, refused.body["details"]["reason"]) == (403, "site_of_others")
+    assert (await owner.get("/api/cameras/cam_1")).body["site"] == "main"
+    assert (await change(manager, name="Yard")).status == 200
+    assert (await change(owner, site="annex")).status == 200
 
 
 async def test_a_change_changes_what_it_names(web: RunningWeb) -> None:
