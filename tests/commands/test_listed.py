@@ -101,6 +101,22 @@ def test_lists_are_read_page_by_page(api: Api) -> None:
     assert [(one["limit"], one.get("before")) for one in api.queries()] == [(["200"], None), (["50"], ["5.7"])]
 
 
+def test_every_share_is_listed(api: Api) -> None:
+    share = {
+        **{"share_uuid": "s-1", "kind": "event", "uuid": "e-1", "camera_id": "entrance", "by": "owner", "note": ""},
+        **{"expires_at": None, "opened_count": 2, "last_opened_at": None},
+    }
+    pages = [{"shares": [share] * 200, "next_before": "h0.7"}, {"shares": [share], "next_before": None}]
+    api.answers["GET /api/shares"] = list(pages)
+    found = json.loads(run("share", "list", "--json").output)
+    assert (len(found["shares"]), found["next_before"]) == (201, None)
+    assert [(one["limit"], one.get("before")) for one in api.queries()] == [(["200"], None), (["200"], ["h0.7"])]
+    api.answers["GET /api/shares"] = list(pages)
+    assert run("share", "list").output.count("無期限") == 201
+    api.answers["GET /api/shares"] = [{"shares": [], "next_before": None}]
+    assert "共有中のものはありません" in run("share", "list").output
+
+
 def test_the_lists_are_narrowed(api: Api) -> None:
     api.answers["GET /api/events"] = [{"events": [], "next_before": None}]
     api.answers["GET /api/incidents"] = [{"incidents": [], "next_before": None}]

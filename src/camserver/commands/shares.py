@@ -8,9 +8,11 @@ from urllib.parse import quote
 import click
 
 from camserver.commands.asking import with_server
+from camserver.commands.page_reading import read_newest
 from camserver.commands.root import Chosen, json_option, pass_chosen
 from camserver.commands.shown import age, reader_language, table
 from camserver.domain.phrases import Phrase
+from camserver.domain.shares import SHARES_MAX
 
 DAY_SEC = 86_400
 DAYS_MAX = 366
@@ -50,7 +52,7 @@ def share_list(chosen: Chosen, as_json: bool) -> None:
     Example:
       camserver share list
     """
-    found: dict[str, Any] = with_server(chosen, lambda server: server.get("/api/shares"))
+    found = with_server(chosen, lambda server: read_newest(server, "/api/shares", "shares", [], SHARES_MAX))
     if as_json:
         click.echo(json.dumps(found, ensure_ascii=False))
     elif not found["shares"]:

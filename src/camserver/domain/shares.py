@@ -11,6 +11,8 @@ from camserver.domain.people import Permission, Principal
 
 # What a page shows: the best picture, and so many of the event's others.
 PICTURES_MAX: Final = 25
+# Of a tenant, that may open something.
+SHARES_MAX: Final = 5_000
 TTL_MAX_SEC: Final = 366 * 86_400
 HOUR_MS: Final = 3_600_000
 # A signed media link can't be taken back, so whoever may not share makes none that is as good as a share.

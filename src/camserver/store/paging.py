@@ -21,6 +21,7 @@ class Listed(StrEnum):
     INCIDENTS = "i"
     JOBS = "j"
     NOTIFICATIONS = "n"
+    SHARES = "h"
     SUMMARIES = "s"
 
 

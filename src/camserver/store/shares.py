@@ -13,16 +13,16 @@ from uuid_utils import uuid7
 from camserver.base.errors import Conflict, Forbidden, NotFound
 from camserver.domain.links import may_be_linked
 from camserver.domain.people import Permission, Principal, Role, who_did
-from camserver.domain.shares import HOUR_MS, PICTURES_MAX, Sharing, may_share, require_sharing
+from camserver.domain.shares import HOUR_MS, PICTURES_MAX, SHARES_MAX, Sharing, may_share, require_sharing
 from camserver.store import audit, event_pages, grants, tenants
 from camserver.store.cameras import PicturePlace, public_camera_id
 from camserver.store.clips import ClipPlace
+from camserver.store.paging import BEYOND, Listed, make_cursor, parse_cursor
 from camserver.store.sql import Sql
 from camserver.store.tenants import NOT_DISABLED
 from camserver.store.tx import Row, Scoped, Tx
 
-SHARES_MAX = 5_000
-LIST_MAX = 1_000
+PAGE_MAX = 200
 # How long a share that is over stays listed nowhere but in its table; the audit log keeps what was done with it.
 KEPT_MS = 30 * 86_400_000
 SWEEP_BATCH = 500
@@ -51,6 +51,7 @@ class ShareSummary:
     expires_at: int | None
     opened_count: int
     last_opened_at: int | None
+    cursor: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +120,16 @@ async def add(tx: Scoped, new: NewShare, sharing: Sharing, address: str, now_ms:
     return _summary(made)
 
 
-async def every(tx: Scoped, now_ms: int) -> tuple[ShareSummary, ...]:
-    """Shares that may open something: one's own, or, for those who manage cameras, all within their reach."""
+async def page(tx: Scoped, before: str | None, limit: int, now_ms: int) -> tuple[ShareSummary, ...]:
+    """Shares that may open something, newest first, from behind the cursor: one's own, or, for those who manage
+    cameras, all within their reach.
+    """
+    _, share_id = (0, BEYOND) if before is None else parse_cursor(Listed.SHARES, before)
     rows = await tx.all(
-        f"{_SUMMARY} AND {_LIVE} AND (:everybody = 1 OR h.user_id = :user_id) "
-        f"ORDER BY h.share_id DESC LIMIT {LIST_MAX}",
+        f"{_SUMMARY} AND {_LIVE} AND (:everybody = 1 OR h.user_id = :user_id) AND h.share_id < :before "
+        "ORDER BY h.share_id DESC LIMIT :limit",
+        before=share_id,
+        limit=min(limit, PAGE_MAX),
         now_ms=now_ms,
         everybody=int(tx.principal.may(Permission.MANAGE_CAMERAS)),
         user_id=tx.principal.user_id or 0,
@@ -148,8 +154,8 @@ async def revoke(tx: Scoped, share_uuid: str, address: str, now_ms: int) -> None
 
 _LIVE = "h.tenant_id = :tenant_id AND h.revoked_at IS NULL AND (h.expires_at IS NULL OR h.expires_at > :now_ms)"
 _SUMMARY = """
-SELECT h.share_uuid, h.kind, h.object_uuid, h.note, h.created_at, h.expires_at, h.opened_count, h.last_opened_at,
-  h.user_id, c.camera_id, c.name AS camera_name, s.name AS site,
+SELECT h.share_id, h.share_uuid, h.kind, h.object_uuid, h.note, h.created_at, h.expires_at, h.opened_count,
+  h.last_opened_at, h.user_id, c.camera_id, c.name AS camera_name, s.name AS site,
   COALESCE(u.login, g.login) AS login
 FROM shares h
 JOIN cameras c ON c.camera_key = h.camera_key
@@ -173,6 +179,7 @@ def _summary(row: Row) -> ShareSummary:
         row["expires_at"],
         row["opened_count"],
         row["last_opened_at"],
+        make_cursor(Listed.SHARES, 0, row["share_id"]),
     )
 
 

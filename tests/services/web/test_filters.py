@@ -78,8 +78,8 @@ async def test_whoever_reaches_a_camera_narrows_by_where_it_is(web_on_each: Runn
 
 async def test_a_cursor_is_its_own_lists(web: RunningWeb) -> None:
     owner = await web.owner()
-    paths = ("events", "search", "incidents", "jobs", "deliveries", "notifications", "summaries", "audit")
-    for letter, lists in zip("eeijdnsa", paths, strict=True):
+    paths = ("events", "search", "incidents", "jobs", "deliveries", "notifications", "summaries", "audit", "shares")
+    for letter, lists in zip("eeijdnsah", paths, strict=True):
         for other in paths:
             status = 200 if other == lists or {other, lists} == {"events", "search"} else 400
             assert (await owner.get(f"/api/{other}?before={letter}20260101.1")).status == status, (letter, other)

@@ -215,6 +215,45 @@ async def test_only_those_share_who_may(web: RunningWeb) -> None:
     assert (await viewer.ask("DELETE", f"/api/shares/{listed['share_uuid']}")).status == 404
 
 
+async def test_every_share_is_listed_page_by_page(web_on_each: RunningWeb) -> None:
+    web = web_on_each
+    owner = await owner_with_event(web)
+    for n in range(7):
+        await shared(owner, note=f"n{n}", ttl_sec=60 if n == 3 else None)
+    listed = (await owner.get("/api/shares")).body
+    assert ([one["note"] for one in listed["shares"]], listed["next_before"]) == (
+        ["n6", "n5", "n4", "n3", "n2", "n1", "n0"],
+        None,
+    )
+    first = (await owner.get("/api/shares?limit=3")).body
+    # What comes, ends or is revoked meanwhile moves nothing that is not read yet.
+    await shared(owner, note="later")
+    assert (await owner.ask("DELETE", f"/api/shares/{first['shares'][-1]['share_uuid']}")).status == 204
+    web.clock.jump_wall(60_000)
+    second = (await owner.get(f"/api/shares?limit=3&before={first['next_before']}")).body
+    assert [one["note"] for one in first["shares"] + second["shares"]] == ["n6", "n5", "n4", "n2", "n1", "n0"]
+    # Only asking tells that nothing follows a page that is full.
+    last = (await owner.get(f"/api/shares?limit=3&before={second['next_before']}")).body
+    assert last == {"shares": [], "next_before": None}
+    for wrong in ("before=e1.1", "before=7", "limit=0", "limit=201"):
+        assert (await owner.get(f"/api/shares?{wrong}")).status == 400, wrong
+
+
+async def test_shares_of_others_leave_no_page_short(sqlite_store: Store, clock: ManualClock, tmp_path: Path) -> None:
+    async with running_web(sqlite_store, clock, tmp_path, {"CAMSERVER_MEDIA_SHARES": "everybody"}) as web:
+        owner = await owner_with_event(web)
+        await owner.post("/api/users", {"login": "viewer", "role": "viewer", "password": PASSWORD})
+        viewer = web.browser()
+        await viewer.sign_in("viewer")
+        for n in range(3):
+            await shared(viewer, note=f"mine {n}")
+            await shared(owner)
+        first = (await viewer.get("/api/shares?limit=2")).body
+        second = (await viewer.get(f"/api/shares?limit=2&before={first['next_before']}")).body
+        pages = [[one["note"] for one in page["shares"]] for page in (first, second)]
+        assert (pages, second["next_before"]) == ([["mine 2", "mine 1"], ["mine 0"]], None)
+
+
 async def test_switched_off_nothing_is_open(sqlite_store: Store, clock: ManualClock, tmp_path: Path) -> None:
     async with running_web(sqlite_store, clock, tmp_path) as web:
         path = await shared(await owner_with_event(web))

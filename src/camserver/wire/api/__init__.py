@@ -257,7 +257,7 @@ from camserver.wire.api.shapes import (
     ShownKind,
     Tag,
 )
-from camserver.wire.api.shares import SHARE_TTL_MAX_SEC, Share, ShareAdded, ShareAsked, ShareKind, ShareList
+from camserver.wire.api.shares import SHARE_TTL_MAX_SEC, Share, ShareAdded, ShareAsked, ShareKind, SharePage
 from camserver.wire.api.statistics import (
     Statistics,
     StatisticsBucket,
@@ -497,7 +497,7 @@ __all__ = [
     "ShareAdded",
     "ShareAsked",
     "ShareKind",
-    "ShareList",
+    "SharePage",
     "ShownKind",
     "SignIn",
     "SignInList",

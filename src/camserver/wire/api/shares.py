@@ -41,5 +41,8 @@ class ShareAdded(Answer):
     url: str
 
 
-class ShareList(Answer):
+class SharePage(Answer):
+    """Newest first. `next_before` asks for what comes after; null: that was all."""
+
     shares: list[Share]
+    next_before: str | None

@@ -15,6 +15,7 @@ from camserver.services.web.access import Gate, token_hash
 from camserver.services.web.calls import Call, TheCall
 from camserver.services.web.messages import message_for
 from camserver.services.web.once import Repeat
+from camserver.services.web.routes.filters import Cursor
 from camserver.services.web.routing import Routes
 from camserver.services.web.throttle import LINKS, wrong_links_of
 from camserver.store import shares
@@ -24,6 +25,7 @@ from camserver.wire import api
 
 routes = Routes()
 
+PAGE_USUAL = 50
 Token = Annotated[str, Path(max_length=200)]
 # Asked for again each time, so that a share that is revoked is closed at once.
 _HEADERS = {"Cache-Control": "private, no-cache", "X-Robots-Tag": "noindex", "Referrer-Policy": "no-referrer"}
@@ -49,10 +51,17 @@ async def add_share(call: TheCall, asked: api.ShareAsked) -> api.ShareAdded:
 
 
 @routes.get("/api/shares", Permission.READ)
-async def list_shares(call: TheCall) -> api.ShareList:
-    """Shares that are open: one's own, or, for those who manage cameras, all of the cameras they reach."""
-    found = await call.store.read(shares.every, call.now_ms)
-    return api.ShareList(shares=[_shown(one) for one in found])
+async def list_shares(
+    call: TheCall,
+    before: Cursor = None,
+    limit: Annotated[int, Query(ge=1, le=shares.PAGE_MAX)] = PAGE_USUAL,
+) -> api.SharePage:
+    """Shares that are open, newest first: one's own, or, for those who manage cameras, all of cameras they reach."""
+    found = await call.store.read(shares.page, before, limit, call.now_ms)
+    return api.SharePage(
+        shares=[_shown(one) for one in found],
+        next_before=found[-1].cursor if len(found) == limit else None,
+    )
 
 
 @routes.delete("/api/shares/{share_uuid}", Permission.READ, status_code=204, repeat=Repeat.ANSWER)
