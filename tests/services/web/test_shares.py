@@ -254,6 +254,31 @@ async def test_shares_of_others_leave_no_page_short(sqlite_store: Store, clock: 
         assert (pages, second["next_before"]) == ([["mine 2", "mine 1"], ["mine 0"]], None)
 
 
+@pytest.mark.parametrize("sharing", list(Sharing))
+async def test_a_session_says_whether_its_person_may_share(
+    sqlite_store: Store, clock: ManualClock, tmp_path: Path, sharing: Sharing
+) -> None:
+    async with running_web(sqlite_store, clock, tmp_path, {"CAMSERVER_MEDIA_SHARES": sharing}) as web:
+        owner = await owner_with_event(web)
+        body = {"login": "viewer", "role": "viewer", "password": PASSWORD, "grants": {"camera_ids": ["cam_1"]}}
+        assert (await owner.post("/api/users", body)).status == 201
+        viewer = web.browser()
+        signed_in = await viewer.sign_in("viewer")
+        token = {"name": "reading", "days": 1, "scopes": ["read"]}
+        secret = (await owner.post("/api/tokens", token)).body["secret"]
+        program = {"Authorization": f"Bearer {secret}"}
+        said = [
+            (await who.get("/api/session", headers)).body["may_share"]
+            for who, headers in ((owner, None), (viewer, None), (web.browser(), program))
+        ]
+        assert said == [sharing is not Sharing.OFF, *[sharing is Sharing.EVERYBODY] * 2]
+        assert signed_in.body["may_share"] == said[1]
+        # As it says, so it is.
+        for who, may in ((owner, said[0]), (viewer, said[1])):
+            reply = await who.post("/api/shares", {"kind": "event", "uuid": "e1"})
+            assert reply.status == (201 if may else 403)
+
+
 async def test_switched_off_nothing_is_open(sqlite_store: Store, clock: ManualClock, tmp_path: Path) -> None:
     async with running_web(sqlite_store, clock, tmp_path) as web:
         path = await shared(await owner_with_event(web))

@@ -43,6 +43,7 @@ class Session(Answer):
     language: str
     permissions: list[str]
     features: list[Literal["scoring"]]  # of the installation, that not every one has
+    may_share: bool  # by the role and `media.shares`; what is in a case nobody shares
     csrf_token: str
     expires_at: int | None
 

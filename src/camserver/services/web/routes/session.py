@@ -6,7 +6,8 @@ from typing import Literal
 from fastapi import Response
 
 from camserver.base.errors import Forbidden, Retry, Unauthenticated
-from camserver.domain.people import check_password
+from camserver.domain.people import Principal, check_password
+from camserver.domain.shares import Sharing, may_share
 from camserver.services.web import sign_ins
 from camserver.services.web.access import SESSION_COOKIE, Gate, token_hash
 from camserver.services.web.calls import Call, TheCall, Web
@@ -78,6 +79,7 @@ async def who_am_i(call: TheCall) -> api.Session:
         language=language,
         permissions=sorted(call.principal.permissions),
         features=_features(call.web),
+        may_share=_may_share(call.web, call.principal),
         csrf_token="",
         expires_at=None,
     )
@@ -171,6 +173,10 @@ def _features(web: Web) -> list[Literal["scoring"]]:
     return ["scoring"] if web.settings.llm.is_configured else []
 
 
+def _may_share(web: Web, principal: Principal) -> bool:
+    return may_share(principal, Sharing(web.settings.media.shares))
+
+
 def _described(web: Web, signed_in: SignedIn) -> api.Session:
     return api.Session(
         login=signed_in.login,
@@ -179,6 +185,7 @@ def _described(web: Web, signed_in: SignedIn) -> api.Session:
         language=signed_in.language,
         permissions=sorted(signed_in.principal.permissions),
         features=_features(web),
+        may_share=_may_share(web, signed_in.principal),
         csrf_token=signed_in.csrf_token,
         expires_at=signed_in.expires_at,
     )
