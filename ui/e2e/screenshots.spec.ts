@@ -100,6 +100,7 @@ const SHOTS: Record<string, Shot> = {
   audit: { address: "/audit" },
   settings: { address: "/settings" },
   account: { address: "/settings/account" },
+  shares: { address: "/settings/shares" },
   people: { address: "/settings/people" },
   sites: { address: "/settings/sites" },
   notifications: { address: "/settings/notifications" },

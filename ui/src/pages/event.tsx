@@ -26,6 +26,7 @@ import { FrameStrip } from "@/components/frame-strip";
 import { OngoingBadge } from "@/components/ongoing-badge";
 import { ProblemNotice, StaleNotice } from "@/components/problem-notice";
 import { SeverityBadge } from "@/components/severity-badge";
+import { ShareEvent } from "@/components/share-event";
 import { Still } from "@/components/still";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
@@ -159,6 +160,7 @@ function EventView({ event }: { event: EventDetail }) {
           {session?.permissions.includes("investigate") && (
             <AddToCase item={{ kind: "event", uuid: event.event_uuid }} />
           )}
+          {session?.may_share && <ShareEvent uuid={event.event_uuid} />}
         </div>
       </div>
       <div className="grid gap-5 lg:grid-cols-[minmax(0,1fr)_20rem]">

@@ -16,9 +16,18 @@ import { later } from "@/shell/later";
 
 const useWords = addWords("settings", words);
 
-const PARTS: readonly { name: PartName; needs: string | null; Part: ComponentType }[] = [
+interface SettingsPart {
+  name: PartName;
+  needs: string | null;
+  /** For people who may share, which is more than a permission. */
+  sharing?: boolean;
+  Part: ComponentType;
+}
+
+const PARTS: readonly SettingsPart[] = [
   { name: "appearance", needs: null, Part: Appearance },
   { name: "account", needs: null, Part: later(() => import("@/settings/account"), "Account") },
+  { name: "shares", needs: "read", sharing: true, Part: later(() => import("@/settings/shares"), "Shares") },
   { name: "people", needs: "manage_people", Part: later(() => import("@/settings/people"), "People") },
   { name: "sites", needs: "manage_cameras", Part: later(() => import("@/settings/sites"), "Sites") },
   {
@@ -43,6 +52,7 @@ const PARTS: readonly { name: PartName; needs: string | null; Part: ComponentTyp
 type PartName =
   | "appearance"
   | "account"
+  | "shares"
   | "people"
   | "sites"
   | "notifications"
@@ -56,7 +66,10 @@ export function SettingsPage() {
   const { part = "appearance" } = useParams();
   const { t } = useWords();
   const { data: session } = useSession();
-  const parts = PARTS.filter(({ needs }) => needs === null || session?.permissions.includes(needs));
+  const parts = PARTS.filter(
+    ({ needs, sharing }) =>
+      (needs === null || session?.permissions.includes(needs)) && (!sharing || session?.may_share),
+  );
   const shown = parts.find(({ name }) => name === part);
   usePageTitle(shown ? `${t(shown.name)} · ${t("title")}` : t("title"));
   if (!shown) return <Navigate to="/settings" replace />;

@@ -164,6 +164,7 @@ export const SESSION: Session = {
   language: "en",
   permissions: ["read"],
   features: [],
+  may_share: false,
   csrf_token: "the-token",
   expires_at: NOW + 3_600_000,
 };
@@ -171,6 +172,7 @@ export const SESSION: Session = {
 /** Somebody with every permission there is. */
 export const ADMIN: Session = {
   ...SESSION,
+  may_share: true,
   permissions: [
     "read",
     "review",

@@ -16,6 +16,7 @@ export const ja = {
   told: "通知と配送",
   toldNobody: "このイベントの配送はありません",
   toldMore: "すべての配送を見る",
+  share: "共有",
 };
 
 export const en: Texts<typeof ja> = {
@@ -34,6 +35,7 @@ export const en: Texts<typeof ja> = {
   told: "Deliveries",
   toldNobody: "Nothing was sent about this event",
   toldMore: "See all deliveries",
+  share: "Share",
 };
 
 declare module "../page-word-names" {

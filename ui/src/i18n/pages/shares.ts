@@ -1,0 +1,78 @@
+import type { Texts } from "../words";
+
+export const ja = {
+  dialogTitle: "イベントを共有",
+  dialogLead: "サインインしない人にも開けるアドレスを作ります。このイベントの画像と動画だけが見えます。",
+  howLong: "開ける期間",
+  days_other: "{{count}} 日間",
+  endless: "手動で終了するまで",
+  noteOptional: "メモ（任意）",
+  noteHint: "共有の一覧に出ます。アドレスを開いた人には見えません。",
+  make: "アドレスを作る",
+  address: "アドレス",
+  once: "ここにだけ表示されます。今すぐコピーしてください。アドレスを知っている人は誰でも、このイベントを見られます。",
+  openUntil: "{{time}} まで開けます（途中で終了できます）。",
+  openEndless: "手動で終了するまで開けます。",
+  toList: "共有の一覧を見る",
+  lead: "アドレスを知っていれば誰でも開けるイベントと画像です。カメラを管理する人には、ほかの人の共有も表示されます。",
+  list: "共有の一覧",
+  what: "対象",
+  event: "イベント",
+  frame: "画像",
+  by: "作成",
+  note: "メモ",
+  until: "期限",
+  opened: "開かれた回数",
+  times_other: "{{count}} 回",
+  never: "0 回",
+  emptyTitle: "共有しているものはありません",
+  emptyLead: "イベントのページで「共有」を選ぶと、サインインしない人に見せるアドレスを作れます。",
+  toEvents: "イベントへ",
+  revoke: "終了",
+  revokeTitle: "共有を終了しますか",
+  revokeLead: "{{name}} のアドレスは、すぐに開けなくなります。元には戻せません。",
+  revoked: "{{name}} の共有を終了しました",
+};
+
+export const en: Texts<typeof ja> = {
+  dialogTitle: "Share the event",
+  dialogLead:
+    "Makes an address that opens without signing in. It shows this event's pictures and clip, and nothing else.",
+  howLong: "For",
+  days_one: "{{count}} day",
+  days_other: "{{count}} days",
+  endless: "until it is revoked",
+  noteOptional: "Note (optional)",
+  noteHint: "For the list of shares. Whoever opens the address does not see it.",
+  make: "Make the address",
+  address: "Address",
+  once: "It is shown only now, so copy it. Whoever has this address sees the event.",
+  openUntil: "It can be opened until {{time}}, unless it is revoked.",
+  openEndless: "It can be opened until it is revoked.",
+  toList: "See all shares",
+  lead: "Events and pictures that whoever has the address can open. Those who manage cameras find the shares of others here, too.",
+  list: "List of shares",
+  what: "What",
+  event: "Event",
+  frame: "Picture",
+  by: "By",
+  note: "Note",
+  until: "Until",
+  opened: "Opened",
+  times_one: "once",
+  times_other: "{{count}} times",
+  never: "not yet",
+  emptyTitle: "Nothing is shared",
+  emptyLead: "“Share” on the page of an event makes an address for people who don't sign in.",
+  toEvents: "To the events",
+  revoke: "Revoke",
+  revokeTitle: "Revoke the share?",
+  revokeLead: "The address for {{name}} opens nothing any more, at once and for good.",
+  revoked: "The share of {{name}} was revoked",
+};
+
+declare module "../page-word-names" {
+  interface PageWords {
+    shares: typeof ja;
+  }
+}
