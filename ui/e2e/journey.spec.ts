@@ -1,10 +1,12 @@
 // What somebody does on their first day, as one way through the pages: set-up, a camera, its first event, live view,
-// no room for a second one, a case and its export.
+// no room for a second one, a share, a case and its export.
 
 import { readFile } from "node:fs/promises";
 import { expect, test } from "@playwright/test";
 import * as cameras from "../src/i18n/pages/cameras";
 import * as cases from "../src/i18n/pages/cases";
+import * as eventlist from "../src/i18n/pages/eventlist";
+import * as shares from "../src/i18n/pages/shares";
 import { expectAccessible, expectDrawn, expectMarked, mark, needed, newPerson, setUp, WORDS } from "./person";
 import { englishPerson, expectMoving, leave } from "./watching";
 
@@ -58,6 +60,26 @@ test("from the set-up to an exported case", async ({ browser }) => {
     await second.page.context().close();
     await page.keyboard.press("Escape");
     await expect(page.getByRole("dialog")).toHaveCount(0);
+  });
+
+  await test.step("it is shared with somebody who does not sign in, until that is revoked", async () => {
+    const words = shares.en;
+    const event = page.url();
+    await page.getByRole("button", { name: eventlist.en.share }).click();
+    await page.getByRole("button", { name: words.make }).click();
+    await expect(page.getByLabel(words.address)).toBeVisible();
+    const neighbour = await browser.newPage();
+    const address = await page.getByLabel(words.address).inputValue();
+    expect((await neighbour.goto(address))?.status()).toBe(200);
+    await expect(neighbour.getByRole("heading", { level: 1 })).toContainText(NAME);
+    await page.getByRole("link", { name: words.toList }).click();
+    await page.getByRole("button", { name: words.revoke }).click();
+    await page.getByRole("dialog").getByRole("button", { name: words.revoke }).click();
+    await expect(page.getByRole("heading", { name: words.emptyTitle })).toBeVisible();
+    await expectAccessible(page, "en");
+    expect((await neighbour.reload())?.status()).toBe(404);
+    await neighbour.close();
+    await page.goto(event);
   });
 
   await test.step("the event goes into a case, whose export holds its picture", async () => {
