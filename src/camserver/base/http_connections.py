@@ -244,6 +244,7 @@ class LimitedProtocol(HttpToolsProtocol):
             # What comes behind a body in chunks is no header, and the application has them already.
             self.headers = _NO_MORE
             if self.scope["http_version"] != "1.1":
+                # uvicorn makes it of its own class, and nothing of it was used yet.
                 cycle.__class__ = OldCycle
                 cycle.keep_alive = False
             cycle.transport = Joining(cycle.transport, self.loop)  # type: ignore[assignment]  # what it calls
