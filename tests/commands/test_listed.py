@@ -106,7 +106,10 @@ def test_every_share_is_listed(api: Api) -> None:
         **{"share_uuid": "s-1", "kind": "event", "uuid": "e-1", "camera_id": "entrance", "by": "owner", "note": ""},
         **{"expires_at": None, "opened_count": 2, "last_opened_at": None},
     }
-    pages = [{"shares": [share] * 200, "next_before": "h0.7"}, {"shares": [share], "next_before": None}]
+    pages: list[dict[str, Any]] = [
+        {"shares": [share] * 200, "next_before": "h0.7"},
+        {"shares": [share], "next_before": None},
+    ]
     api.answers["GET /api/shares"] = list(pages)
     found = json.loads(run("share", "list", "--json").output)
     assert (len(found["shares"]), found["next_before"]) == (201, None)
