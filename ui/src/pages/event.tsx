@@ -60,7 +60,7 @@ export function EventPage() {
   if (query.error && asProblem(query.error).status === 404) return <NoEvent />;
   return (
     <>
-      <Around key={uuid} page={`/events/${uuid}`} />
+      <Around key={`around ${uuid}`} page={`/events/${uuid}`} />
       {query.error && event && <StaleNotice error={query.error} onRetry={retry} at={query.dataUpdatedAt} />}
       {query.error && !event && <ProblemNotice error={query.error} onRetry={retry} />}
       {query.isPending && !query.error && <EventSkeleton />}
