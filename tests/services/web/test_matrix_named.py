@@ -96,6 +96,7 @@ QUERIES: Mapping[Named, str] = {
     **{("GET", path, "site"): "site-{}" for path in ("/api/cameras", "/api/events", "/api/incidents")},
     **{("GET", path, "site"): "site-{}" for path in ("/api/incidents/counts", "/api/search", "/api/search/facets")},
     **{("GET", path, "site"): "site-{}" for path in ("/api/statistics", "/api/summaries", "/api/timeline")},
+    ("GET", "/api/workers", "site"): "site-{}",
     **{("GET", path, "event"): "event-{}" for path in ("/api/deliveries", "/api/notify/preview")},
     ("GET", "/api/deliveries", "parent"): "delivery-{}",
     ("GET", "/api/deliveries", "receiver"): "RECEIVER",
