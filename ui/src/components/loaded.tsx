@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { ProblemNotice, StaleNotice } from "./problem-notice";
 
-interface Asked<T> {
+export interface Asked<T> {
   data: T | undefined;
   error: unknown;
   dataUpdatedAt: number;

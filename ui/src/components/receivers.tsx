@@ -19,13 +19,13 @@ import { Age } from "./age";
 import { ConfirmDialog } from "./confirm-dialog";
 import { DialogForm } from "./dialog-form";
 import { EmptyState } from "./empty-state";
-import { Loaded } from "./loaded";
+import { LoadedTable } from "./loaded-table";
 import { TrialDialog, useTrial } from "./trial";
 import { Badge } from "./ui/badge";
 import { Button } from "./ui/button";
 import { Dialog } from "./ui/dialog";
 import { CheckField, Field, SelectField, TextField } from "./ui/field";
-import { Cell, Row, SkeletonRows, Table } from "./ui/table";
+import { Cell, Row } from "./ui/table";
 
 const useWords = addWords("deliveries", words);
 
@@ -43,28 +43,21 @@ export function Receivers() {
   return (
     <>
       <div className="mb-3 flex min-h-10 justify-end">{(query.data?.receivers.length ?? 0) > 0 && add}</div>
-      <Loaded
-        query={query}
-        waiting={
-          <Table label={t("receiverList")} headings={headings} busy>
-            <SkeletonRows columns={headings.length} rows={3} />
-          </Table>
+      <LoadedTable
+        query={{ ...query, data: query.data?.receivers }}
+        label={t("receiverList")}
+        headings={headings}
+        waitingRows={3}
+        empty={
+          <EmptyState Icon={Send} title={t("noReceivers")} lead={t("noReceiversLead")}>
+            {add}
+          </EmptyState>
         }
       >
-        {({ receivers }) =>
-          receivers.length === 0 ? (
-            <EmptyState Icon={Send} title={t("noReceivers")} lead={t("noReceiversLead")}>
-              {add}
-            </EmptyState>
-          ) : (
-            <Table label={t("receiverList")} headings={headings}>
-              {receivers.map((receiver) => (
-                <ReceiverRow key={receiver.receiver_uuid} receiver={receiver} onEdit={() => setEditing(receiver)} />
-              ))}
-            </Table>
-          )
-        }
-      </Loaded>
+        {(receiver) => (
+          <ReceiverRow key={receiver.receiver_uuid} receiver={receiver} onEdit={() => setEditing(receiver)} />
+        )}
+      </LoadedTable>
       <Dialog
         open={editing !== null}
         onClose={() => setEditing(null)}

@@ -14,13 +14,13 @@ import * as words from "@/i18n/pages/rules";
 import { tell } from "@/shell/notices";
 import { ConfirmDialog } from "./confirm-dialog";
 import { EmptyState } from "./empty-state";
-import { Loaded } from "./loaded";
+import { LoadedTable } from "./loaded-table";
 import { RuleForm } from "./rule-form";
 import { TrialDialog, useTrial } from "./trial";
 import { Badge } from "./ui/badge";
 import { Button } from "./ui/button";
 import { Dialog } from "./ui/dialog";
-import { Cell, Row, SkeletonRows, Table } from "./ui/table";
+import { Cell, Row } from "./ui/table";
 
 const useWords = addWords("rules", words);
 
@@ -33,6 +33,7 @@ export function Rules() {
   const [editing, setEditing] = useState<NotifyRule | "new" | null>(null);
   const headings = [t("name"), t("about"), t("to"), t("quiet"), ""];
   const known = query.data?.rules ?? [];
+  const uuids = known.map((one) => one.rule_uuid);
   const add = (
     <Button onClick={() => setEditing("new")}>
       <Plus aria-hidden="true" />
@@ -60,40 +61,32 @@ export function Rules() {
         </p>
         {known.length > 0 && add}
       </div>
-      <Loaded
-        query={query}
-        waiting={
-          <Table label={t("list")} headings={headings} busy>
-            <SkeletonRows columns={headings.length} rows={3} />
-          </Table>
+      <LoadedTable
+        query={{ ...query, data: query.data?.rules }}
+        label={t("list")}
+        headings={headings}
+        waitingRows={3}
+        empty={
+          <EmptyState Icon={ListFilter} title={t("none")} lead={t("noneLead")}>
+            {add}
+          </EmptyState>
         }
       >
-        {({ rules }) =>
-          rules.length === 0 ? (
-            <EmptyState Icon={ListFilter} title={t("none")} lead={t("noneLead")}>
-              {add}
-            </EmptyState>
-          ) : (
-            <Table label={t("list")} headings={headings}>
-              {rules.map((rule, place) => {
-                const uuids = rules.map((one) => one.rule_uuid);
-                const others = uuids.filter((one) => one !== rule.rule_uuid);
-                return (
-                  <RuleRow
-                    key={rule.rule_uuid}
-                    rule={rule}
-                    onEdit={() => setEditing(rule)}
-                    onMove={(by) => order.mutate(moved(uuids, place, by), { onError: failed })}
-                    onRestore={() => void restore(rule, others, place)}
-                    first={place === 0}
-                    last={place === rules.length - 1}
-                  />
-                );
-              })}
-            </Table>
-          )
-        }
-      </Loaded>
+        {(rule, place) => {
+          const others = uuids.filter((one) => one !== rule.rule_uuid);
+          return (
+            <RuleRow
+              key={rule.rule_uuid}
+              rule={rule}
+              onEdit={() => setEditing(rule)}
+              onMove={(by) => order.mutate(moved(uuids, place, by), { onError: failed })}
+              onRestore={() => void restore(rule, others, place)}
+              first={place === 0}
+              last={place === uuids.length - 1}
+            />
+          );
+        }}
+      </LoadedTable>
       <Dialog
         open={editing !== null}
         onClose={() => setEditing(null)}

@@ -12,11 +12,11 @@ import * as words from "@/i18n/pages/deliveries";
 import { tell } from "@/shell/notices";
 import { DialogForm } from "./dialog-form";
 import { EmptyState } from "./empty-state";
-import { Loaded } from "./loaded";
+import { LoadedTable } from "./loaded-table";
 import { Button } from "./ui/button";
 import { Dialog } from "./ui/dialog";
 import { Field, SelectField } from "./ui/field";
-import { Cell, Row, SkeletonRows, Table } from "./ui/table";
+import { Cell, Row } from "./ui/table";
 
 const useWords = addWords("deliveries", words);
 
@@ -54,28 +54,19 @@ export function Snoozes() {
         <p className="max-w-3xl text-quiet text-sm">{t("snoozeLead")}</p>
         {query.data?.snoozes.length !== 0 && add}
       </div>
-      <Loaded
-        query={query}
-        waiting={
-          <Table label={t("snoozeList")} headings={headings} busy>
-            <SkeletonRows columns={headings.length} rows={2} />
-          </Table>
+      <LoadedTable
+        query={{ ...query, data: query.data?.snoozes }}
+        label={t("snoozeList")}
+        headings={headings}
+        waitingRows={2}
+        empty={
+          <EmptyState Icon={BellRing} title={t("noSnoozes")} lead={t("noSnoozesLead")}>
+            {add}
+          </EmptyState>
         }
       >
-        {({ snoozes }) =>
-          snoozes.length === 0 ? (
-            <EmptyState Icon={BellRing} title={t("noSnoozes")} lead={t("noSnoozesLead")}>
-              {add}
-            </EmptyState>
-          ) : (
-            <Table label={t("snoozeList")} headings={headings}>
-              {snoozes.map((snooze) => (
-                <SnoozeRow key={snooze.snooze_uuid} snooze={snooze} mayEnd={mayChange} />
-              ))}
-            </Table>
-          )
-        }
-      </Loaded>
+        {(snooze) => <SnoozeRow key={snooze.snooze_uuid} snooze={snooze} mayEnd={mayChange} />}
+      </LoadedTable>
       <SnoozeDialog open={adding} onClose={() => setAdding(false)} />
     </>
   );

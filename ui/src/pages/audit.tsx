@@ -6,13 +6,13 @@ import { AUDIT_EXPORT, type AuditFilter, useAudit, useVerifyAudit } from "@/api/
 import type { AuditEntry } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
 import { SentProblem } from "@/components/form-problem";
-import { Loaded } from "@/components/loaded";
+import { LoadedTable } from "@/components/loaded-table";
 import { More } from "@/components/more";
 import { PageHead } from "@/components/page-head";
 import { Button } from "@/components/ui/button";
 import { Card } from "@/components/ui/card";
 import { DateField, Field } from "@/components/ui/field";
-import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
+import { Cell, Row } from "@/components/ui/table";
 import { objectPage } from "@/display/audit";
 import { bytesText } from "@/display/sizes";
 import { dateAndTime, startOfDay, startOfNextDay } from "@/display/times";
@@ -72,30 +72,20 @@ export function AuditPage() {
           </Button>
         )}
       </search>
-      <Loaded
+      <LoadedTable
         query={{ ...query, data: entries }}
-        waiting={
-          <Table label={t("list")} headings={headings} busy>
-            <SkeletonRows columns={headings.length} />
-          </Table>
+        label={t("list")}
+        headings={headings}
+        empty={
+          <EmptyState Icon={ScrollText} title={t("emptyTitle")} lead={t("emptyLead")}>
+            <Button variant="outline" onClick={clear}>
+              {t("clear")}
+            </Button>
+          </EmptyState>
         }
       >
-        {(found) =>
-          found.length === 0 ? (
-            <EmptyState Icon={ScrollText} title={t("emptyTitle")} lead={t("emptyLead")}>
-              <Button variant="outline" onClick={clear}>
-                {t("clear")}
-              </Button>
-            </EmptyState>
-          ) : (
-            <Table label={t("list")} headings={headings}>
-              {found.map((entry) => (
-                <EntryRow key={entry.entry_id} entry={entry} />
-              ))}
-            </Table>
-          )
-        }
-      </Loaded>
+        {(entry) => <EntryRow key={entry.entry_id} entry={entry} />}
+      </LoadedTable>
       {entries && entries.length > 0 && <More query={query} end={t("end")} />}
     </>
   );

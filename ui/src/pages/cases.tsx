@@ -6,14 +6,14 @@ import type { Case } from "@/api/types";
 import { Age } from "@/components/age";
 import { DialogForm } from "@/components/dialog-form";
 import { EmptyState } from "@/components/empty-state";
-import { Loaded } from "@/components/loaded";
+import { LoadedTable } from "@/components/loaded-table";
 import { More } from "@/components/more";
 import { PageHead } from "@/components/page-head";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { Dialog } from "@/components/ui/dialog";
 import { Field, TextField } from "@/components/ui/field";
-import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
+import { Cell, Row } from "@/components/ui/table";
 import { ChoiceTabs } from "@/components/ui/tabs";
 import { useAddress } from "@/hooks/use-address";
 import { usePageTitle } from "@/hooks/use-page-title";
@@ -48,22 +48,12 @@ export function CasesPage() {
           choices={(["open", "closed", "all"] as const).map((value) => ({ value, text: t(value) }))}
         />
       </div>
-      <Loaded
+      <LoadedTable
         query={{ ...query, data: cases }}
-        waiting={
-          <Table label={t("list")} headings={headings} busy>
-            <SkeletonRows columns={headings.length} />
-          </Table>
-        }
-      >
-        {(found) =>
-          found.length > 0 ? (
-            <Table label={t("list")} headings={headings}>
-              {found.map((one) => (
-                <CaseRow key={one.case_uuid} one={one} />
-              ))}
-            </Table>
-          ) : state === "closed" ? (
+        label={t("list")}
+        headings={headings}
+        empty={
+          state === "closed" ? (
             <EmptyState Icon={BriefcaseBusiness} title={t("emptyStateTitle")} lead={t("emptyStateLead")} />
           ) : (
             <EmptyState Icon={BriefcaseBusiness} title={t("emptyTitle")} lead={t("emptyLead")}>
@@ -71,7 +61,9 @@ export function CasesPage() {
             </EmptyState>
           )
         }
-      </Loaded>
+      >
+        {(one) => <CaseRow key={one.case_uuid} one={one} />}
+      </LoadedTable>
       <More query={query} />
       <Dialog open={creating} onClose={() => setCreating(false)} title={t("create")}>
         {creating && <NewCase onClose={() => setCreating(false)} />}

@@ -7,7 +7,7 @@ import type { Delivery } from "@/api/types";
 import { Age } from "@/components/age";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { EmptyState } from "@/components/empty-state";
-import { Loaded } from "@/components/loaded";
+import { LoadedTable } from "@/components/loaded-table";
 import { More } from "@/components/more";
 import { NotifyPreview } from "@/components/notify-preview";
 import { PageHead } from "@/components/page-head";
@@ -16,7 +16,7 @@ import { Rules } from "@/components/rules";
 import { Snoozes } from "@/components/snoozes";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
-import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
+import { Cell, Row } from "@/components/ui/table";
 import { ChoiceTabs, LinkTabs } from "@/components/ui/tabs";
 import { reasonOf } from "@/display/deliveries";
 import { useAddress } from "@/hooks/use-address";
@@ -98,34 +98,24 @@ function Log() {
           </Button>
         )}
       </div>
-      <Loaded
+      <LoadedTable
         query={{ ...query, data: deliveries }}
-        waiting={
-          <Table label={t("list")} headings={headings} busy>
-            <SkeletonRows columns={headings.length} />
-          </Table>
+        label={t("list")}
+        headings={headings}
+        empty={
+          <EmptyState Icon={CircleCheck} title={t("emptyTitle")} lead={t("emptyLead")}>
+            <Button asChild variant="outline">
+              {state === "all" ? (
+                <Link to="/deliveries/receivers">{t("receivers")}</Link>
+              ) : (
+                <Link to="/deliveries?state=all">{t("showAll")}</Link>
+              )}
+            </Button>
+          </EmptyState>
         }
       >
-        {(found) =>
-          found.length === 0 ? (
-            <EmptyState Icon={CircleCheck} title={t("emptyTitle")} lead={t("emptyLead")}>
-              <Button asChild variant="outline">
-                {state === "all" ? (
-                  <Link to="/deliveries/receivers">{t("receivers")}</Link>
-                ) : (
-                  <Link to="/deliveries?state=all">{t("showAll")}</Link>
-                )}
-              </Button>
-            </EmptyState>
-          ) : (
-            <Table label={t("list")} headings={headings}>
-              {found.map((delivery) => (
-                <DeliveryRow key={delivery.delivery_uuid} delivery={delivery} />
-              ))}
-            </Table>
-          )
-        }
-      </Loaded>
+        {(delivery) => <DeliveryRow key={delivery.delivery_uuid} delivery={delivery} />}
+      </LoadedTable>
       <More query={query} />
       <ConfirmDialog
         open={asking}

@@ -16,6 +16,7 @@ import { CameraSelect } from "@/components/camera-select";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { EmptyState } from "@/components/empty-state";
 import { Loaded } from "@/components/loaded";
+import { LoadedTable } from "@/components/loaded-table";
 import { More } from "@/components/more";
 import { PageHead } from "@/components/page-head";
 import { Still } from "@/components/still";
@@ -24,7 +25,7 @@ import { Button } from "@/components/ui/button";
 import { Card } from "@/components/ui/card";
 import { cn } from "@/components/ui/class-names";
 import { Skeleton } from "@/components/ui/skeleton";
-import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
+import { Cell, Row } from "@/components/ui/table";
 import { ChoiceTabs } from "@/components/ui/tabs";
 import { numberText } from "@/display/sizes";
 import { useAddress } from "@/hooks/use-address";
@@ -101,30 +102,20 @@ export function QueuePage() {
           className="sm:w-44"
         />
       </div>
-      <Loaded
+      <LoadedTable
         query={{ ...query, data: jobs }}
-        waiting={
-          <Table label={t("list")} headings={headings} busy>
-            <SkeletonRows columns={headings.length} />
-          </Table>
+        label={t("list")}
+        headings={headings}
+        empty={
+          <EmptyState
+            Icon={CircleCheck}
+            title={t(isDead ? "emptyDeadTitle" : "emptyTitle")}
+            lead={t(isDead ? "emptyDeadLead" : "emptyLead")}
+          />
         }
       >
-        {(found) =>
-          found.length === 0 ? (
-            <EmptyState
-              Icon={CircleCheck}
-              title={t(isDead ? "emptyDeadTitle" : "emptyTitle")}
-              lead={t(isDead ? "emptyDeadLead" : "emptyLead")}
-            />
-          ) : (
-            <Table label={t("list")} headings={headings}>
-              {found.map((job) => (
-                <JobRow key={job.frame_uuid} job={job} />
-              ))}
-            </Table>
-          )
-        }
-      </Loaded>
+        {(job) => <JobRow key={job.frame_uuid} job={job} />}
+      </LoadedTable>
       <More query={query} />
       <ConfirmDialog
         open={asking}

@@ -7,6 +7,7 @@ import type { ScoringRunDetail } from "@/api/types";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { FormProblem } from "@/components/entry-page";
 import { Loaded } from "@/components/loaded";
+import { LoadedTable } from "@/components/loaded-table";
 import { More } from "@/components/more";
 import { PageHead } from "@/components/page-head";
 import { Badge } from "@/components/ui/badge";
@@ -14,7 +15,7 @@ import { Button } from "@/components/ui/button";
 import { Card } from "@/components/ui/card";
 import { Meter } from "@/components/ui/meter";
 import { Skeleton } from "@/components/ui/skeleton";
-import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
+import { Cell, Row } from "@/components/ui/table";
 import { knownReason, moneyText, rowsDone } from "@/display/scoring";
 import { numberText, percentText } from "@/display/sizes";
 import { durationText } from "@/display/times";
@@ -203,35 +204,28 @@ function Chunks({ run }: { run: ScoringRunDetail }) {
   return (
     <section aria-label={t("chunks")}>
       <h2 className="mb-2 font-semibold">{t("chunks")}</h2>
-      <Loaded
+      <LoadedTable
         query={{ ...query, data: query.data?.pages.flatMap((page) => page.chunks) }}
-        waiting={
-          <Table label={t("chunks")} headings={headings} busy>
-            <SkeletonRows columns={headings.length} />
-          </Table>
-        }
+        label={t("chunks")}
+        headings={headings}
       >
-        {(found) => (
-          <Table label={t("chunks")} headings={headings}>
-            {found.map((one) => (
-              <Row key={one.number}>
-                <Cell column={0} lead={false} className="tabular-nums">
-                  {one.row_start}–{one.row_end}
-                </Cell>
-                <Cell column={1}>
-                  <Badge className={one.status === "failed" ? "border-severity-3/50 text-severity-3" : "text-quiet"}>
-                    {t(`chunkStates.${one.status}`)}
-                  </Badge>
-                </Cell>
-                <Cell column={2}>{one.written}</Cell>
-                <Cell column={3}>{one.failed}</Cell>
-                <Cell column={4}>{one.retry_count}</Cell>
-                <Cell column={5}>{one.last_error ?? "–"}</Cell>
-              </Row>
-            ))}
-          </Table>
+        {(one) => (
+          <Row key={one.number}>
+            <Cell column={0} lead={false} className="tabular-nums">
+              {one.row_start}–{one.row_end}
+            </Cell>
+            <Cell column={1}>
+              <Badge className={one.status === "failed" ? "border-severity-3/50 text-severity-3" : "text-quiet"}>
+                {t(`chunkStates.${one.status}`)}
+              </Badge>
+            </Cell>
+            <Cell column={2}>{one.written}</Cell>
+            <Cell column={3}>{one.failed}</Cell>
+            <Cell column={4}>{one.retry_count}</Cell>
+            <Cell column={5}>{one.last_error ?? "–"}</Cell>
+          </Row>
         )}
-      </Loaded>
+      </LoadedTable>
       <More query={query} />
     </section>
   );

@@ -7,6 +7,7 @@ import { Age } from "@/components/age";
 import { DialogForm } from "@/components/dialog-form";
 import { EmptyState } from "@/components/empty-state";
 import { Loaded } from "@/components/loaded";
+import { LoadedTable } from "@/components/loaded-table";
 import { More } from "@/components/more";
 import { PageHead } from "@/components/page-head";
 import { Badge } from "@/components/ui/badge";
@@ -14,7 +15,7 @@ import { Button } from "@/components/ui/button";
 import { Dialog } from "@/components/ui/dialog";
 import { Field, SelectField, TextField } from "@/components/ui/field";
 import { FileField } from "@/components/ui/file-field";
-import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
+import { Cell, Row } from "@/components/ui/table";
 import { moneyText, rowsDone } from "@/display/scoring";
 import { bytesText, percentText } from "@/display/sizes";
 import { usePageTitle } from "@/hooks/use-page-title";
@@ -74,26 +75,14 @@ function Sheets() {
   return (
     <section aria-label={t("sheets")} className="mb-8">
       <h2 className="mb-2 font-semibold">{t("sheets")}</h2>
-      <Loaded
+      <LoadedTable
         query={{ ...query, data: query.data?.pages.flatMap((page) => page.sheets) }}
-        waiting={
-          <Table label={t("sheets")} headings={headings} busy>
-            <SkeletonRows columns={headings.length} />
-          </Table>
-        }
+        label={t("sheets")}
+        headings={headings}
+        empty={<EmptyState Icon={SheetIcon} title={t("sheetsEmptyTitle")} lead={t("sheetsEmptyLead")} />}
       >
-        {(found) =>
-          found.length === 0 ? (
-            <EmptyState Icon={SheetIcon} title={t("sheetsEmptyTitle")} lead={t("sheetsEmptyLead")} />
-          ) : (
-            <Table label={t("sheets")} headings={headings}>
-              {found.map((one) => (
-                <SheetRow key={one.sheet_uuid} one={one} />
-              ))}
-            </Table>
-          )
-        }
-      </Loaded>
+        {(one) => <SheetRow key={one.sheet_uuid} one={one} />}
+      </LoadedTable>
       <More query={query} />
     </section>
   );
@@ -131,26 +120,14 @@ function Runs() {
   return (
     <section aria-label={t("runs")}>
       <h2 className="mb-2 font-semibold">{t("runs")}</h2>
-      <Loaded
+      <LoadedTable
         query={{ ...query, data: query.data?.pages.flatMap((page) => page.runs) }}
-        waiting={
-          <Table label={t("runs")} headings={headings} busy>
-            <SkeletonRows columns={headings.length} />
-          </Table>
-        }
+        label={t("runs")}
+        headings={headings}
+        empty={<p className="text-quiet text-sm">{t("runsEmpty")}</p>}
       >
-        {(found) =>
-          found.length === 0 ? (
-            <p className="text-quiet text-sm">{t("runsEmpty")}</p>
-          ) : (
-            <Table label={t("runs")} headings={headings}>
-              {found.map((one) => (
-                <RunRow key={one.run_uuid} one={one} />
-              ))}
-            </Table>
-          )
-        }
-      </Loaded>
+        {(one) => <RunRow key={one.run_uuid} one={one} />}
+      </LoadedTable>
       <More query={query} />
     </section>
   );

@@ -11,7 +11,7 @@ import { ConfirmDialog } from "@/components/confirm-dialog";
 import { CopiedText } from "@/components/copied-text";
 import { DialogForm } from "@/components/dialog-form";
 import { EmptyState } from "@/components/empty-state";
-import { Loaded } from "@/components/loaded";
+import { LoadedTable } from "@/components/loaded-table";
 import { More } from "@/components/more";
 import { PageHead } from "@/components/page-head";
 import { Badge } from "@/components/ui/badge";
@@ -19,7 +19,7 @@ import { Button } from "@/components/ui/button";
 import { Dialog, DialogButtons } from "@/components/ui/dialog";
 import { Field, SelectField } from "@/components/ui/field";
 import { Meter } from "@/components/ui/meter";
-import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
+import { Cell, Row } from "@/components/ui/table";
 import { WhyLines } from "@/components/why-lines";
 import { dateAndTime } from "@/display/times";
 import { usePageTitle } from "@/hooks/use-page-title";
@@ -75,28 +75,19 @@ function Workers({ onEnrol }: { onEnrol: () => void }) {
   const headings = [t("worker"), t("state"), t("load"), t("site"), t("version"), t("seen"), ""];
   return (
     <>
-      <Loaded
+      <LoadedTable
         query={{ ...query, data: workers }}
-        waiting={
-          <Table label={t("workers")} headings={headings} busy>
-            <SkeletonRows columns={headings.length} rows={2} />
-          </Table>
+        label={t("workers")}
+        headings={headings}
+        waitingRows={2}
+        empty={
+          <EmptyState Icon={Server} title={t("emptyTitle")} lead={t("emptyLead")}>
+            <Button onClick={onEnrol}>{t("enrol")}</Button>
+          </EmptyState>
         }
       >
-        {(found) =>
-          found.length === 0 ? (
-            <EmptyState Icon={Server} title={t("emptyTitle")} lead={t("emptyLead")}>
-              <Button onClick={onEnrol}>{t("enrol")}</Button>
-            </EmptyState>
-          ) : (
-            <Table label={t("workers")} headings={headings}>
-              {found.map((worker) => (
-                <WorkerRow key={worker.worker_id} worker={worker} />
-              ))}
-            </Table>
-          )
-        }
-      </Loaded>
+        {(worker) => <WorkerRow key={worker.worker_id} worker={worker} />}
+      </LoadedTable>
       <More query={query} />
     </>
   );
@@ -240,30 +231,20 @@ function Leases() {
   const headings = [t("camera"), t("holder"), t("state"), t("left"), t("reason"), ""];
   return (
     <>
-      <Loaded
+      <LoadedTable
         query={{ ...query, data: leases }}
-        waiting={
-          <Table label={t("leases")} headings={headings} busy>
-            <SkeletonRows columns={headings.length} />
-          </Table>
+        label={t("leases")}
+        headings={headings}
+        empty={
+          <EmptyState Icon={Server} title={t("leases")} lead={t("noLeases")}>
+            <Button asChild variant="outline">
+              <Link to="/cameras/add">{t("addCamera")}</Link>
+            </Button>
+          </EmptyState>
         }
       >
-        {(found) =>
-          found.length === 0 ? (
-            <EmptyState Icon={Server} title={t("leases")} lead={t("noLeases")}>
-              <Button asChild variant="outline">
-                <Link to="/cameras/add">{t("addCamera")}</Link>
-              </Button>
-            </EmptyState>
-          ) : (
-            <Table label={t("leases")} headings={headings}>
-              {found.map((lease) => (
-                <LeaseRow key={lease.camera_id} lease={lease} />
-              ))}
-            </Table>
-          )
-        }
-      </Loaded>
+        {(lease) => <LeaseRow key={lease.camera_id} lease={lease} />}
+      </LoadedTable>
       <More query={query} />
     </>
   );

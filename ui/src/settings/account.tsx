@@ -18,6 +18,7 @@ import { DialogForm } from "@/components/dialog-form";
 import { sentValues } from "@/components/entry-page";
 import { SentProblem } from "@/components/form-problem";
 import { Loaded } from "@/components/loaded";
+import { LoadedTable } from "@/components/loaded-table";
 import { More } from "@/components/more";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
@@ -25,7 +26,7 @@ import { Card } from "@/components/ui/card";
 import { Dialog, DialogButtons } from "@/components/ui/dialog";
 import { CheckField, Field } from "@/components/ui/field";
 import { Skeleton } from "@/components/ui/skeleton";
-import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
+import { Cell, Row } from "@/components/ui/table";
 import { browserName } from "@/display/browser-name";
 import { dateAndTime } from "@/display/times";
 import { useTellFailure } from "@/hooks/use-tell";
@@ -163,28 +164,17 @@ function Tokens() {
           {t("addToken")}
         </Button>
       </div>
-      <Loaded
+      <LoadedTable
         query={{ ...query, data: tokens }}
-        waiting={
-          <Table label={t("tokens")} headings={headings} busy>
-            <SkeletonRows columns={headings.length} rows={2} />
-          </Table>
+        label={t("tokens")}
+        headings={headings}
+        waitingRows={2}
+        empty={
+          <p className="rounded-xl border border-dashed px-4 py-8 text-center text-quiet text-sm">{t("noTokens")}</p>
         }
       >
-        {(found) =>
-          found.length === 0 ? (
-            <p className="rounded-xl border border-dashed px-4 py-8 text-center text-quiet text-sm">
-              {t("noTokens")}
-            </p>
-          ) : (
-            <Table label={t("tokens")} headings={headings}>
-              {found.map((token) => (
-                <TokenRow key={token.token_uuid} token={token} />
-              ))}
-            </Table>
-          )
-        }
-      </Loaded>
+        {(token) => <TokenRow key={token.token_uuid} token={token} />}
+      </LoadedTable>
       <More query={query} />
       <Dialog open={adding} onClose={() => setAdding(false)} title={t("addToken")}>
         {adding && <NewToken onClose={() => setAdding(false)} />}

@@ -8,13 +8,13 @@ import { Age } from "@/components/age";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { CopiedText } from "@/components/copied-text";
 import { DialogForm } from "@/components/dialog-form";
-import { Loaded } from "@/components/loaded";
+import { LoadedTable } from "@/components/loaded-table";
 import { More } from "@/components/more";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { Dialog } from "@/components/ui/dialog";
 import { Field, SelectField } from "@/components/ui/field";
-import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
+import { Cell, Row } from "@/components/ui/table";
 import { dateAndTime } from "@/display/times";
 import { useTellFailure } from "@/hooks/use-tell";
 import { addWords } from "@/i18n/page-words";
@@ -48,22 +48,9 @@ export function People() {
           {t("addUser")}
         </Button>
       </div>
-      <Loaded
-        query={{ ...query, data: users }}
-        waiting={
-          <Table label={t("userList")} headings={headings} busy>
-            <SkeletonRows columns={headings.length} rows={3} />
-          </Table>
-        }
-      >
-        {(found) => (
-          <Table label={t("userList")} headings={headings}>
-            {found.map((user) => (
-              <UserRow key={user.user_uuid} user={user} onEdit={() => setEditing(user)} onLink={setLink} />
-            ))}
-          </Table>
-        )}
-      </Loaded>
+      <LoadedTable query={{ ...query, data: users }} label={t("userList")} headings={headings} waitingRows={3}>
+        {(user) => <UserRow key={user.user_uuid} user={user} onEdit={() => setEditing(user)} onLink={setLink} />}
+      </LoadedTable>
       <More query={query} />
       <Dialog
         open={editing !== null}

@@ -6,10 +6,10 @@ import type { Share } from "@/api/types";
 import { Age } from "@/components/age";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { EmptyState } from "@/components/empty-state";
-import { Loaded } from "@/components/loaded";
+import { LoadedTable } from "@/components/loaded-table";
 import { More } from "@/components/more";
 import { Button } from "@/components/ui/button";
-import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
+import { Cell, Row } from "@/components/ui/table";
 import { dateAndTime } from "@/display/times";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/shares";
@@ -26,30 +26,20 @@ export function Shares() {
   return (
     <>
       <p className="mb-4 max-w-3xl text-quiet text-sm">{t("lead")}</p>
-      <Loaded
+      <LoadedTable
         query={{ ...query, data: shares }}
-        waiting={
-          <Table label={t("list")} headings={headings} busy>
-            <SkeletonRows columns={headings.length} />
-          </Table>
+        label={t("list")}
+        headings={headings}
+        empty={
+          <EmptyState Icon={Share2} title={t("emptyTitle")} lead={t("emptyLead")}>
+            <Button asChild variant="outline">
+              <Link to="/events">{t("toEvents")}</Link>
+            </Button>
+          </EmptyState>
         }
       >
-        {(found) =>
-          found.length === 0 ? (
-            <EmptyState Icon={Share2} title={t("emptyTitle")} lead={t("emptyLead")}>
-              <Button asChild variant="outline">
-                <Link to="/events">{t("toEvents")}</Link>
-              </Button>
-            </EmptyState>
-          ) : (
-            <Table label={t("list")} headings={headings}>
-              {found.map((share) => (
-                <ShareRow key={share.share_uuid} share={share} />
-              ))}
-            </Table>
-          )
-        }
-      </Loaded>
+        {(share) => <ShareRow key={share.share_uuid} share={share} />}
+      </LoadedTable>
       <More query={query} />
     </>
   );

@@ -7,11 +7,11 @@ import { useAddSite, useChangeSite, useRemoveSite } from "@/api/settings";
 import type { Site } from "@/api/types";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { DialogForm } from "@/components/dialog-form";
-import { Loaded } from "@/components/loaded";
+import { LoadedTable } from "@/components/loaded-table";
 import { Button } from "@/components/ui/button";
 import { Dialog } from "@/components/ui/dialog";
 import { Field } from "@/components/ui/field";
-import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
+import { Cell, Row } from "@/components/ui/table";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/settings";
 import { tell } from "@/shell/notices";
@@ -21,6 +21,7 @@ const useWords = addWords("settings", words);
 export function Sites() {
   const { t } = useWords();
   const query = useSites();
+  const sites = query.data?.sites;
   const { data: session } = useSession();
   const mayAdd = session?.permissions.includes("manage_people") ?? false;
   const [editing, setEditing] = useState<Site | "new" | null>(null);
@@ -35,27 +36,16 @@ export function Sites() {
           </Button>
         </div>
       )}
-      <Loaded
-        query={query}
-        waiting={
-          <Table label={t("siteList")} headings={headings} busy>
-            <SkeletonRows columns={headings.length} rows={2} />
-          </Table>
-        }
-      >
-        {({ sites }) => (
-          <Table label={t("siteList")} headings={headings}>
-            {sites.map((site) => (
-              <SiteRow
-                key={site.site_uuid}
-                site={site}
-                mayRemove={mayAdd && sites.length > 1}
-                onEdit={() => setEditing(site)}
-              />
-            ))}
-          </Table>
+      <LoadedTable query={{ ...query, data: sites }} label={t("siteList")} headings={headings} waitingRows={2}>
+        {(site) => (
+          <SiteRow
+            key={site.site_uuid}
+            site={site}
+            mayRemove={mayAdd && (sites?.length ?? 0) > 1}
+            onEdit={() => setEditing(site)}
+          />
         )}
-      </Loaded>
+      </LoadedTable>
       <Dialog
         open={editing !== null}
         onClose={() => setEditing(null)}

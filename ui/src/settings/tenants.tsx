@@ -6,13 +6,13 @@ import type { PasswordLink, Tenant, TenantAsked } from "@/api/types";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { CopiedText } from "@/components/copied-text";
 import { DialogForm } from "@/components/dialog-form";
-import { Loaded } from "@/components/loaded";
+import { LoadedTable } from "@/components/loaded-table";
 import { More } from "@/components/more";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { Dialog, DialogButtons } from "@/components/ui/dialog";
 import { Field } from "@/components/ui/field";
-import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
+import { Cell, Row } from "@/components/ui/table";
 import { bytesText, numberText } from "@/display/sizes";
 import { dateAndTime } from "@/display/times";
 import { useTellFailure } from "@/hooks/use-tell";
@@ -42,22 +42,9 @@ export function Tenants() {
           {t("addTenant")}
         </Button>
       </div>
-      <Loaded
-        query={{ ...query, data: tenants }}
-        waiting={
-          <Table label={t("tenantList")} headings={headings} busy>
-            <SkeletonRows columns={headings.length} rows={2} />
-          </Table>
-        }
-      >
-        {(found) => (
-          <Table label={t("tenantList")} headings={headings}>
-            {found.map((one) => (
-              <TenantRow key={one.tenant_uuid} tenant={one} onEdit={() => setEditing(one)} />
-            ))}
-          </Table>
-        )}
-      </Loaded>
+      <LoadedTable query={{ ...query, data: tenants }} label={t("tenantList")} headings={headings} waitingRows={2}>
+        {(one) => <TenantRow key={one.tenant_uuid} tenant={one} onEdit={() => setEditing(one)} />}
+      </LoadedTable>
       <More query={query} />
       <Dialog
         open={editing !== null}

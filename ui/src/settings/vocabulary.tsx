@@ -4,11 +4,11 @@ import { useAddVocabulary, useChooseVocabulary, useVocabularies } from "@/api/se
 import { Age } from "@/components/age";
 import { FormProblem } from "@/components/entry-page";
 import { SentProblem } from "@/components/form-problem";
-import { Loaded } from "@/components/loaded";
+import { LoadedTable } from "@/components/loaded-table";
 import { Badge } from "@/components/ui/badge";
 import { Button } from "@/components/ui/button";
 import { FileField } from "@/components/ui/file-field";
-import { Cell, Row, SkeletonRows, Table } from "@/components/ui/table";
+import { Cell, Row } from "@/components/ui/table";
 import { useTellFailure } from "@/hooks/use-tell";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/settings";
@@ -28,55 +28,49 @@ export function VocabularyPart() {
   return (
     <div className="grid gap-5">
       <AddVocabulary />
-      <Loaded
-        query={query}
-        waiting={
-          <Table label={t("versions")} headings={headings} busy>
-            <SkeletonRows columns={headings.length} rows={1} />
-          </Table>
-        }
+      <LoadedTable
+        query={{ ...query, data: query.data?.versions }}
+        label={t("versions")}
+        headings={headings}
+        waitingRows={1}
       >
-        {({ versions }) => (
-          <Table label={t("versions")} headings={headings}>
-            {versions.map((one) => (
-              <Row key={one.schema_version}>
-                <Cell column={0} className="font-mono">
-                  {one.schema_version}
-                </Cell>
-                <Cell column={1}>
-                  <Age at={one.created_at} />
-                </Cell>
-                <Cell column={2}>
-                  <div className="flex sm:justify-end">
-                    {one.is_active ? (
-                      <Badge className="border-live/40 text-live">{t("active")}</Badge>
-                    ) : (
-                      <Button
-                        variant="outline"
-                        size="small"
-                        disabled={choose.isPending}
-                        aria-label={`${t("use")}: ${one.schema_version}`}
-                        onClick={() =>
-                          choose.mutate(one.schema_version, {
-                            onSuccess: () =>
-                              tell({
-                                text: t("used", { name: one.schema_version }),
-                                ...(active ? { undo: () => choose.mutate(active) } : {}),
-                              }),
-                            onError: failed,
-                          })
-                        }
-                      >
-                        {t("use")}
-                      </Button>
-                    )}
-                  </div>
-                </Cell>
-              </Row>
-            ))}
-          </Table>
+        {(one) => (
+          <Row key={one.schema_version}>
+            <Cell column={0} className="font-mono">
+              {one.schema_version}
+            </Cell>
+            <Cell column={1}>
+              <Age at={one.created_at} />
+            </Cell>
+            <Cell column={2}>
+              <div className="flex sm:justify-end">
+                {one.is_active ? (
+                  <Badge className="border-live/40 text-live">{t("active")}</Badge>
+                ) : (
+                  <Button
+                    variant="outline"
+                    size="small"
+                    disabled={choose.isPending}
+                    aria-label={`${t("use")}: ${one.schema_version}`}
+                    onClick={() =>
+                      choose.mutate(one.schema_version, {
+                        onSuccess: () =>
+                          tell({
+                            text: t("used", { name: one.schema_version }),
+                            ...(active ? { undo: () => choose.mutate(active) } : {}),
+                          }),
+                        onError: failed,
+                      })
+                    }
+                  >
+                    {t("use")}
+                  </Button>
+                )}
+              </div>
+            </Cell>
+          </Row>
         )}
-      </Loaded>
+      </LoadedTable>
       {vocabulary && (
         <section aria-labelledby="tags-title">
           <h2 id="tags-title" className="mb-2 font-semibold">
