@@ -225,6 +225,7 @@ async def test_what_follows_a_body_has_an_end(port: int, line: bytes) -> None:
 async def test_a_body_that_can_not_be_read_is_told_of(port: int, wrong: bytes) -> None:
     [got] = await answers_to(port, b"POST /early HTTP/1.1\r\nHost: x\r\n" + wrong)
     assert got.startswith(b"HTTP/1.1 400 ")
+    assert b'"error_code": "no_http"' in got
 
 
 async def test_a_long_body_in_small_chunks_is_read(port: int) -> None:
@@ -258,6 +259,8 @@ REFUSED = [
     (b"POST /early HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % LONG_BYTES, b"413"),
     (b"POST /early HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n" % LONG_BYTES, b"413"),
     (b"GET /early HTTP/1.1\r\nHost: x\r\nX-Long: ", b"431"),
+    (b"POST /body HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nwrong\r\n", b"400"),
+    (b"\0 no request \0\r\n\r\n", b"400"),
 ]
 
 

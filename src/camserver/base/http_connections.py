@@ -74,6 +74,7 @@ _REFUSALS = {
     501: ("Not Implemented", "no_proxy", "this server is no proxy; ask for what is here"),
     431: ("Request Header Fields Too Large", "headers_too_large", "the request's headers are too large; send less"),
 }
+_UNREADABLE = ("Bad Request", "no_http", "this is no request of HTTP/1.1, or its body can't be read; send it anew")
 
 
 class HttpConfig(uvicorn.Config):
@@ -299,17 +300,19 @@ class LimitedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         if self._refused:
             return
-        self._refused = 400
         self.logger.warning(msg)
         if self._unread_bytes is not None and not self.pipeline and not self.cycle.response_started:
             # This is the request that is wrong, and nobody has answered it: nobody is to any more.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-            super().send_400_response(msg)
+            self._say(400, *_UNREADABLE)
+            self._linger()
         elif self._is_idle():
-            super().send_400_response(msg)
+            self._say(400, *_UNREADABLE)
+            self._linger()
         else:
             # It would stand in the middle of an answer.
+            self._refused = 400
             self.transport.close()
 
     def _count_unread(self, size_bytes: int) -> None:
@@ -367,22 +370,27 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(408)
 
     def _refuse(self, status: int) -> None:
+        if not self._is_idle():
+            self._refused = status
+            self._stop_timer()
+            self.transport.close()
+            return
+        self._say(status, *_REFUSALS[status])
+        if status == 431:
+            self._linger()
+        else:
+            self.transport.close()
+
+    def _say(self, status: int, phrase: str, code: str, message: str) -> None:
+        """The last that is said on this connection."""
         self._refused = status
         self._stop_timer()
-        phrase, code, message = _REFUSALS[status]
         body = json.dumps({"error_code": code, "message": message, "details": {"reason": code}}).encode()
         head = (
             f"HTTP/1.1 {status} {phrase}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
             "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
         )
-        if not self._is_idle():
-            self.transport.close()
-            return
         self.transport.write(head.encode() + body)
-        if status == 431:
-            self._linger()
-        else:
-            self.transport.close()
 
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
