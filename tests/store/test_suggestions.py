@@ -9,7 +9,7 @@ from camserver.base.errors import NotFound
 from camserver.domain.admission import Kind, Refusal
 from camserver.domain.people import Principal, Role
 from camserver.domain.suggest import SuggestPolicy
-from camserver.store import Store, feed, prewarming, streamers, suggestions, viewings
+from camserver.store import Store, cameras, feed, prewarming, streamers, suggestions, viewings
 from camserver.store.admissions import Admitted, NotAdmitted
 from camserver.store.suggestions import Shown
 from camserver.store.tx import Tx
@@ -114,6 +114,21 @@ async def test_a_choice_wins_and_is_ended_by_hand(fresh_store: Store) -> None:
     await advance(fresh_store, house, NOW_MS + 20_000)
     assert await shown(fresh_store, manager, NOW_MS + 20_000) is None, "what happened before does not come back"
     assert await fresh_store.read(_actions) == ["suggestion_chosen", "suggestion_ended"]
+
+
+async def test_a_choice_ends_with_its_camera(fresh_store: Store) -> None:
+    house = await furnish(fresh_store)
+    manager = replace(house.people[0], role=Role.SITE_MANAGER)
+    await fresh_store.as_(manager).write(suggestions.choose, "cam_2", 3_600, "", NOW_MS)
+    before = await fresh_store.as_(manager).read(feed.newest)
+    await fresh_store.as_(manager).write(cameras.remove, "cam_2", "", NOW_MS + 1_000)
+    told = await fresh_store.as_(manager).read(feed.after, before, 10)
+    assert "suggestion" in {one.kind for one in told.items}
+    assert not await fresh_store.as_(nobody(house)).read(suggestions.is_active, NOW_MS + 1_000)
+    await fresh_store.as_(manager).write(suggestions.choose, "cam_1", 60, "", NOW_MS + 2_000)
+    found = await shown(fresh_store, manager, NOW_MS + 2_000)
+    assert found is not None
+    assert found.camera_id == "cam_1"
 
 
 async def _actions(tx: Tx) -> list[str]:

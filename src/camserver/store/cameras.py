@@ -441,6 +441,15 @@ async def remove(tx: Scoped, camera_id: str, address: str, now_ms: int) -> None:
         camera_key=camera_key,
         now_ms=now_ms,
     )
+    # Whoever chose it by hand chose it for up to an hour, in which nobody could choose another one.
+    ended = await tx.run(
+        "UPDATE suggestions SET until = :now_ms WHERE camera_key = :camera_key AND tenant_id = :tenant_id "
+        "AND until > :now_ms",
+        camera_key=camera_key,
+        now_ms=now_ms,
+    )
+    if ended:
+        tx.changed(kind="suggestion", at_ms=now_ms, site_id=row["site_id"], camera_key=camera_key)
     mark = f"{REMOVED_MARK}{camera_key}"
     await tx.run(
         "UPDATE cameras SET camera_id = :removed_id, enabled = 0, deleted_at = :now_ms, updated_at = :now_ms "

@@ -76,7 +76,7 @@ async def choose(tx: Scoped, camera_id: str, duration_sec: int, address: str, no
     """Somebody chooses a camera for a while."""
     row = await tx.one(
         "SELECT c.camera_key FROM cameras c WHERE c.tenant_id = :tenant_id AND c.camera_id = :camera_id "
-        "AND c.deleted_at IS NULL AND IN_REACH(c)",
+        "AND c.deleted_at IS NULL AND IN_REACH(c) FOR SHARE",
         camera_id=camera_id,
     )
     if row is None:
