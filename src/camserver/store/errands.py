@@ -5,6 +5,7 @@ credentials of a source that is no camera yet are sealed beside it and gone as s
 """
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +28,7 @@ LOOK = "look"
 PROBE = "probe"
 # In the request of a film that somebody asked for, and no event.
 RECENT = "recent"
+_HOST = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)?(?P<host>[^/?#]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +138,10 @@ def _hosts(request: dict[str, Any]) -> list[str]:
         return [request["at"]]
     if "source" not in request:
         return list(request.get("hosts", ()))
-    bare = str(request["source"]["url"]).partition("?")[0]
-    return [bare.partition("://")[2].partition("/")[0] or bare]
+    url = str(request["source"]["url"])
+    host = _HOST.match(url)
+    # What is on the worker's own machine has none.
+    return [host["host"] if host else url.partition("?")[0]]
 
 
 async def _ask(tx: Scoped, site_id: int, camera_key: int | None, errand: NewErrand, now_ms: int) -> None:

@@ -90,6 +90,7 @@ async def test_the_log_says_what_somebody_was_sent_to(web: RunningWeb) -> None:
         ),
         ("/api/discovery", {"hosts": ["192.0.2.8", "192.0.2.9"]}),
         ("/api/discovery", {"device": {"url": "192.0.2.10:8000", "user": "viewer", "password": "hidden"}}),
+        ("/api/discovery", {"device": {"url": "192.0.2.12:80/user=admin_password=hidden"}}),
         ("/api/discovery", {}),
     ]
     for address, body in asked:
@@ -107,6 +108,7 @@ async def test_the_log_says_what_somebody_was_sent_to(web: RunningWeb) -> None:
         ("errand_probe", *of_site, {"name": "main", "host": "192.0.2.7:554"}),
         ("errand_discover", *of_site, {"name": "main", "host": "192.0.2.8, 192.0.2.9"}),
         ("errand_discover", *of_site, {"name": "main", "host": "192.0.2.10:8000"}),
+        ("errand_discover", *of_site, {"name": "main", "host": "192.0.2.12:80"}),
         ("errand_discover", *of_site, {"name": "main"}),
     ]
 
