@@ -27,8 +27,8 @@ async def test_only_a_system_admin_counts_as_the_admin(store: Store) -> None:
 async def test_a_hash_is_replaced_only_while_it_is_the_old_one(store: Store) -> None:
     home = await prepare(store)
     user_id = await store.write(add_user, home.tenant_id, "owner", Role.VIEWER.value, "old", NOW_MS)
-    await store.write(users.replace_hash, user_id, "something else", "stolen")
-    await store.write(users.replace_hash, user_id, "old", "new")
+    assert not await store.write(users.replace_hash, user_id, "something else", "stolen")
+    assert await store.write(users.replace_hash, user_id, "old", "new")
 
     account = await store.read(users.find_account, "owner")
     assert account is not None

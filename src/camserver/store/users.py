@@ -93,11 +93,12 @@ async def note_failed_sign_in(tx: Tx, login: str, address: str, now_ms: int) -> 
     await audit.add(tx, tenant_id, None if account is None else account.user_id, entry)
 
 
-async def replace_hash(tx: Tx, user_id: int, old_hash: str, new_hash: str) -> None:
-    """The same password hashed with newer parameters; nothing happens when it was changed meanwhile."""
-    await tx.run(
+async def replace_hash(tx: Tx, user_id: int, old_hash: str, new_hash: str) -> bool:
+    """The same password hashed with newer parameters; False: it was changed meanwhile, or hashed anew by another."""
+    matched = await tx.run(
         "UPDATE users SET password_hash = :new_hash WHERE user_id = :user_id AND password_hash = :old_hash",
         new_hash=new_hash,
         user_id=user_id,
         old_hash=old_hash,
     )
+    return matched == 1

@@ -8,6 +8,7 @@ from argon2 import PasswordHasher
 from camserver.domain.people import SESSION_IDLE_MS
 from camserver.services.web import passwords
 from camserver.services.web.access import SESSION_COOKIE, token_hash
+from camserver.services.web.passwords import Passwords
 from camserver.services.web.routes.session import DEVICE_COOKIE
 from camserver.services.web.throttle import FREE_TRIES, WAIT_MAX_MS
 from camserver.store import Store, Tx
@@ -16,6 +17,7 @@ from tests.services.web.rig import LOGIN, PASSWORD, LoggedLines, Reply, RunningW
 from tests.store.people_rows import HOUR_MS, add_user, audit_rows, disable_user
 
 PASSWORDS_IN_EARNEST = True
+TIMEOUT_SEC = 60
 
 
 def cookie_of(reply: Reply, name: str) -> "Morsel[str]":
@@ -204,6 +206,25 @@ async def test_an_outdated_hash_is_renewed_by_signing_in(web: RunningWeb) -> Non
     assert (await web.browser().sign_in()).status == 201
     assert (await web.store.read(get_hash, LOGIN)).startswith("$argon2id$v=19$m=19456,t=2,p=1$")
     assert (await web.browser().sign_in()).status == 201
+
+
+async def test_whoever_signs_in_twice_at_once_with_an_outdated_hash_comes_in_twice(
+    web: RunningWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await web.owner()
+    weak = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
+    await web.store.write(set_hash, LOGIN, weak)
+    both = asyncio.Barrier(2)
+    renew = Passwords.hash
+
+    async def together(self: Passwords, password: str) -> str:
+        async with asyncio.timeout(TIMEOUT_SEC):
+            await both.wait()
+        return await renew(self, password)
+
+    monkeypatch.setattr(Passwords, "hash", together)
+    replies = await asyncio.gather(web.browser().sign_in(), web.browser().sign_in())
+    assert [one.status for one in replies] == [201, 201]
 
 
 async def set_hash(tx: Tx, login: str, password_hash: str) -> None:

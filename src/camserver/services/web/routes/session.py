@@ -45,22 +45,29 @@ async def _check(call: Call, login: str, password: str) -> Account:
     keys = keys_of(login, call.address, device)
     web.throttle.count_try(keys, web.clock.boot_ms())
     try:
-        account = await web.store.read(users.find_account, login)
-        stored = None if account is None or account.disabled else account.password_hash
-        right = await web.passwords.matches(password, stored)
-        if not right or account is None or stored is None:
+        account = await _proved(web, login, password)
+        if account is not None and account.password_hash and web.passwords.is_outdated(account.password_hash):
+            new_hash = await web.passwords.hash(password)
+            if await web.store.write(users.replace_hash, account.user_id, account.password_hash, new_hash):
+                account = replace(account, password_hash=new_hash)
+            else:
+                # Another sign-in was quicker, or the password is another one by now.
+                account = await _proved(web, login, password)
+        if account is None:
             await web.store.write(users.note_failed_sign_in, login, call.address, call.now_ms)
             raise Unauthenticated("login or password is wrong; check both and try again", reason="wrong_login")
-        if web.passwords.is_outdated(stored):
-            new_hash = await web.passwords.hash(password)
-            await web.store.write(users.replace_hash, account.user_id, stored, new_hash)
-            account = replace(account, password_hash=new_hash)
     except Retry:
         # The server was at fault, not the one who tried.
         web.throttle.take_back(keys)
         raise
     web.throttle.forgive(keys)
     return account
+
+
+async def _proved(web: Web, login: str, password: str) -> Account | None:
+    account = await web.store.read(users.find_account, login)
+    stored = None if account is None or account.disabled else account.password_hash
+    return account if await web.passwords.matches(password, stored) else None
 
 
 @routes.get("/api/session", Gate.SIGNED_IN)
