@@ -93,6 +93,13 @@ def test_details_that_are_no_json_are_checked_in_a_file() -> None:
     assert check_file(written)[0] == [Finding(Wrong.ENTRY_CHANGED, 1, (1,))]
 
 
+def test_details_that_no_file_can_hold_as_they_are_are_checked_in_a_file() -> None:
+    entries = [entry(1, details='{"a": "\\ud800"}'), entry(2)]
+    made = [(audit.seal(None, TENANT, entries, KEY, NOW_MS), entries)]
+    written = "".join(lines(made)).encode().decode().splitlines(keepends=True)
+    assert check_file(written)[0] == []
+
+
 def test_a_file_from_before_prunings_were_signed_is_read() -> None:
     older = []
     for line in lines(chain(3, 2)):

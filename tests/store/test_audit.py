@@ -22,7 +22,7 @@ from camserver.store.audit_pages import AuditFilter
 from camserver.store.core import UNLOGGED, unlogged
 from camserver.store.tx import Scoped
 from tests.rig.unguarded import tamper
-from tests.store.people_rows import NOW_MS, add_tenant, add_user, count_rows
+from tests.store.people_rows import NOW_MS, add_tenant, add_user, count_rows, execute
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -434,6 +434,17 @@ async def test_an_entry_that_looks_like_retentions_and_names_no_batch_breaks_no_
         audit.add, tenant_id, None, audit.Entry(rules.PRUNED, NOW_MS + 5, "", "batch", "\u00b2", {"entries": 1})
     )
     assert await check(store, tenant_id) == []
+    # Longer than Python reads, which only SQLite keeps in that column.
+    if store.dialect is Dialect.SQLITE:
+        for kind, action in (("system", rules.PRUNED), ("user", "note")):
+            values = f"{tenant_id}, {NOW_MS + 6}, '{kind}', :digits, '{action}', 'batch', :digits, ''"
+            columns = "tenant_id, at, actor_kind, actor_id, action, object_kind, object_id, address"
+            await store.write(
+                execute, f"INSERT INTO audit_log ({columns}) VALUES ({values})", {"digits": "9" * 5_000}
+            )
+        assert await check(store, tenant_id) == []
+        mine = store.as_(Principal(tenant_id, None, Role.TENANT_ADMIN))
+        assert len(await mine.read(audit_pages.page, AuditFilter(), None, 50)) == 4
 
 
 async def test_whoever_lacks_the_key_can_not_delete_as_retention_does(fresh_store: Store) -> None:

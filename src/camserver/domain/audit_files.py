@@ -40,7 +40,17 @@ def file_end(seals: int, entries: int) -> str:
 
 
 def _line(value: dict[str, object]) -> str:
-    return json.dumps(value, ensure_ascii=False) + "\n"
+    text = json.dumps(value, ensure_ascii=False)
+    # Half a pair of UTF-16 is JSON, and in no file.
+    return (text if _is_text(text) else json.dumps(value)) + "\n"
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @dataclass(slots=True)

@@ -19,6 +19,7 @@ INSTALLATION = 0
 ADDRESS_MAX_CHARS = 64
 OBJECT_ID_MAX_CHARS = 64
 UNREADABLE_MAX_CHARS = 200
+ID_MAX_DIGITS = 19
 # A look is held against so many newest entries about its object, to find whether it is a repeat.
 LOOKED_BACK = 200
 # Somebody of the home tenant who did something in another tenant, in the log of that one.
@@ -49,6 +50,11 @@ class Entry:
             "object_id": _clean(self.object_id)[:OBJECT_ID_MAX_CHARS],
             "details": None if self.details is None else _written(self.details),
         }
+
+
+def number_of(text: str) -> int | None:
+    """The id that stands in a column of the log, or in a request for it. What is longer than any is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= ID_MAX_DIGITS else None
 
 
 def _written(details: Mapping[str, str | int]) -> str:

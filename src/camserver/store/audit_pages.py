@@ -6,7 +6,7 @@ from typing import Any
 
 from camserver.domain.audit import LoggedEntry
 from camserver.domain.people import LINK, LOCAL_ADMIN, SOMEBODY_GONE, SYSTEM
-from camserver.store.audit import read_details
+from camserver.store.audit import number_of, read_details
 from camserver.store.audit_seals import ENTRY_COLUMNS, entry_of
 from camserver.store.paging import BEYOND, Listed, make_cursor, parse_cursor
 from camserver.store.tx import Row, Scoped
@@ -126,13 +126,8 @@ async def _of_login(tx: Scoped, login: str) -> tuple[str, ...]:
 async def names(tx: Scoped, actors: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """How those who did something are called."""
     wanted = set(actors)
-    user_ids = sorted(
-        {
-            int(one)
-            for kind, one in wanted
-            if kind == "user" and one.isascii() and one.isdigit() and int(one) <= BEYOND
-        }
-    )
+    numbers = {number_of(one) for kind, one in wanted if kind == "user"}
+    user_ids = sorted([one for one in numbers if one is not None and one <= BEYOND])
     rows = await tx.all(
         "SELECT user_id, login FROM users WHERE tenant_id = :tenant_id AND user_id IN (:user_ids...) UNION ALL "
         "SELECT user_id, login FROM removed_users WHERE tenant_id = :tenant_id AND user_id IN (:user_ids...)",

@@ -217,8 +217,7 @@ async def pruned_up_to(tx: Tx, tenant_id: int) -> int | None:
         tenant_id=tenant_id,
         action=PRUNED,
     )
-    told = "" if row is None else _text(row["object_id"])
-    return int(told) if told.isascii() and told.isdigit() else None
+    return None if row is None else audit.number_of(_text(row["object_id"]))
 
 
 async def pruned(tx: Tx, tenant_id: int) -> tuple[int, int]:
