@@ -1,5 +1,7 @@
 """Words of memos and notes come and go with their texts."""
 
+import asyncio
+
 import pytest
 
 from camserver.domain.cases import NOTE_MAX_CHARS, ItemKind
@@ -7,7 +9,7 @@ from camserver.domain.people import Principal, Role
 from camserver.domain.retention import RetentionPolicy
 from camserver.domain.scoring_sheets import ScoreCondition
 from camserver.domain.texts import Query, excerpt
-from camserver.store import Store, case_items, cases, event_search, retention, search_texts
+from camserver.store import Dialect, Store, Tx, case_items, cases, event_search, retention, search_texts
 from camserver.store.event_search import SearchFilter
 from tests.store.analyzing import rows
 from tests.store.casework import DAY_MS, Evidence
@@ -45,6 +47,33 @@ async def test_a_memo_moves_with_its_event(fresh_store: Store) -> None:
     await fresh_store.write(search_texts.move_events, {event_id: NOW_MS - 5000})
     assert {row["at"] for row in await fresh_store.read(rows, "search_tokens", "token")} == {NOW_MS - 5000}
     assert await found(fresh_store, evidence.somebody, "犬") == 1
+
+
+async def test_a_memo_that_is_being_written_moves_with_its_event(fresh_pair: tuple[Store, Store]) -> None:
+    store, second = fresh_pair
+    if store.dialect is Dialect.SQLITE:
+        pytest.skip("transactions of one writer come one after the other")
+    evidence = await Evidence.gather(store)
+    event_id = await evidence.event(NOW_MS)
+    is_put, may_end = asyncio.Event(), asyncio.Event()
+
+    async def put_and_wait(tx: Tx) -> None:
+        await search_texts.put_memo(tx, evidence.scene.tenant_id, event_id, "犬")
+        is_put.set()
+        await may_end.wait()
+
+    async def move(tx: Tx) -> None:
+        await tx.run("UPDATE events SET start_at = start_at - 5000")
+        await search_texts.move_events(tx, {event_id: NOW_MS - 5000})
+
+    putting = asyncio.create_task(store.write(put_and_wait))
+    await is_put.wait()
+    moving = asyncio.create_task(second.write(move))
+    # It waits for the memo; one that does not is done by then.
+    await asyncio.wait([moving], timeout=0.5)
+    may_end.set()
+    await asyncio.gather(putting, moving)
+    assert {row["at"] for row in await store.read(rows, "search_tokens", "token")} == {NOW_MS - 5000}
 
 
 async def test_scores_move_with_their_event(fresh_store: Store) -> None:

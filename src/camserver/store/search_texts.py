@@ -24,7 +24,8 @@ FEW = 50
 
 async def put_memo(tx: Tx, tenant_id: int, event_id: int, memo: str) -> None:
     """A memo is found at the time its event began."""
-    row = await tx.one("SELECT start_at FROM events WHERE event_id = :event_id", event_id=event_id)
+    # Held until the memo is there: whoever finds that the event began earlier moves its words then.
+    row = await tx.one("SELECT start_at FROM events WHERE event_id = :event_id FOR SHARE", event_id=event_id)
     if row is None or not memo:
         return
     await drop_memos(tx, [event_id])
