@@ -12,7 +12,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from camserver.base import asgi, http_connections
 from camserver.base.http_answers import ARRIVED, WHOLE, Header
-from camserver.base.http_connections import Limits
+from camserver.base.http_connections import LimitedProtocol, Limits
 from camserver.base.ports import listen
 from tests.rig.polling import until
 from tests.rig.ports import port_of
@@ -235,22 +235,26 @@ async def test_a_long_body_in_small_chunks_is_read(port: int) -> None:
 
 
 @pytest.mark.parametrize("more", [b"\r\n", b"\r\n\r\n\r\n"])
-async def test_whoever_sends_nothing_that_begins_a_request_is_not_waited_for(more: bytes) -> None:
-    sock = listen("127.0.0.1", 0, "the test")
-    ready = asyncio.Event()
-    limits = Limits(headers_timeout_sec=0.05)
-    task = asyncio.create_task(asgi.serve(app, sock, ready.set, limits=limits))
-    await ready.wait()
-    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(sock))
+async def test_whoever_sends_nothing_that_begins_a_request_is_not_waited_for(
+    port: int, more: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    protocols: list[LimitedProtocol] = []
+    made = LimitedProtocol.connection_made
+
+    def noted(self: LimitedProtocol, transport: Any) -> None:
+        protocols.append(self)
+        made(self, transport)
+
+    monkeypatch.setattr(LimitedProtocol, "connection_made", noted)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
     async with asyncio.timeout(TIMEOUT_SEC):
         writer.write(b"GET /answered HTTP/1.1\r\nHost: x\r\n\r\n")
         assert (await reader.readuntil(b"\r\n\r\n/answered")).startswith(b"HTTP/1.1 200 ")
+        [protocol] = protocols
+        protocol._limits = Limits(headers_timeout_sec=0.05)
         writer.write(more)
         assert await reader.read() == b""
     writer.close()
-    task.cancel()
-    await asyncio.wait([task], timeout=TIMEOUT_SEC)
-    sock.close()
 
 
 # More than the buffers of both ends hold.
