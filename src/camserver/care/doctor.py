@@ -186,7 +186,7 @@ async def _server(settings: "Settings") -> str:
     if not await server.is_there():
         return "no server answers here"
     lines = [f"ready: {await server.is_ready()}"]
-    for path in ("/api/system/status", "/api/workers"):
+    for path in ("/api/system/status", "/api/workers?limit=500"):
         try:
             lines.append(f"{path}: {json.dumps(await server.get(path), ensure_ascii=False)}")
         except CamError as error:
