@@ -6,7 +6,7 @@ import pytest
 
 from camserver.base.errors import BadInput, Conflict, NotFound, Unavailable
 from camserver.domain.people import Principal, Role
-from camserver.store import Store, Tx, delegation, sites, tenants, worker_identities
+from camserver.store import Dialect, Store, Tx, delegation, sites, tenants, worker_identities
 from camserver.store.intents import starts_sent
 from camserver.store.leases import Want
 from camserver.store.workers import (
@@ -132,6 +132,45 @@ async def test_a_site_is_removed_when_its_workers_have_stopped(store: Store) -> 
         "lost": "main",
         "stopped": "annex",
     }
+
+
+async def test_a_worker_that_was_silent_while_its_site_was_removed_connects_anew(store: Store) -> None:
+    stage = await build(store, workers=0)
+    await store.write(add_site, stage.tenant_id, "annex", NOW_MS)
+    admin = store.as_(Principal(stage.tenant_id, None, Role.TENANT_ADMIN))
+    here = registration("w", site="annex")
+    worker = await store.write(register, stage.tenant_id, here, NOW_MS)
+    await store.write(mark_unhealthy, NOW_MS + 1)
+    await admin.write(sites.remove, "annex", "", NOW_MS)
+    heard = Heard(worker, "IDLE", (), 0)
+    [beat] = await store.write(heartbeats, (heard,), here.connected_epoch, 90_000, NOW_MS + 2)
+    assert beat.is_replaced
+    assert (await worker_row(store, worker.worker_key))["status"] == "UNHEALTHY"
+
+
+async def test_a_site_is_not_removed_while_a_worker_signs_in_there(two_stores: tuple[Store, Store]) -> None:
+    store, second = two_stores
+    if store.dialect is Dialect.SQLITE:
+        pytest.skip("transactions of one writer come one after the other")
+    stage = await build(store, workers=0)
+    await store.write(add_site, stage.tenant_id, "annex", NOW_MS)
+    admin = second.as_(Principal(stage.tenant_id, None, Role.TENANT_ADMIN))
+    is_there, may_end = asyncio.Event(), asyncio.Event()
+
+    async def sign_in_and_wait(tx: Tx) -> None:
+        await register(tx, stage.tenant_id, registration("w", site="annex"), NOW_MS)
+        is_there.set()
+        await may_end.wait()
+
+    signing_in = asyncio.create_task(store.write(sign_in_and_wait))
+    await is_there.wait()
+    removing = asyncio.create_task(admin.write(sites.remove, "annex", "", NOW_MS))
+    # It waits for the worker; one that does not is done by then.
+    await asyncio.wait([removing], timeout=0.5)
+    may_end.set()
+    await signing_in
+    with pytest.raises(Conflict, match="1 workers that run"):
+        await removing
 
 
 async def _site_uuid(tx: Tx, site_id: int) -> str:

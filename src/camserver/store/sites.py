@@ -106,6 +106,11 @@ async def remove(tx: Scoped, site: str, address: str, now_ms: int) -> None:
     tx.principal.require_all_sites()
     await tenants.lock(tx)
     found = await _managed(tx, site)
+    # A worker that signs in there holds it until it is seen to run (store/workers.py).
+    await tx.one(
+        "SELECT site_id FROM sites WHERE tenant_id = :tenant_id AND site_id = :site_id FOR UPDATE",
+        site_id=found.site_id,
+    )
     running = await tx.one(
         "SELECT count(*) AS workers FROM workers WHERE tenant_id = :tenant_id AND site_id = :site_id "
         "AND status NOT IN ('UNHEALTHY', 'STOPPED')",
@@ -132,6 +137,11 @@ async def remove(tx: Scoped, site: str, address: str, now_ms: int) -> None:
         "UPDATE sites SET removed_at = :now_ms WHERE site_id = :site_id AND tenant_id = :tenant_id",
         site_id=found.site_id,
         now_ms=now_ms,
+    )
+    # One that was silent for a while and speaks again is told to connect anew, and then that its site is gone.
+    await tx.run(
+        "UPDATE workers SET connected_epoch = NULL WHERE tenant_id = :tenant_id AND site_id = :site_id",
+        site_id=found.site_id,
     )
     await tx.run("DELETE FROM grants WHERE site_id = :site_id AND tenant_id = :tenant_id", site_id=found.site_id)
     await tx.run(

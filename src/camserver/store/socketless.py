@@ -10,11 +10,12 @@ from camserver.store.workers import Beat, Registered
 
 
 async def known(tx: Tx, tenant_id: int, worker_id: str) -> Registered | None:
-    """A worker that registered by a request. None: it did not, or has a socket by now."""
+    """A worker that registered by a request. None: it did not, has a socket by now, or its site was removed."""
     row = await tx.one(
         """
-        SELECT worker_key, site_id FROM workers
-        WHERE tenant_id = :tenant_id AND worker_id = :worker_id AND connected_epoch IS NULL""",
+        SELECT w.worker_key, w.site_id FROM workers w
+        JOIN sites s ON s.site_id = w.site_id AND s.removed_at IS NULL
+        WHERE w.tenant_id = :tenant_id AND w.worker_id = :worker_id AND w.connected_epoch IS NULL""",
         tenant_id=tenant_id,
         worker_id=worker_id,
     )

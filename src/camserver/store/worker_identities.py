@@ -66,6 +66,8 @@ async def invite(
     tx: Scoped, token_hash: str, site: str | None, worker_id: str | None, ttl_ms: int, address: str, now_ms: int
 ) -> Invited:
     """Keeps a new token. Without a site it is for the only one within the principal's reach."""
+    # Or the site might be removed meanwhile, with the tokens that are for it.
+    await tenants.lock(tx)
     place = await tenants.find_site(tx, site) if site is not None else await _only_site(tx)
     if worker_id is not None:
         elsewhere = await tx.one(_ELSEWHERE, worker_id=worker_id, site_id=place.site_id, now_ms=now_ms)

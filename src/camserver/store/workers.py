@@ -104,6 +104,12 @@ async def sign_in(
 async def register(tx: Tx, tenant_id: int, who: Registration, now_ms: int) -> Registered:
     """Makes or updates a worker's row. A site that the tenant does not have is refused."""
     site_id = await _site(tx, tenant_id, who)
+    # Held to the end: or it might be removed meanwhile, by somebody who saw no worker there.
+    held = await tx.one(
+        "SELECT site_id FROM sites WHERE site_id = :site_id AND removed_at IS NULL FOR SHARE", site_id=site_id
+    )
+    if held is None:
+        raise NotFound(f"the site of worker {who.worker_id} was removed just now; connect it to another one")
     await tx.run(
         _UPSERT,
         tenant_id=tenant_id,
