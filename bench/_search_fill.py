@@ -4,11 +4,12 @@ Every tenth look is an event's. What is older is added below what is newer, so t
 of few rows and of many; a day looks the same in both.
 """
 
+import json
 import random
 from dataclasses import dataclass
 
 from camserver.domain.texts import comparable, tokens_of
-from camserver.store import Sql, Store, Tx
+from camserver.store import Sql, Store, Tx, hourly_stats
 from tests.store.scenery import NOW_MS, Scene, furnish
 
 CAMERAS = 200
@@ -43,7 +44,17 @@ class House:
 async def build(store: Store) -> House:
     scene = await furnish(store, CAMERAS)
     sites = await store.write(_more_sites, scene)
+    await store.write(_count_all)
     return House(scene, sites)
+
+
+async def _count_all(tx: Tx) -> None:
+    """As it is in earnest: hours are counted up to the newest look."""
+    await tx.run(
+        "INSERT INTO settings (tenant_id, name, value, updated_at) VALUES (0, :name, :text, 0)",
+        name=hourly_stats.CURSOR,
+        text=json.dumps({"frame_id": TOP, "seqs": {}, "final_hour": 0}),
+    )
 
 
 async def _more_sites(tx: Tx, scene: Scene) -> tuple[int, ...]:

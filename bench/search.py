@@ -36,7 +36,7 @@ from bench._queue_scene import percentile
 from bench._report import QUICK, Row, figure, less_is_better, report, say
 from bench._search_fill import House
 from camserver.domain.people import Principal, Role
-from camserver.store import Store, cameras, event_search, open_store, timelines
+from camserver.store import Store, cameras, event_search, hourly_stats, open_store, timelines
 from camserver.store.core import ScopedStore
 from camserver.store.event_search import SearchFilter
 from camserver.store.paging import Listed, make_cursor
@@ -73,7 +73,7 @@ class Question:
         return self.found is None or (few == many and few in (0, self.whole))
 
 
-def questions(mine: ScopedStore, deep: str) -> dict[str, Question]:
+def questions(store: Store, mine: ScopedStore, deep: str) -> dict[str, Question]:
     chance = random.Random(5)
 
     def some_cameras(count: int) -> tuple[str, ...]:
@@ -120,17 +120,24 @@ def questions(mine: ScopedStore, deep: str) -> dict[str, Question]:
         "白いトラック 傘をさした人物 配達員",
     )
     day = Span(HOUR - 23 * HOUR_MS, HOUR + HOUR_MS, 900_000)
+
+    async def timeline() -> object:
+        counted_to_ms = await store.read(hourly_stats.counted_to, NOW_MS)
+        return await mine.read(timelines.read, TimelineFilter(), day, counted_to_ms, NOW_MS)
+
+    async def looks() -> object:
+        counted_to_ms = await store.read(hourly_stats.counted_to, NOW_MS)
+        return await mine.read(timelines.looks, "cam_7", day.from_ms, day.to_ms, 60, counted_to_ms, NOW_MS)
+
     return {
         "latest pictures of 200 cameras": Question(lambda _: mine.read(cameras.page, "", filling.CAMERAS)),
         "filtered search": search(*filters),
         "facets": facets(*filters),
-        "timeline": Question(lambda _: mine.read(timelines.read, TimelineFilter(), day, NOW_MS)),
+        "timeline": Question(lambda _: timeline()),
         "deep page": search(SearchFilter(), SearchFilter(tags=("count.single",)), before=deep),
         "text": search(*(SearchFilter(text=text) for text in texts)),
         "two words never together": replace(search(SearchFilter(text="自転車 umbrella")), is_flat=False),
-        "looks of a camera": Question(
-            lambda _: mine.read(timelines.looks, "cam_7", day.from_ms, day.to_ms, 60, NOW_MS)
-        ),
+        "looks of a camera": Question(lambda _: looks()),
     }
 
 
@@ -153,7 +160,7 @@ class Side:
         mine = self.store.as_(Principal(self.house.scene.tenant_id, 1, Role.TENANT_ADMIN))
         # Nine tenths into the past of what there is.
         deep_at = NOW_MS - self.looks * 9 // 10 // filling.CAMERAS * filling.MINUTE_MS
-        return questions(mine, make_cursor(Listed.EVENTS, deep_at, 1))
+        return questions(self.store, mine, make_cursor(Listed.EVENTS, deep_at, 1))
 
 
 class Cpu(NamedTuple):

@@ -42,14 +42,18 @@ async def some_looks(store: Store) -> Scene:
     await settle(store, held, now_ms=HOUR + 2 * CELL_MS)
     await recorded(store, look(scene, 0, 4, HOUR + 9 * CELL_MS, **QUIET), look(scene, 0, 6, HOUR + 9 * CELL_MS + 1,
                    **FAILED))  # fmt: skip
+    await _count(store)
+    return scene
+
+
+async def _count(store: Store) -> None:
     while (batch := await store.read(hourly_stats.look, LATER)).is_news:
         assert await store.write(hourly_stats.record, batch)
-    return scene
 
 
 async def test_a_timeline_shows_looks_severity_and_events(fresh_store: Store) -> None:
     scene = await some_looks(fresh_store)
-    found = await fresh_store.as_(somebody(scene)).read(timelines.read, TimelineFilter(), DAY, LATER)
+    found = await fresh_store.as_(somebody(scene)).read(timelines.read, TimelineFilter(), DAY, LATER, LATER)
     first, second = found.cameras
     assert (first.camera_id, first.site) == ("cam_0", "main")
     assert first.strip.looked == "oxo......m.." + "." * 12
@@ -62,14 +66,35 @@ async def test_a_timeline_shows_looks_severity_and_events(fresh_store: Store) ->
 async def test_what_is_not_counted_yet_is_no_gap(fresh_store: Store) -> None:
     scene = await some_looks(fresh_store)
     now = HOUR + 10 * CELL_MS
-    found = await fresh_store.as_(somebody(scene)).read(timelines.read, TimelineFilter(), DAY, now)
+    found = await fresh_store.as_(somebody(scene)).read(timelines.read, TimelineFilter(), DAY, now, now)
     assert found.cameras[0].strip.looked == "oxo......m" + "?" * 14
+
+
+async def test_what_came_and_is_not_counted_for_long_is_no_gap(fresh_store: Store) -> None:
+    """The dispatcher is away, or far behind, while control goes on recording."""
+    scene = await some_looks(fresh_store)
+    await recorded(
+        fresh_store, *(look(scene, 0, 7 + number, HOUR + number * CELL_MS, **QUIET) for number in (12, 13))
+    )
+    counted_to = await fresh_store.read(hourly_stats.counted_to, LATER)
+    assert HOUR + 12 * CELL_MS <= counted_to <= HOUR + 13 * CELL_MS
+    mine = fresh_store.as_(somebody(scene))
+    found = await mine.read(timelines.read, TimelineFilter(), DAY, counted_to, LATER)
+    assert found.cameras[0].strip.looked == "oxo......m.." + "?" * 12
+    looks = await mine.read(timelines.looks, "cam_0", HOUR, HOUR + 2 * HOUR_MS, 60, counted_to, LATER)
+    assert looks.gaps == (
+        Gap(HOUR + 3 * CELL_MS, HOUR + 9 * CELL_MS),
+        Gap(HOUR + 10 * CELL_MS, HOUR + 12 * CELL_MS),
+    )
+    assert found.counted_until == looks.counted_until == counted_to
+    await _count(fresh_store)
+    assert await fresh_store.read(hourly_stats.counted_to, LATER) == LATER
 
 
 async def test_hours_from_before_there_were_cells(fresh_store: Store) -> None:
     scene = await some_looks(fresh_store)
     await fresh_store.write(execute, "UPDATE hourly_stats SET cells = NULL", {})
-    found = await fresh_store.as_(somebody(scene)).read(timelines.read, TimelineFilter(), DAY, LATER)
+    found = await fresh_store.as_(somebody(scene)).read(timelines.read, TimelineFilter(), DAY, LATER, LATER)
     assert found.cameras[0].strip.looked == "m" * 12 + "." * 12
     assert found.cameras[0].strip.events == [(0, 1)]
 
@@ -80,18 +105,18 @@ async def test_cameras_are_narrowed_and_paged(fresh_store: Store, monkeypatch: p
     monkeypatch.setattr(timelines, "CAMERAS_MAX", 2)
     seen, after = [], ""
     while True:
-        found = await mine.read(timelines.read, TimelineFilter(after=after), DAY, LATER)
+        found = await mine.read(timelines.read, TimelineFilter(after=after), DAY, LATER, LATER)
         seen += [one.camera_id for one in found.cameras]
         if found.next_after is None:
             break
         after = found.next_after
     assert seen == [f"cam_{number}" for number in range(5)]
     some = TimelineFilter(camera_ids=("cam_3",), sites=("main",))
-    assert [one.camera_id for one in (await mine.read(timelines.read, some, DAY, LATER)).cameras] == ["cam_3"]
+    assert [one.camera_id for one in (await mine.read(timelines.read, some, DAY, LATER, LATER)).cameras] == ["cam_3"]
     with pytest.raises(NotFound, match="cam_9"):
-        await mine.read(timelines.read, TimelineFilter(camera_ids=("cam_9",)), DAY, LATER)
+        await mine.read(timelines.read, TimelineFilter(camera_ids=("cam_9",)), DAY, LATER, LATER)
     elsewhere = fresh_store.as_(somebody(scene, site_ids=frozenset({999})))
-    assert (await elsewhere.read(timelines.read, TimelineFilter(), DAY, LATER)).cameras == ()
+    assert (await elsewhere.read(timelines.read, TimelineFilter(), DAY, LATER, LATER)).cameras == ()
 
 
 async def test_a_camera_that_was_looking_and_saw_nothing_can_be_told_from_one_that_was_not(
@@ -99,7 +124,7 @@ async def test_a_camera_that_was_looking_and_saw_nothing_can_be_told_from_one_th
 ) -> None:
     scene = await some_looks(fresh_store)
     mine = fresh_store.as_(somebody(scene))
-    found = await mine.read(timelines.looks, "cam_0", HOUR, HOUR + 2 * HOUR_MS, 60, LATER)
+    found = await mine.read(timelines.looks, "cam_0", HOUR, HOUR + 2 * HOUR_MS, 60, LATER, LATER)
     first, second = found.hours
     assert (first.looks, first.looks_failed, first.lost, first.events, first.severity_max) == (5, 2, 1, 1, 2)
     assert (first.pictures, first.quiet) == (3, 2)
@@ -109,12 +134,12 @@ async def test_a_camera_that_was_looking_and_saw_nothing_can_be_told_from_one_th
         Gap(HOUR + 10 * CELL_MS, HOUR + 2 * HOUR_MS),
     )
     assert found.interval_ms == 60_000
-    slow = await mine.read(timelines.looks, "cam_0", HOUR, HOUR + 2 * HOUR_MS, 1800, LATER)
+    slow = await mine.read(timelines.looks, "cam_0", HOUR, HOUR + 2 * HOUR_MS, 1800, LATER, LATER)
     assert slow.gaps == (Gap(HOUR + 10 * CELL_MS, HOUR + 2 * HOUR_MS),)
     elsewhere = fresh_store.as_(somebody(scene, site_ids=frozenset({999})))
     for who, camera_id in ((elsewhere, "cam_0"), (mine, "cam_9")):
         with pytest.raises(NotFound, match=camera_id):
-            await who.read(timelines.looks, camera_id, HOUR, HOUR + HOUR_MS, 60, LATER)
+            await who.read(timelines.looks, camera_id, HOUR, HOUR + HOUR_MS, 60, LATER, LATER)
 
 
 ONLY = {"all": [6, 4, 3, 2, 1], "pictures": [4, 3, 1], "quiet": [4, 1], "failed": [6, 2]}

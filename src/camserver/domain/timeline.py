@@ -114,7 +114,7 @@ def make_strip(
 
 def _unknown(looked: str, from_ms: int, bucket_ms: int, counted_until_ms: int, born_ms: int) -> str:
     """Nothing is said of time in which nobody can have looked, or of which it is not known yet."""
-    late = max(0, -(-(counted_until_ms - from_ms) // bucket_ms))
+    late = max(0, (counted_until_ms - from_ms) // bucket_ms)
     early = max(0, (born_ms - from_ms) // bucket_ms)
     tail = looked[late:].replace(Looked.NONE, Looked.UNCOUNTED)
     looked = looked[:late] + tail

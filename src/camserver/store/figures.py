@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from camserver.base.zones import zone_of
 from camserver.domain.availability import AvailabilityPolicy, Share, business_hours, share_of
 from camserver.domain.timeline import COUNTED_AFTER_MS, coarse_hour
+from camserver.store import hourly_stats
 from camserver.store.tx import Tx
 
 NAMED_MAX = 1_000
@@ -183,7 +184,7 @@ async def _scoring(tx: Tx, found: Figures) -> None:
 
 async def availability(tx: Tx, policy: AvailabilityPolicy, now_ms: int) -> tuple[Share, int]:
     """Of all cameras that run, together; and how many of them missed the objective."""
-    to_ms = now_ms - COUNTED_AFTER_MS
+    to_ms = min(now_ms - COUNTED_AFTER_MS, await hourly_stats.counted_to(tx, now_ms))
     from_ms = to_ms - policy.window_days * DAY_MS
     whole, short = Share(), 0
     after = 0

@@ -107,6 +107,16 @@ async def record(tx: Tx, batch: Batch) -> bool:
     return True
 
 
+async def counted_to(tx: Tx, now_ms: int) -> int:
+    """All that came until then is counted, of every camera: nothing behind the cursor came earlier."""
+    cursor = await _cursor(tx)
+    row = await tx.one(
+        "SELECT received_at FROM frames WHERE frame_id > :after ORDER BY frame_id LIMIT 1",
+        after=0 if cursor is None else cursor.frame_id,
+    )
+    return now_ms if row is None else min(now_ms, row["received_at"])
+
+
 async def _cursor(tx: Tx, lock: bool = False) -> Cursor | None:
     row = await tx.one(
         f"SELECT value FROM settings WHERE tenant_id = 0 AND name = :name{' FOR UPDATE' if lock else ''}", name=CURSOR

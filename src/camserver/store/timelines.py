@@ -87,11 +87,12 @@ class Looks:
     counted_until: int
 
 
-async def read(tx: Scoped, wanted: TimelineFilter, span: Span, now_ms: int) -> Timeline:
+async def read(tx: Scoped, wanted: TimelineFilter, span: Span, counted_to_ms: int, now_ms: int) -> Timeline:
+    """`counted_to_ms` is what `hourly_stats.counted_to` says."""
     cameras = await _cameras(tx, wanted)
     shown = cameras[:CAMERAS_MAX]
     hours = await _hours(tx, [row["camera_key"] for row in shown], span.from_ms, span.to_ms)
-    until = _counted_until(hours.values(), now_ms)
+    until = _counted_until(hours.values(), counted_to_ms, now_ms)
     pauses = await look_pauses.within(tx, [row["camera_key"] for row in shown], span.from_ms, span.to_ms, now_ms)
 
     def strip_of(row: Row) -> Strip:
@@ -172,8 +173,9 @@ _PACKED = Sql(
 )
 
 
-def _counted_until(hours: Iterable[Mapping[int, str]], now_ms: int) -> int:
-    """The end of the newest cell in which anybody looked, or what must have been counted by now."""
+def _counted_until(hours: Iterable[Mapping[int, str]], counted_to_ms: int, now_ms: int) -> int:
+    """The end of the newest cell in which anybody looked, or what must have been counted by now; no later than what
+    has been."""
     newest = 0
     for of_camera in hours:
         last = max(of_camera)
@@ -181,10 +183,12 @@ def _counted_until(hours: Iterable[Mapping[int, str]], now_ms: int) -> int:
             looked = of_camera[last][0::3]
             cells = CELLS - next((n for n, letter in enumerate(reversed(looked)) if letter != Looked.NONE), CELLS)
             newest = max(newest, last + cells * CELL_MS)
-    return min(counted_until(newest, now_ms), now_ms)
+    return min(counted_until(newest, now_ms), counted_to_ms, now_ms)
 
 
-async def looks(tx: Scoped, camera_id: str, from_ms: int, to_ms: int, default_sec: int, now_ms: int) -> Looks:
+async def looks(
+    tx: Scoped, camera_id: str, from_ms: int, to_ms: int, default_sec: int, counted_to_ms: int, now_ms: int
+) -> Looks:
     """A camera's hours, looked at or not, so that "nothing happened here" can be told from "nobody looked"."""
     camera = await tx.one(
         "SELECT c.camera_key, c.created_at, o.polling_interval_sec FROM cameras c "
@@ -200,7 +204,7 @@ async def looks(tx: Scoped, camera_id: str, from_ms: int, to_ms: int, default_se
     pictures = {row["hour_at"]: row for row in await tx.all(_PICTURES, **span)}
     lost = {row["hour_at"]: int(row["lost"]) for row in await tx.all(_LOST, **span)}
     cells = await _hours(tx, [camera["camera_key"]], from_ms, to_ms)
-    until = _counted_until(cells.values(), now_ms)
+    until = _counted_until(cells.values(), counted_to_ms, now_ms)
     strip = make_strip(cells.get(camera["camera_key"], {}), from_ms, to_ms, CELL_MS, until, camera["created_at"])
     interval_ms = round((camera["polling_interval_sec"] or default_sec) * 1000)
     hours = tuple(

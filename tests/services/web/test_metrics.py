@@ -66,6 +66,7 @@ async def _some_rows(tx: Tx) -> None:
     )
     await tx.run("UPDATE cameras SET enabled = 1, deleted_at = NULL, created_at = 1")
     await tx.run("UPDATE sites SET timezone = 'Asia/Tokyo'")
+    await tx.run("UPDATE frames SET received_at = :now_ms", now_ms=NOW_MS)
     await tx.run(
         "INSERT INTO analyzers (dispatcher, url, state, seen_at, latency_ms) "
         "VALUES ('d', 'http://a', 'closed', :at, 20)",
@@ -142,6 +143,16 @@ async def test_availability_moves_with_the_hours(sqlite_store: Store) -> None:
     after, short = await sqlite_store.read(rows.availability, policy, NOW_MS)
     assert (before.ratio, after.ratio, short) == (0.0, 1.0, 0)
     assert policy.objective == 0.99
+    # What came since is not counted yet, and held against nobody.
+    await sqlite_store.write(_nothing_counted_since_yesterday)
+    behind, _ = await sqlite_store.read(rows.availability, policy, NOW_MS)
+    assert behind.ratio == 1.0
+
+
+async def _nothing_counted_since_yesterday(tx: Tx) -> None:
+    day_ms = 24 * 3_600_000
+    await tx.run("UPDATE frames SET received_at = :at", at=NOW_MS - day_ms)
+    await tx.run("DELETE FROM hourly_stats WHERE hour_at > :at", at=NOW_MS - day_ms)
 
 
 async def _seen_all_the_time(tx: Tx) -> None:

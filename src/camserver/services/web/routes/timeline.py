@@ -17,7 +17,7 @@ from camserver.services.web.looks import note_listed
 from camserver.services.web.routes.filters import CameraIds, Cursor, From, SiteNames, To, check_times
 from camserver.services.web.routes.frames import shown_frame
 from camserver.services.web.routing import Routes
-from camserver.store import frame_pages, timelines
+from camserver.store import frame_pages, hourly_stats, timelines
 from camserver.store.frame_pages import CameraFrames
 from camserver.store.timelines import Span, TimelineFilter
 from camserver.wire import api
@@ -59,7 +59,8 @@ async def get_timeline(
     _check_length(begin_ms, end_ms, LONGEST_HOURS[bucket])
     wanted = TimelineFilter(tuple(sites), tuple(camera_ids), after)
     span = Span(begin_ms, end_ms, BUCKETS_MS[bucket])
-    found = await call.store.read(timelines.read, wanted, span, call.now_ms)
+    counted_to_ms = await call.web.store.read(hourly_stats.counted_to, call.now_ms)
+    found = await call.store.read(timelines.read, wanted, span, counted_to_ms, call.now_ms)
     return api.Timeline(
         from_at=begin_ms,
         to_at=end_ms,
@@ -92,7 +93,10 @@ async def get_camera_looks(
     begin_ms, end_ms = _span(call, day, zone, from_ms, to_ms)
     _check_length(begin_ms, end_ms, LOOKS_LONGEST_HOURS)
     default_sec = call.web.settings.looks.polling_interval_sec
-    found = await call.store.read(timelines.looks, camera_id, begin_ms, end_ms, default_sec, call.now_ms)
+    counted_to_ms = await call.web.store.read(hourly_stats.counted_to, call.now_ms)
+    found = await call.store.read(
+        timelines.looks, camera_id, begin_ms, end_ms, default_sec, counted_to_ms, call.now_ms
+    )
     return api.CameraLooks(
         camera_id=camera_id,
         from_at=begin_ms,
