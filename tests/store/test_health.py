@@ -297,6 +297,8 @@ async def test_an_issue_that_comes_and_goes_is_one_incident(fresh_store: Store) 
     (incident,) = await fresh_store.read(rows, "incidents", "incident_id")
     assert (first["state"], second["state"]) == ("closed", "open")
     assert (incident["event_count"], incident["last_event_id"]) == (2, second["event_id"])
+    kinds = [change["kind"] for change in await fresh_store.read(rows, "changes", "seq")]
+    assert kinds.count("incident") == 2
     await fresh_store.read(no_findings)
 
 

@@ -210,7 +210,9 @@ async def test_a_frame_that_can_not_merge_closes_the_open_event_and_opens_anothe
     assert first["incident_id"] == second["incident_id"]
     (incident,) = await table(fresh_store, "incidents", "incident_id")
     assert (incident["event_count"], incident["last_event_id"]) == (2, second["event_id"])
-    assert ("event", first["event_id"]) in (await feed(fresh_store))[3:]
+    told = (await feed(fresh_store))[3:]
+    assert ("event", first["event_id"]) in told
+    assert ("incident", incident["incident_id"]) in told, "whoever reviewed it has another event to look at"
 
 
 async def test_a_late_frame_joins_what_covers_it_and_moves_its_start(fresh_store: Store) -> None:

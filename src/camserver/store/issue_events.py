@@ -125,8 +125,7 @@ async def _begin(tx: Tx, issues: Issues, issue: Issue, suspicion: Suspicion, now
         reason = None
     await _tell(tx, issues, reason, frame_id, event_id, incident_id, now_ms, terms)
     _changed(tx, issues, "event", event_id, now_ms)
-    if is_new:
-        _changed(tx, issues, "incident", incident_id, now_ms)
+    _changed(tx, issues, "incident", incident_id, now_ms)
     return event_uuid
 
 

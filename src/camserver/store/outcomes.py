@@ -320,7 +320,8 @@ def _note_changes(tx: Tx, works: Sequence[Work], now_ms: int) -> None:
             named.append(("event", work.outcome.event.close_event_id))
         if work.event_id is not None:
             named.append(("event", work.event_id))
-        if incident is not None and work.incident_id is not None and (incident.opened or incident.severity_rose):
+        is_other = incident is not None and (incident.adds_event or incident.severity_rose)
+        if is_other and work.incident_id is not None:
             named.append(("incident", work.incident_id))
         for kind, object_id in named:
             tx.changed(

@@ -244,6 +244,7 @@ async def test_each_message_is_judged_by_the_grants_of_its_moment(
 
     monkeypatch.setattr(sessions, "principals", annex_only)
     await owner.post("/api/cameras", {**CAMERA, "camera_id": "hidden"})
+    assert (await told(web, socket))["type"] == "resync", "it reaches other cameras than it was shown"
     await owner.post("/api/cameras", {**CAMERA, "camera_id": "seen", "site": "annex"})
     message = await told(web, socket)
     assert [(change["camera_id"], change["site"]) for change in message["changes"]] == [("seen", "annex")]

@@ -261,8 +261,10 @@ class Tail:
                 reader.end(End.SESSION_OVER)
             elif not principal.may(Permission.READ):
                 reader.end(End.FORBIDDEN)
-            else:
+            elif principal != reader.principal:
                 reader.principal = principal
+                # What it was shown by its former grants may be more or less than what it reaches now.
+                reader.resync(await self.position(), self._clock.boot_ms())
 
 
 class Feeds:
