@@ -38,6 +38,10 @@ _DENSE = (
 )
 _RUN = re.compile(f"[{_DENSE}]+|[^\\W_{_DENSE}]+")
 _IS_DENSE = re.compile(f"[{_DENSE}]")
+# Which form of a kanji is meant, where a line may be broken, which way is written: nobody sees or types it.
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,8 @@ class Query:
 
 
 def fold(text: str) -> str:
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    seen = _UNSEEN.sub("", text)
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold())
 
 
 def comparable(text: str) -> str:
