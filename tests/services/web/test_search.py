@@ -121,7 +121,9 @@ BAD = [
     ("camera_id=cam_9", 404, "cam_9"),
     ("site=nowhere", 404, "nowhere"),
     ("case=no-such", 404, "no-such"),
-    ("&".join(f"tag=t{number}" for number in range(11)), 400, "tag"),
+    ("&".join(f"tag=t.{number}" for number in range(11)), 400, "tag"),
+    ("tag=carry.bag%20", 400, "tag"),
+    ("primary_event=human%20", 400, "primary_event"),
 ]
 
 

@@ -48,6 +48,11 @@ FORMS: Mapping[str, Phrase] = {
         "英小文字で始め、英小文字・数字・_ だけを使って32文字以内にしてください",
         "must begin with a small letter (a-z) and hold only those, digits and _, at most 32 characters",
     ),
+    # A tag.
+    r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$": Phrase(
+        "behavior.loitering のような . で区切ったタグ（英小文字・数字・_）にしてください",
+        "must be a tag such as behavior.loitering: small letters (a-z), digits and _ in parts that . divides",
+    ),
     # Of an export.
     r"^[a-z_]{1,64}$": Phrase(
         "表の名前（英小文字と _ で64文字以内）にしてください",

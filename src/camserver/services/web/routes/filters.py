@@ -13,10 +13,15 @@ VALUES_MAX = 50
 CameraIds = Annotated[
     list[Annotated[str, Query(pattern=api.CAMERA_ID_PATTERN)]], Query(alias="camera_id", max_length=VALUES_MAX)
 ]
+# As vocabularies write them: MariaDB takes a blank behind a text for nothing, and the others do not.
 PrimaryEvents = Annotated[
-    list[Annotated[str, Query(max_length=32)]], Query(alias="primary_event", max_length=VALUES_MAX)
+    list[Annotated[str, Query(pattern=r"^[a-z][a-z0-9_]{0,31}$")]],
+    Query(alias="primary_event", max_length=VALUES_MAX),
 ]
-TagIds = Annotated[list[Annotated[str, Query(max_length=64)]], Query(alias="tag", max_length=VALUES_MAX)]
+TagIds = Annotated[
+    list[Annotated[str, Query(pattern=r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$", max_length=64)]],
+    Query(alias="tag", max_length=VALUES_MAX),
+]
 SiteNames = Annotated[
     list[Annotated[str, Query(min_length=1, max_length=128)]], Query(alias="site", max_length=VALUES_MAX)
 ]
