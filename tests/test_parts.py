@@ -1,4 +1,5 @@
 import asyncio
+import resource
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -153,6 +154,19 @@ def test_a_model_of_ones_own_is_enough(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_hanging_service_reports_before_the_supervisor_kills() -> None:
     assert parts.STOP_DEADLINE_SEC < RestartPolicy().stop_grace_sec < 10
+
+
+def test_a_process_may_hold_as_many_sockets_as_the_machine_lets_it() -> None:
+    _, hard = before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = parts.OPEN_FILES if hard == resource.RLIM_INFINITY else min(parts.OPEN_FILES, hard)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, most), hard))
+        parts.hold_open_many()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (most, hard)
+        parts.hold_open_many()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (most, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_what_was_not_built_can_not_be_taken(given: Resources) -> None:

@@ -52,6 +52,8 @@ log = logs.get_logger(__name__)
 STOP_DEADLINE_SEC = 8.0
 # A database that does not answer for so long is not waited for by a process that was told to stop.
 STOP_STORE_SEC = 5.0
+# Files and sockets that a process may hold, as the systemd units say, too.
+OPEN_FILES = 65_536
 
 
 @dataclass(slots=True)
@@ -192,6 +194,7 @@ def serve(process: str, names: Sequence[str], settings: "Settings") -> None:
     logs.configure(process, settings.log.format, settings.log.level)
     # A core file would hold the passwords of cameras; tracebacks tell more, and without them.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    hold_open_many()
     for warning in settings.warnings:
         log.warning("about the settings", warning=warning)
     try:
@@ -203,6 +206,14 @@ def serve(process: str, names: Sequence[str], settings: "Settings") -> None:
         raise Fatal(f"{process} failed ({type(error).__name__}); the log above holds the traceback") from error
     finally:
         faulthandler.cancel_dump_traceback_later()
+
+
+def hold_open_many() -> None:
+    """A shell gives 1,024 files and sockets, which the pages of some hundred people are. The hard limit stays."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def _run(parts: Sequence[Part], settings: "Settings") -> None:

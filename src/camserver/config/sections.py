@@ -150,7 +150,7 @@ class WebSettings:
         "time (`camserver db rls`). Not set: web uses [store] url for everything.",
     )
     connections_per_address: int = setting(
-        256,
+        512,
         "Connections that one address may have at once; 0: any number. Addresses of this machine and "
         "trusted_proxies, which have everybody's connections, have no bound.",
         min=0,
