@@ -220,6 +220,11 @@ async def audit_rows(tx: Tx) -> list[tuple[int, str, str, str, dict[str, object]
     ]
 
 
+async def told(store: Store, *actions: str) -> list[dict[str, object] | None]:
+    """The details of entries with these actions, oldest first."""
+    return [row[4] for row in await store.read(audit_rows) if row[1] in actions]
+
+
 async def count_rows(tx: Tx, table: str) -> int:
     row = await tx.one(f"SELECT COUNT(*) AS n FROM {table}")
     assert row is not None

@@ -18,7 +18,7 @@ from camserver.store.cameras import CameraSummary, Stream
 from camserver.store.intents import StartIntent, StopIntent, pending, starts_sent
 from camserver.store.leases import Lease, Want, release
 from camserver.store.starts import FaultCounts, camera_fault
-from tests.store.people_rows import audit_rows
+from tests.store.people_rows import audit_rows, told
 from tests.store.singles import acked, set_active, take
 from tests.store.stage import NOW_MS, TTL_MS, Stage, add_site, build, session, statement
 
@@ -75,6 +75,37 @@ async def test_only_what_is_named_changes(fresh_store: Store, stage: Stage) -> N
     again = await change(fresh_store, stage, CameraChange(values=(("rotation", None),)))
     assert (again.name, again.own.rotation, again.own.clip_sec) == ("Gate", None, 0.0)
     assert [row[1] for row in await fresh_store.read(audit_rows)] == ["camera_changed", "camera_changed"]
+
+
+async def test_the_log_says_what_became_of_it_and_holds_no_address_or_login(fresh_store: Store, stage: Stage) -> None:
+    before = await fresh_store.as_(admin(stage)).read(cameras.get, "cam_0")
+    await fresh_store.write(add_site, stage.tenant_id, "north", NOW_MS)
+    zones = json.dumps([{"name": "gate", "points": []}, {"name": "yard", "points": []}])
+    own = (("zones", zones), ("privacy_masks", json.dumps([[[0, 0], [1, 0], [1, 1]]])), ("clip_sec", 2.5))
+    await change(fresh_store, stage, CameraChange(name="Gate", enabled=False, site="north"))
+    await change(fresh_store, stage, CameraChange(do_not_process=True, enabled=True, values=own))
+    await change(fresh_store, stage, CameraChange(values=(("privacy_masks", None), ("clip_sec", None))))
+    await change(fresh_store, stage, CameraChange(main=AT_TWO, credentials=login(stage), network_zone="lan"))
+    assert await told(fresh_store, "camera_changed") == [
+        {
+            "what": "name, enabled, site",
+            "name": "Gate",
+            "name_before": before.name,
+            "enabled": 0,
+            "site": "north",
+            "site_before": before.site,
+        },
+        {
+            "what": "enabled, do_not_process, zones, privacy_masks, clip_sec",
+            "enabled": 1,
+            "do_not_process": 1,
+            "zones": "gate, yard",
+            "privacy_masks": 1,
+            "clip_sec": "2.5",
+        },
+        {"what": "privacy_masks, clip_sec", "privacy_masks": 0, "clip_sec": ""},
+        {"what": "network_zone, source, credentials", "network_zone": "lan"},
+    ]
 
 
 async def test_a_new_name_does_not_trouble_the_worker(fresh_store: Store, stage: Stage) -> None:

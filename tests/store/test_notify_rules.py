@@ -1,6 +1,7 @@
 """Rules and snoozes as people write them and as the dispatcher reads them."""
 
 import asyncio
+import json
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from camserver.domain.routing import Quiet, Snooze
 from camserver.store import Store, Tx, notify_rules, receivers, sites, snoozes
 from camserver.store.notify_rules import RuleChange, RuleSummary, RuleValues
 from camserver.store.snoozes import NewSnooze
+from tests.store.people_rows import told
 from tests.store.scenery import NOW_MS, Scene, furnish
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -187,6 +189,50 @@ async def test_a_change_keeps_what_it_leaves_out(fresh_store: Store, scene: Scen
     changed = await store.write(notify_rules.change, rule.rule_uuid, given(**wanted), "", NOW_MS + 1)
     assert changed.values == replace(WHOLE, **wanted)  # type: ignore[arg-type]
     assert await store.read(notify_rules.get, rule.rule_uuid) == changed
+
+
+async def test_the_log_names_a_rule_and_what_became_of_it(fresh_store: Store, scene: Scene) -> None:
+    rule = await add(fresh_store, scene, WHOLE)
+    store = fresh_store.as_(admin(scene))
+    wanted = given(name="dusk", enabled=True, min_severity=1, sites=None, receivers=(), quiet=None)
+    await store.write(notify_rules.change, rule.rule_uuid, wanted, "", NOW_MS)
+    await add(fresh_store, scene, replace(ALL, name="last"))
+    order = tuple(one.rule_uuid for one in reversed(await store.read(notify_rules.listed)))
+    await store.write(notify_rules.reorder, order, "", NOW_MS)
+    await store.write(notify_rules.remove, rule.rule_uuid, "", NOW_MS)
+    added, changed, _, reordered, removed = await told(
+        fresh_store, "notify_rule_added", "notify_rule_changed", "notify_rules_reordered", "notify_rule_removed"
+    )
+    assert added == {
+        "name": "night",
+        "enabled": 0,
+        "sites": "main",
+        "camera_ids": "cam_0",
+        "primary_events": "human",
+        "min_severity": 3,
+        "receivers": "r-2",
+        "quiet": json.dumps(NIGHT, sort_keys=True),
+    }
+    assert changed == {
+        "name": "dusk",
+        "name_before": "night",
+        "changed": "enabled min_severity name quiet receivers sites",
+        "enabled": 1,
+        "min_severity": 1,
+        "sites": "*",
+        "receivers": "",
+        "quiet": "",
+    }
+    assert (reordered, removed) == ({"order": "last, dusk"}, {"name": "dusk"})
+
+
+async def test_the_log_says_what_is_silent(fresh_store: Store, scene: Scene) -> None:
+    store = fresh_store.as_(admin(scene))
+    silent = NewSnooze(NOW_MS + 1_000, camera_id="cam_0", receiver="r-2", reason="works")
+    made = await store.write(snoozes.add, silent, "", NOW_MS)
+    await store.write(snoozes.end, made.snooze_uuid, "", NOW_MS)
+    wanted = {"until": NOW_MS + 1_000, "camera_id": "cam_0", "site": "main", "receiver": "Mail", "reason": "works"}
+    assert await told(fresh_store, "snoozed", "snooze_ended") == [wanted, wanted]
 
 
 async def test_two_changes_at_once_both_hold(fresh_store: Store, scene: Scene) -> None:

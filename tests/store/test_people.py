@@ -7,10 +7,11 @@ from camserver.domain.people import Permission, Principal, Role
 from camserver.store import Store, audit_pages, cases, grants, password_links, people, sessions, sites, tokens
 from camserver.store.audit_pages import AuditFilter
 from camserver.store.grants import Granted
+from camserver.store.identities import Identity
 from camserver.store.people import NewPerson, PersonChange
 from camserver.store.sessions import NewSession
 from camserver.store.tokens import NewToken
-from tests.store.people_rows import NOW_MS, admin_of, prepare
+from tests.store.people_rows import NOW_MS, admin_of, prepare, told
 
 HASH = "$argon2id$not-checked"
 
@@ -55,6 +56,35 @@ async def test_people_come_change_and_go_with_what_is_theirs(store: Store) -> No
         await store.read(password_links.find, "link-hash", NOW_MS),
     ):
         assert gone is None
+
+
+async def test_the_log_says_what_rights_somebody_was_given(store: Store) -> None:
+    mine = store.as_(admin_of((await prepare(store)).tenant_id))
+    for number in range(100):
+        await mine.write(sites.add, f"site-{number:04d}", "UTC", "", NOW_MS)
+    await mine.write(people.add, new("guard", granted=Granted(("site-0001", "site-0000"))), "", NOW_MS)
+    for change in (
+        PersonChange(role=Role.SITE_MANAGER, granted_only=False),
+        PersonChange(granted_only=True, granted=Granted(tuple(f"site-{number:04d}" for number in range(100)))),
+        PersonChange(disabled=True, display_name="Guard"),
+        PersonChange(disabled=False, identity=Identity("https://id.example", "subject-1")),
+    ):
+        await mine.write(people.change, "guard", change, "", NOW_MS)
+    names = ", ".join(f"site-{number:04d}" for number in range(45))
+    manager = {"login": "guard", "role": "site_manager"}
+    assert await told(store, "user_added", "user_changed") == [
+        {"login": "guard", "role": "viewer", "all_sites": 0, "sites": "site-0000, site-0001", "camera_ids": ""},
+        {**manager, "changed": "role granted_only", "role_before": "viewer", "all_sites": 1},
+        {
+            **manager,
+            "changed": "granted_only granted",
+            "all_sites": 0,
+            "sites": f"{names} (+55)",
+            "camera_ids": "",
+        },
+        {**manager, "changed": "display_name disabled", "disabled": 1},
+        {**manager, "changed": "disabled identity", "disabled": 0, "oidc_subject": "subject-1"},
+    ]
 
 
 async def test_a_link_works_once_and_ends_the_sign_ins(store: Store) -> None:

@@ -4,7 +4,7 @@ Reading is in audit_pages.py, sealing in audit_seals.py. Looks at evidence are f
 same thing again within some minutes is one entry.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +20,8 @@ ADDRESS_MAX_CHARS = 64
 OBJECT_ID_MAX_CHARS = 64
 UNREADABLE_MAX_CHARS = 200
 ID_MAX_DIGITS = 19
+# Of a list of names in one entry.
+NAMES_MAX_CHARS = 500
 # A look is held against so many newest entries about its object, to find whether it is a repeat.
 LOOKED_BACK = 200
 # Somebody of the home tenant who did something in another tenant, in the log of that one.
@@ -61,6 +63,19 @@ def _written(details: Mapping[str, str | int]) -> str:
     # A name may be an enumeration's.
     clean = {str(name): _clean(value) if isinstance(value, str) else value for name, value in details.items()}
     return orjson.dumps(clean).decode()
+
+
+def listed(names: Iterable[str]) -> str:
+    """Several names as one text for `details`. Where they are too many it ends with how many are left out."""
+    left = list(names)
+    text = ""
+    while left:
+        longer = f"{text}, {left[0]}" if text else left[0]
+        if len(longer) > NAMES_MAX_CHARS:
+            return f"{text} (+{len(left)})".strip()
+        text = longer
+        del left[0]
+    return text
 
 
 def read_details(details: str | None) -> dict[str, Any] | None:

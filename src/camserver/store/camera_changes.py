@@ -79,9 +79,29 @@ async def change(tx: Scoped, camera_id: str, wanted: CameraChange, address: str,
     if anew or wanted.values or wanted.do_not_process is not None or wanted.network_zone is not None:
         await start_again(tx, camera_key, anew, now_ms)
     tx.changed(kind="camera", at_ms=now_ms, site_id=site_id, camera_key=camera_key)
-    what = ", ".join(wanted.subjects)[:1000]
-    await audit.add_own(tx, audit.Entry("camera_changed", now_ms, address, "camera", camera_id, {"what": what}))
-    return await get(tx, camera_id)
+    changed = await get(tx, camera_id)
+    details = {"what": ", ".join(wanted.subjects)[:1000], **await _told(tx, camera, changed, wanted)}
+    await audit.add_own(tx, audit.Entry("camera_changed", now_ms, address, "camera", camera_id, details))
+    return changed
+
+
+async def _told(tx: Scoped, before: Row, after: CameraSummary, wanted: CameraChange) -> dict[str, str | int]:
+    """For the log: what became of it. Addresses and logins are left out, since either may hold a password."""
+    told: dict[str, str | int] = {}
+    if wanted.name is not None:
+        told |= {"name": after.name, "name_before": before["name"]}
+    if wanted.enabled is not None:
+        told["enabled"] = int(after.enabled)
+    if wanted.do_not_process is not None:
+        told["do_not_process"] = int(after.do_not_process)
+    if wanted.network_zone is not None:
+        told["network_zone"] = wanted.network_zone
+    if wanted.site is not None:
+        former = await tx.one(
+            "SELECT name FROM sites WHERE site_id = :site_id AND tenant_id = :tenant_id", site_id=before["site_id"]
+        )
+        told |= {"site": after.site, "site_before": "" if former is None else former["name"]}
+    return told | {name: overrides.told(name, value) for name, value in wanted.values}
 
 
 async def _refuse_too_many_points(tx: Scoped, camera_key: int) -> None:
@@ -102,8 +122,8 @@ async def _refuse_too_many_points(tx: Scoped, camera_key: int) -> None:
 
 async def locked(tx: Scoped, camera_id: str) -> Row:
     row = await tx.one(
-        "SELECT c.camera_key, c.site_id FROM cameras c WHERE c.camera_id = :camera_id AND c.tenant_id = :tenant_id "
-        "AND c.deleted_at IS NULL AND IN_REACH(c) FOR UPDATE",
+        "SELECT c.camera_key, c.site_id, c.name FROM cameras c WHERE c.camera_id = :camera_id "
+        "AND c.tenant_id = :tenant_id AND c.deleted_at IS NULL AND IN_REACH(c) FOR UPDATE",
         camera_id=camera_id,
     )
     if row is None:

@@ -348,7 +348,12 @@ async def add(tx: Scoped, camera: NewCamera, address: str, now_ms: int) -> Camer
     )
     await _add_parts(tx, camera_key, site.site_id, camera, now_ms)
     tx.changed(kind="camera", at_ms=now_ms, site_id=site.site_id, camera_key=camera_key)
-    await audit.add_own(tx, audit.Entry("camera_added", now_ms, address, "camera", camera.camera_id))
+    details: dict[str, str | int] = {
+        "name": camera.name,
+        "site": site.name,
+        "do_not_process": int(camera.do_not_process),
+    }
+    await audit.add_own(tx, audit.Entry("camera_added", now_ms, address, "camera", camera.camera_id, details))
     return await get(tx, camera.camera_id)
 
 

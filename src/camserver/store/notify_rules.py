@@ -6,8 +6,8 @@ for what it does not name, so only somebody who reaches all sites writes one.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import uuid_utils
 
@@ -33,6 +33,9 @@ class RuleValues:
     min_severity: int = 0
     receivers: tuple[str, ...] | None = None  # uuids; names are understood, too
     quiet: Mapping[str, object] | None = None  # as routing.parse_quiet takes it
+
+
+_FIELDS = tuple(field.name for field in fields(RuleValues))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +82,9 @@ async def add(tx: Scoped, values: RuleValues, address: str, now_ms: int) -> Rule
     position = 0 if last is None or last["position"] is None else last["position"] + 1
     rule_uuid = str(uuid_utils.uuid7())
     await tx.run(_INSERT, rule_uuid=rule_uuid, position=position, now_ms=now_ms, **columns)
-    await _noted(tx, "notify_rule_added", rule_uuid, values.name, address, now_ms)
-    return await get(tx, rule_uuid)
+    added = await get(tx, rule_uuid)
+    await _noted(tx, "notify_rule_added", rule_uuid, _told(added.values, _FIELDS), address, now_ms)
+    return added
 
 
 async def change(tx: Scoped, rule_uuid: str, wanted: RuleChange, address: str, now_ms: int) -> RuleSummary:
@@ -101,18 +105,25 @@ async def change(tx: Scoped, rule_uuid: str, wanted: RuleChange, address: str, n
         **{name: value for name, value in columns.items() if name in used},
     )
     changed = await get(tx, rule_uuid)
-    await _noted(tx, "notify_rule_changed", rule_uuid, changed.values.name, address, now_ms)
+    details = {"changed": " ".join(sorted(wanted.given)), **_told(changed.values, wanted.given)}
+    if changed.values.name != found.values.name:
+        details["name_before"] = found.values.name
+    await _noted(tx, "notify_rule_changed", rule_uuid, details, address, now_ms)
     return changed
 
 
 async def remove(tx: Scoped, rule_uuid: str, address: str, now_ms: int) -> None:
     tx.principal.require_all_sites()
-    found = await tx.run(
+    row = await tx.one(
+        "SELECT name FROM notify_rules WHERE tenant_id = :tenant_id AND rule_uuid = :rule_uuid FOR UPDATE",
+        rule_uuid=rule_uuid,
+    )
+    if row is None:
+        raise _missing(rule_uuid)
+    await tx.run(
         "DELETE FROM notify_rules WHERE tenant_id = :tenant_id AND rule_uuid = :rule_uuid", rule_uuid=rule_uuid
     )
-    if not found:
-        raise _missing(rule_uuid)
-    await _noted(tx, "notify_rule_removed", rule_uuid, "", address, now_ms)
+    await _noted(tx, "notify_rule_removed", rule_uuid, {"name": row["name"]}, address, now_ms)
 
 
 async def reorder(tx: Scoped, rule_uuids: tuple[str, ...], address: str, now_ms: int) -> tuple[RuleSummary, ...]:
@@ -130,8 +141,10 @@ async def reorder(tx: Scoped, rule_uuids: tuple[str, ...], address: str, now_ms:
         WHERE tenant_id = :tenant_id AND rule_uuid = :rule_uuid""",
         [{"rule_uuid": one, "position": place, "now_ms": now_ms} for place, one in enumerate(rule_uuids)],
     )
-    await _noted(tx, "notify_rules_reordered", "", "", address, now_ms)
-    return await listed(tx)
+    rules = await listed(tx)
+    names = audit.listed(one.values.name for one in rules)
+    await _noted(tx, "notify_rules_reordered", "", {"order": names}, address, now_ms)
+    return rules
 
 
 async def of_tenant(tx: Tx, tenant_id: int) -> tuple[Rule, ...]:
@@ -252,8 +265,28 @@ async def _lock(tx: Scoped) -> None:
     await tx.one("SELECT tenant_id FROM tenants WHERE tenant_id = :tenant_id FOR UPDATE")
 
 
-async def _noted(tx: Scoped, action: str, rule_uuid: str, name: str, address: str, now_ms: int) -> None:
-    await audit.add_own(tx, audit.Entry(action, now_ms, address, "notify_rule", rule_uuid, {"name": name}))
+async def _noted(
+    tx: Scoped, action: str, rule_uuid: str, details: Mapping[str, str | int], address: str, now_ms: int
+) -> None:
+    await audit.add_own(tx, audit.Entry(action, now_ms, address, "notify_rule", rule_uuid, details))
+
+
+def _told(values: RuleValues, given: Collection[str]) -> dict[str, str | int]:
+    """For the log: the rule's name, and what is given; `*` stands for all."""
+    told: dict[str, str | int] = {"name": values.name}
+    for name in _FIELDS:
+        if name not in given:
+            continue
+        match getattr(values, name):
+            case None:
+                told[name] = "" if name == "quiet" else "*"
+            case bool() | int() as number:
+                told[name] = int(number)
+            case tuple() as named:
+                told[name] = audit.listed(named)
+            case Mapping() as quiet:
+                told[name] = json.dumps(dict(quiet), sort_keys=True)[: audit.NAMES_MAX_CHARS]
+    return told
 
 
 def _missing(rule_uuid: str) -> NotFound:

@@ -136,7 +136,13 @@ async def _set_role(tx: Tx, known: Known, role: Role, home_id: int, address: str
     await tx.run("UPDATE users SET role = :role WHERE user_id = :user_id", role=role.value, user_id=known.user_id)
     # Whoever was given a link before might not have been given one to what the account is now.
     await tx.run("DELETE FROM password_links WHERE user_id = :user_id", user_id=known.user_id)
-    details: dict[str, str | int] = {"login": known.login, "changed": "role", "role": role.value, "by": "oidc"}
+    details: dict[str, str | int] = {
+        "login": known.login,
+        "changed": "role",
+        "role": role.value,
+        "role_before": known.role.value,
+        "by": "oidc",
+    }
     await _note(tx, known, "user_changed", details, address, now_ms)
 
 

@@ -3,10 +3,12 @@
 Polygons, zones and hints are JSON text, as they are stored; what is good in them is checked where they come in.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields
 
 from camserver.base.records import record
+from camserver.store import audit
 from camserver.store.tx import Row, Scoped
 
 
@@ -73,3 +75,13 @@ async def change(tx: Scoped, camera_key: int, values: Mapping[str, object], now_
     if not matched:
         await insert(tx, camera_key, Overrides(), now_ms)
         await change(tx, camera_key, values, now_ms)
+
+
+def told(name: str, value: object) -> str | int:
+    """For the log; nothing: the configured one. Of zones it has the names, of masks how many they are."""
+    match name:
+        case "zones":
+            return audit.listed(zone["name"] for zone in json.loads(str(value or "[]")))
+        case "ignore_masks" | "privacy_masks":
+            return len(json.loads(str(value or "[]")))
+    return value if isinstance(value, int) else "" if value is None else str(value)[: audit.NAMES_MAX_CHARS]

@@ -127,8 +127,12 @@ async def add(tx: Scoped, new: NewPerson, address: str, now_ms: int) -> Person:
         await grants.put(tx, user_id, new.granted)
     if new.identity is not None:
         await identities.put(tx, user_id, new.identity, now_ms)
-    await _note(tx, "user_added", user_id, {"login": new.login, "role": new.role.value}, address, now_ms)
-    return await get(tx, user_uuid)
+    added = await get(tx, user_uuid)
+    details: dict[str, str | int] = {"login": new.login, "role": new.role.value, **_reach(added)}
+    if new.identity is not None:
+        details["oidc_subject"] = new.identity.subject
+    await _note(tx, "user_added", user_id, details, address, now_ms)
+    return added
 
 
 async def change(tx: Scoped, user_uuid: str, wanted: PersonChange, address: str, now_ms: int) -> Person:
@@ -172,10 +176,31 @@ async def change(tx: Scoped, user_uuid: str, wanted: PersonChange, address: str,
     if wanted.disabled or role is not person.role:
         # Whoever was given a link before might not have been given one to what the account is now.
         await drop_links(tx, person.user_id)
-    changes = [name for name in PersonChange.__dataclass_fields__ if getattr(wanted, name) is not None]
-    details: dict[str, str | int] = {"login": person.login, "changed": " ".join(changes), "role": role.value}
-    await _note(tx, "user_changed", person.user_id, details, address, now_ms)
-    return await get(tx, person.user_uuid)
+    changed = await get(tx, person.user_uuid)
+    await _note(tx, "user_changed", person.user_id, _told(person, changed, wanted), address, now_ms)
+    return changed
+
+
+def _told(before: Person, after: Person, wanted: PersonChange) -> dict[str, str | int]:
+    """For the log: what was asked to change, and the rights that came of it."""
+    names = [name for name in PersonChange.__dataclass_fields__ if getattr(wanted, name) is not None]
+    told: dict[str, str | int] = {"login": after.login, "changed": " ".join(names), "role": after.role.value}
+    if after.role is not before.role:
+        told["role_before"] = before.role.value
+    if wanted.disabled is not None:
+        told["disabled"] = int(after.disabled)
+    if after.role is not before.role or wanted.granted_only is not None or wanted.granted is not None:
+        told |= _reach(after)
+    if wanted.identity is not None:
+        told["oidc_subject"] = wanted.identity.subject
+    return told
+
+
+def _reach(person: Person) -> dict[str, str | int]:
+    if person.granted is None:
+        return {"all_sites": 1}
+    sites, camera_ids = audit.listed(person.granted.sites), audit.listed(person.granted.camera_ids)
+    return {"all_sites": 0, "sites": sites, "camera_ids": camera_ids}
 
 
 async def remove(tx: Scoped, user_uuid: str, address: str, now_ms: int) -> None:

@@ -5,6 +5,7 @@ config holds is checked by the web service.
 """
 
 import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from camserver.base.credentials import Sealed
@@ -138,8 +139,10 @@ async def add(tx: Scoped, new: NewReceiver, address: str, now_ms: int) -> Stored
         now_ms=now_ms,
         **_sealed_columns(new.sealed),
     )
-    await _log(tx, "receiver_added", new.receiver_uuid, receiver_id, address, now_ms, name=new.name, kind=new.kind)
-    return await get(tx, new.receiver_uuid)
+    added = await get(tx, new.receiver_uuid)
+    details = {"name": new.name, "kind": new.kind, **_told(added, _TOLD)}
+    await _log(tx, "receiver_added", new.receiver_uuid, receiver_id, details, address, now_ms)
+    return added
 
 
 async def change(tx: Scoped, receiver_uuid: str, wanted: ReceiverChange, address: str, now_ms: int) -> StoredReceiver:
@@ -159,8 +162,13 @@ async def change(tx: Scoped, receiver_uuid: str, wanted: ReceiverChange, address
             **columns,
         )
         what = ", ".join("secrets" if name == "ciphertext" else name for name in columns if name not in _HIDDEN)
-        await _log(tx, "receiver_changed", receiver_uuid, found.receiver_id, address, now_ms, what=what)
-    return await get(tx, receiver_uuid)
+        changed = await get(tx, receiver_uuid)
+        details: dict[str, str | int] = {"name": changed.name, "what": what, **_told(changed, columns)}
+        if changed.name != found.name:
+            details["name_before"] = found.name
+        await _log(tx, "receiver_changed", receiver_uuid, found.receiver_id, details, address, now_ms)
+        return changed
+    return found
 
 
 async def remove(tx: Scoped, receiver_uuid: str, address: str, now_ms: int) -> None:
@@ -185,7 +193,7 @@ async def remove(tx: Scoped, receiver_uuid: str, address: str, now_ms: int) -> N
         "DELETE FROM receivers WHERE receiver_id = :receiver_id AND tenant_id = :tenant_id",
         receiver_id=found.receiver_id,
     )
-    await _log(tx, "receiver_removed", receiver_uuid, found.receiver_id, address, now_ms, name=found.name)
+    await _log(tx, "receiver_removed", receiver_uuid, found.receiver_id, {"name": found.name}, address, now_ms)
 
 
 async def queue_trial(tx: Scoped, receiver_uuid: str, delivery_uuid: str, address: str, now_ms: int) -> None:
@@ -201,7 +209,9 @@ async def queue_trial(tx: Scoped, receiver_uuid: str, delivery_uuid: str, addres
         receiver_id=found.receiver_id,
     )
     await deliveries.add_own(tx, (new,), now_ms)
-    await audit.add_own(tx, audit.Entry("receiver_tried", now_ms, address, "receiver", receiver_uuid))
+    await audit.add_own(
+        tx, audit.Entry("receiver_tried", now_ms, address, "receiver", receiver_uuid, {"name": found.name})
+    )
 
 
 def missing(receiver_uuid: str) -> NotFound:
@@ -219,10 +229,26 @@ async def _refuse_same_name(tx: Scoped, name: str, but_uuid: str) -> None:
 
 
 async def _log(
-    tx: Scoped, action: str, receiver_uuid: str, receiver_id: int, address: str, now_ms: int, **details: str
+    tx: Scoped,
+    action: str,
+    receiver_uuid: str,
+    receiver_id: int,
+    details: Mapping[str, str | int],
+    address: str,
+    now_ms: int,
 ) -> None:
     tx.changed(kind="receiver", at_ms=now_ms, object_id=receiver_id)
     await audit.add_own(tx, audit.Entry(action, now_ms, address, "receiver", receiver_uuid, details))
+
+
+def _told(receiver: StoredReceiver, given: Collection[str]) -> dict[str, str | int]:
+    """What became of those values that can hold no secret."""
+    told: dict[str, str | int] = {}
+    for name in _TOLD:
+        if name in given:
+            value = getattr(receiver, name)
+            told[name] = "" if value is None else value if isinstance(value, str) else int(value)
+    return told
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -299,6 +325,7 @@ def _sealed_columns(sealed: Sealed | None) -> dict[str, object]:
 
 
 _HIDDEN = ("key_id", "nonce")
+_TOLD = ("enabled", "language", "hourly_cap")
 _SELECT = """
 SELECT receiver_id, receiver_uuid, tenant_id, name, kind, enabled, config, key_id, nonce, ciphertext, language,
   hourly_cap, created_at, updated_at, last_ok_at, last_error, last_error_at

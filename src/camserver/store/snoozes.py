@@ -71,10 +71,9 @@ async def add(tx: Scoped, new: NewSnooze, address: str, now_ms: int) -> SnoozeSu
         user_id=tx.principal.user_id,
         now_ms=now_ms,
     )
-    details: dict[str, str | int] = {"until": new.until, "camera_id": new.camera_id or "", "site": new.site or ""}
-    await audit.add_own(tx, audit.Entry("snoozed", now_ms, address, "snooze", snooze_uuid, details))
     row = await tx.one(f"{_SNOOZES} AND z.snooze_uuid = :snooze_uuid", snooze_uuid=snooze_uuid)
     assert row is not None
+    await audit.add_own(tx, audit.Entry("snoozed", now_ms, address, "snooze", snooze_uuid, _told(row)))
     return _summary(row)
 
 
@@ -90,7 +89,18 @@ async def end(tx: Scoped, snooze_uuid: str, address: str, now_ms: int) -> None:
         now_ms=now_ms,
         snooze_uuid=snooze_uuid,
     )
-    await audit.add_own(tx, audit.Entry("snooze_ended", now_ms, address, "snooze", snooze_uuid))
+    await audit.add_own(tx, audit.Entry("snooze_ended", now_ms, address, "snooze", snooze_uuid, _told(row)))
+
+
+def _told(row: Row) -> dict[str, str | int]:
+    """For the log: what is silent, and until when. What is not named does not narrow it."""
+    return {
+        "until": row["until"],
+        "camera_id": row["camera_id"] or "",
+        "site": row["site"] or "",
+        "receiver": row["receiver_name"] or "",
+        "reason": row["reason"],
+    }
 
 
 async def active(tx: Tx, tenant_id: int, now_ms: int) -> tuple[Snooze, ...]:

@@ -99,7 +99,8 @@ async def add(tx: Tx, principal: Principal, new: NewTenant, address: str, now_ms
     await tx.run("UPDATE sites SET timezone = :zone WHERE site_id = :site_id", zone=new.timezone, site_id=site_id)
     await _set_quotas(tx, tenant_id, new.quotas)
     await _add_admin(tx, tenant_id, new.admin, now_ms)
-    entry = audit.Entry("tenant_added", now_ms, address, "tenant", new.name, {"admin": new.admin.login})
+    details = {"admin": new.admin.login, **_told(new.quotas)}
+    entry = audit.Entry("tenant_added", now_ms, address, "tenant", new.name, details)
     await audit.add_own(_home_scope(tx, principal, home_id), entry)
     return await get(tx, principal, new.name)
 
@@ -214,7 +215,7 @@ async def change(
             tenant_id=found.tenant_id,
         )
     await _set_quotas(tx, found.tenant_id, wanted.quotas)
-    details: dict[str, str | int] = {quota: "" if most is None else most for quota, most in wanted.quotas.items()}
+    details = _told(wanted.quotas)
     if wanted.name is not None:
         details["name"] = wanted.name
     if wanted.disabled is not None:
@@ -222,6 +223,10 @@ async def change(
     entry = audit.Entry("tenant_changed", now_ms, address, "tenant", found.name, details)
     await audit.add_own(_home_scope(tx, principal, home_id), entry)
     return await get(tx, principal, found.tenant_uuid)
+
+
+def _told(quotas: Mapping[Quota, int | None]) -> dict[str, str | int]:
+    return {quota: "" if most is None else most for quota, most in quotas.items()}
 
 
 async def _set_quotas(tx: Tx, tenant_id: int, quotas: Mapping[Quota, int | None]) -> None:

@@ -142,7 +142,12 @@ async def add(tx: Scoped, new: NewToken, address: str, now_ms: int) -> TokenSumm
         expires_at=new.expires_at,
         now_ms=now_ms,
     )
-    details: dict[str, str | int] = {"name": new.name, "login": owner.login, "scopes": " ".join(sorted(new.scopes))}
+    details: dict[str, str | int] = {
+        "name": new.name,
+        "login": owner.login,
+        "scopes": " ".join(sorted(new.scopes)),
+        "expires_at": new.expires_at,
+    }
     await audit.add_own(tx, audit.Entry("token_added", now_ms, address, "token", token_uuid, details))
     return await _get(tx, token_uuid)
 

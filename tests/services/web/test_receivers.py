@@ -65,6 +65,14 @@ async def test_a_receiver_is_added_changed_listed_and_removed(web_on_each: Runni
     )
     assert [row["action"] for row in log] == ["receiver_added", *["receiver_changed"] * 2, "receiver_removed"]
     assert all("secret-token" not in str(row["details"]) for row in log)
+    details = [json.loads(row["details"]) for row in log]
+    made_so = {"enabled": 1, "language": "en", "hourly_cap": 30}
+    assert details == [
+        {"name": "事務所", "kind": "webhook", **made_so},
+        {"name": "門", "name_before": "事務所", "what": details[1]["what"], "hourly_cap": ""},
+        {"name": "門", "what": "enabled", "enabled": 0},
+        {"name": "門"},
+    ]
 
 
 async def test_secrets_are_sealed_for_this_receiver_alone(web: RunningWeb) -> None:
