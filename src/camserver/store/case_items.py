@@ -2,14 +2,14 @@
 
 A frame or event that some item holds has the class `case`, and its own class waits in `own_class`. Both change under
 the row's lock, so a sweep either deleted it before (then it is said to be gone) or finds it held. Locks are taken in
-the order case, camera, event, frames, as everywhere.
+the order case, camera, event, frames, as everywhere; shares come last.
 """
 
 from dataclasses import dataclass
 
 from camserver.base.errors import Conflict, NotFound
 from camserver.domain.cases import ITEMS_MAX, CaseState, ItemKind, holds_items
-from camserver.store import archive, archive_clips, audit
+from camserver.store import archive, archive_clips, audit, share_endings
 from camserver.store.cases import CaseRow, lock_case, require_reach
 from camserver.store.core import unlogged
 from camserver.store.tx import Row, Scoped, Tx
@@ -34,6 +34,11 @@ class _Found:
     happened_at: int
     camera_key: int
     event: Row | None = None
+
+    @property
+    def shown(self) -> tuple[list[int], list[int]]:
+        """Keys of the event, and of the single frame, that a share may show."""
+        return ([], [self.object_id]) if self.event is None else ([self.event["event_id"]], [])
 
 
 async def add(tx: Scoped, case_uuid: str, kind: ItemKind, uuid: str, address: str, now_ms: int) -> bool:
@@ -68,6 +73,7 @@ async def add(tx: Scoped, case_uuid: str, kind: ItemKind, uuid: str, address: st
     if found.event is not None:
         of_case = archive.Case(case.case_id, case.case_uuid)
         await archive_clips.queue_for_case(tx, of_case, found.event["event_id"], now_ms)
+    await share_endings.end_taken(tx, *found.shown, address, now_ms)
     await _note(tx, case, "case_item_added", kind, found.object_uuid, address, now_ms)
     return True
 
@@ -96,7 +102,8 @@ async def remove(
         raise NotFound(f"the case has no {kind} {uuid}", reason="no_case_item")
     await tx.run("DELETE FROM case_items WHERE item_id = :item_id AND tenant_id = :tenant_id", item_id=row["item_id"])
     if row["holds"]:
-        await _release(tx, ItemKind(row["kind"]), row["object_id"], now_ms + grace_days * DAY_MS)
+        shown = await _release(tx, ItemKind(row["kind"]), row["object_id"], now_ms + grace_days * DAY_MS)
+        await share_endings.end_given_up(tx, *shown, address, now_ms)
     await _note(tx, case, "case_item_removed", kind, uuid, address, now_ms)
 
 
@@ -142,6 +149,8 @@ async def settle(tx: Scoped, case_id: int, after_item_id: int, grace_days: int, 
         wanted=int(wanted),
         after=after_item_id,
     )
+    event_ids: list[int] = []
+    frame_ids: list[int] = []
     for row in rows:
         kind = ItemKind(row["kind"])
         found = await _locked_by_id(tx, kind, row["object_id"]) if wanted else None
@@ -154,8 +163,14 @@ async def settle(tx: Scoped, case_id: int, after_item_id: int, grace_days: int, 
         )
         if found is not None:
             await _hold(tx, found, now_ms)
+            events, frames = found.shown
         else:
-            await _release(tx, kind, row["object_id"], now_ms + grace_days * DAY_MS)
+            events, frames = await _release(tx, kind, row["object_id"], now_ms + grace_days * DAY_MS)
+        event_ids += events
+        frame_ids += frames
+    if event_ids or frame_ids:
+        end = share_endings.end_taken if wanted else share_endings.end_given_up
+        await end(tx, event_ids, frame_ids, None, now_ms)
     if len(rows) == BATCH:
         return int(rows[-1]["item_id"])
     await tx.run("UPDATE cases SET settled = 1 WHERE case_id = :case_id AND tenant_id = :tenant_id", case_id=case_id)
@@ -264,19 +279,20 @@ async def _frames_of(tx: Scoped, found: _Found) -> list[int]:
     return [row["frame_id"] for row in rows]
 
 
-async def _release(tx: Scoped, kind: ItemKind, object_id: int, keep_until: int) -> None:
-    """Gives back what no other item holds. What is gone needs nothing."""
+async def _release(tx: Scoped, kind: ItemKind, object_id: int, keep_until: int) -> tuple[list[int], list[int]]:
+    """Gives back what no other item holds; keys of its event, or of the single frame. What is gone needs nothing."""
     if kind is ItemKind.FRAME:
         await _release_frames(tx, "frame_id = :frame_id", keep_until, frame_id=object_id)
-        return
+        return [], [object_id]
     event = await _event_of(tx, kind, object_id)
     event = None if event is None else await _locked_event(tx, event)
     if event is None:
-        return
+        return [], []
     is_free = await tx.run(_RELEASE_EVENT, event_id=event["event_id"], keep_until=keep_until)
     if is_free or kind is ItemKind.EVENT:
         await _release_frames(tx, _OF_EVENT, keep_until, **_span(event))
         await _release_frames(tx, "frame_id = :frame_id", keep_until, frame_id=event["best_frame_id"])
+    return [event["event_id"]], []
 
 
 async def _release_frames(tx: Scoped, which: str, keep_until: int, **params: int | None) -> None:

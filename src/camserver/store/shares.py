@@ -139,17 +139,23 @@ async def page(tx: Scoped, before: str | None, limit: int, now_ms: int) -> tuple
 
 async def revoke(tx: Scoped, share_uuid: str, address: str, now_ms: int) -> None:
     """It opens nothing from the next request on."""
-    ended = await tx.run(
-        "UPDATE shares SET revoked_at = :now_ms WHERE tenant_id = :tenant_id AND share_uuid = :share_uuid "
-        "AND revoked_at IS NULL AND IN_REACH(shares) AND (:everybody = 1 OR user_id = :user_id)",
+    row = await tx.one(
+        "SELECT h.share_id, h.kind, h.object_uuid FROM shares h WHERE h.tenant_id = :tenant_id "
+        "AND h.share_uuid = :share_uuid AND h.revoked_at IS NULL AND IN_REACH(h) "
+        "AND (:everybody = 1 OR h.user_id = :user_id) FOR UPDATE",
         share_uuid=share_uuid,
         everybody=int(tx.principal.may(Permission.MANAGE_CAMERAS)),
         user_id=tx.principal.user_id or 0,
+    )
+    if row is None:
+        raise NotFound("there is no such share, or it was revoked already", reason="no_share")
+    await tx.run(
+        "UPDATE shares SET revoked_at = :now_ms WHERE tenant_id = :tenant_id AND share_id = :share_id",
+        share_id=row["share_id"],
         now_ms=now_ms,
     )
-    if not ended:
-        raise NotFound("there is no such share, or it was revoked already", reason="no_share")
-    await audit.add_own(tx, audit.Entry("share_revoked", now_ms, address, "share", share_uuid))
+    details = {"kind": row["kind"], "uuid": row["object_uuid"]}
+    await audit.add_own(tx, audit.Entry("share_revoked", now_ms, address, "share", share_uuid, details))
 
 
 _LIVE = "h.tenant_id = :tenant_id AND h.revoked_at IS NULL AND (h.expires_at IS NULL OR h.expires_at > :now_ms)"

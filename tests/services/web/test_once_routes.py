@@ -101,9 +101,11 @@ async def web(sqlite_store: Store, clock: ManualClock, tmp_path: Path) -> AsyncI
 
 
 def _turn(route: GuardedRoute) -> tuple[int, bool, int]:
-    """Things are made, then changed, then removed: parts before the whole, people with what is theirs last."""
+    """Things are made, then changed, then removed: parts before the whole; people with what is theirs, and
+    what cases hold, which ends shares of it, last."""
     method, path = key_of(route)
-    return ("POST", "PATCH", "DELETE").index(method), "/users/" in path, -path.count("/") if method == "DELETE" else 0
+    is_last = "/users/" in path or "{case_uuid}" in path
+    return ("POST", "PATCH", "DELETE").index(method), is_last, -path.count("/") if method == "DELETE" else 0
 
 
 async def send(town: Town, who: Browser, route: GuardedRoute, key: str) -> Reply:
