@@ -2,18 +2,37 @@
 
 import pytest
 
-from camserver.base.errors import Conflict, Forbidden, Unauthenticated
+from camserver.base.errors import Conflict, Forbidden, NotFound, Unauthenticated
 from camserver.domain.people import Permission, Principal, Role
-from camserver.store import Store, audit_pages, cases, grants, password_links, people, sessions, sites, tokens
+from camserver.store import (
+    Store,
+    audit_pages,
+    cameras,
+    cases,
+    event_pages,
+    frame_pages,
+    grants,
+    password_links,
+    people,
+    sessions,
+    sites,
+    tokens,
+)
 from camserver.store.audit_pages import AuditFilter
+from camserver.store.cameras import NewCamera, Stream
 from camserver.store.grants import Granted
 from camserver.store.identities import Identity
+from camserver.store.overrides import Overrides
 from camserver.store.people import NewPerson, PersonChange
 from camserver.store.sessions import NewSession
 from camserver.store.tokens import NewToken
-from tests.store.people_rows import NOW_MS, admin_of, prepare, told
+from tests.store.people_rows import NOW_MS, FrameRow, add_event, add_frame, admin_of, prepare, told
 
 HASH = "$argon2id$not-checked"
+
+
+def camera_of(camera_id: str) -> NewCamera:
+    return NewCamera(camera_id, camera_id, None, Stream("test", "test://moving"), None, None, Overrides())
 
 
 def new(login: str, role: Role = Role.VIEWER, granted: Granted | None = None) -> NewPerson:
@@ -85,6 +104,39 @@ async def test_the_log_says_what_rights_somebody_was_given(store: Store) -> None
         {**manager, "changed": "display_name disabled", "disabled": 1},
         {**manager, "changed": "disabled identity", "disabled": 0, "oidc_subject": "subject-1"},
     ]
+
+
+async def test_grants_of_a_camera_end_with_it(store: Store) -> None:
+    """Also of its evidence, which stays; and whoever has no grants left reaches nothing, never everything."""
+    tenant_id = (await prepare(store)).tenant_id
+    mine = store.as_(admin_of(tenant_id))
+    for camera_id in ("cam_1", "cam_2"):
+        await mine.write(cameras.add, camera_of(camera_id), "", NOW_MS)
+    event_id = await store.write(add_event, tenant_id, "cam_1", "e1", NOW_MS)
+    frame = FrameRow(tenant_id, "cam_1", NOW_MS, "f1", event_id=event_id)
+    await store.write(add_frame, frame)
+    guard = await mine.write(people.add, new("guard", granted=Granted((), ("cam_1",))), "", NOW_MS)
+    both = await mine.write(people.add, new("both", granted=Granted((), ("cam_1", "cam_2"))), "", NOW_MS)
+    wide = [Principal(tenant_id, one.user_id, Role.VIEWER) for one in (guard, both)]
+    held = frozenset({guard.user_id, both.user_id})
+    before = await store.read(grants.narrowed, tuple(wide), held)
+    for one in before:
+        assert (await store.as_(one).read(event_pages.get, "e1")).summary.camera_id == "cam_1"
+    await mine.write(cameras.remove, "cam_1", "", NOW_MS)
+    after = await store.read(grants.narrowed, tuple(wide), held)
+    assert [one.reaches_nothing for one in after] == [True, False]
+    for one in after:
+        scoped = store.as_(one)
+        with pytest.raises(NotFound):
+            await scoped.read(event_pages.get, "e1")
+        with pytest.raises(NotFound):
+            await scoped.read(frame_pages.get, "f1")
+    assert [one.camera_id for one in await store.as_(after[0]).read(cameras.page, "", 10)] == []
+    assert [one.camera_id for one in await store.as_(after[1]).read(cameras.page, "", 10)] == ["cam_2"]
+    # Another camera of that name is another one.
+    await mine.write(cameras.add, camera_of("cam_1"), "", NOW_MS)
+    assert (await store.read(grants.narrowed, tuple(wide), held)) == after
+    assert (await mine.read(people.get, "guard")).granted == Granted()
 
 
 async def test_a_link_works_once_and_ends_the_sign_ins(store: Store) -> None:

@@ -429,6 +429,8 @@ async def remove(tx: Scoped, camera_id: str, address: str, now_ms: int) -> None:
 
     Without its session nothing is renewed, so its worker learns with the next heartbeat that the camera is lost.
     """
+    # Or it might be granted to somebody meanwhile.
+    await tenants.lock(tx)
     row = await tx.one(
         f"SELECT c.camera_key, c.site_id FROM cameras c WHERE c.camera_id = :camera_id AND {IN_REACH} FOR UPDATE",
         camera_id=camera_id,
@@ -436,7 +438,8 @@ async def remove(tx: Scoped, camera_id: str, address: str, now_ms: int) -> None:
     if row is None:
         raise missing(camera_id)
     camera_key = row["camera_key"]
-    for table in ("camera_sessions", "camera_auth", "camera_streams", "camera_overrides"):
+    # Without grants, which no list would show: its evidence is for those who reach its site.
+    for table in ("camera_sessions", "camera_auth", "camera_streams", "camera_overrides", "grants"):
         await tx.run(
             f"DELETE FROM {table} WHERE camera_key = :camera_key AND tenant_id = :tenant_id", camera_key=camera_key
         )

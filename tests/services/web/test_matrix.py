@@ -114,7 +114,6 @@ NOTHING_THERE = {
     ("GET", "/api/scoring/runs/{run_uuid}/result"),
     *(("POST", path) for path in ("/api/workers/{worker_id}/revoke", "/api/cameras/{camera_id}/rediscover")),
     ("POST", "/api/jobs/{frame_uuid}/requeue"),
-    ("DELETE", "/api/cameras/{camera_id}/pin"),
 }
 # About a site or its workers: whoever was granted a camera of it does not reach them.
 OF_WHOLE_SITE = {
@@ -393,9 +392,9 @@ def refused_near(who: Person, key: tuple[str, str]) -> int | None:
 
 @pytest.mark.parametrize("who", PEOPLE, ids=lambda one: one.login)
 async def test_what_is_near_answers_to_whoever_may(town: Town, who: Person) -> None:
-    """What is read, then what is changed, and what removes things last; of that what ends shares, too."""
+    """What is read, then what is changed, and what removes things last; of that what ends shares and grants, too."""
     order = ["GET", "PATCH", "PUT", "POST", "DELETE"]
-    ends = ["/api/cases/{case_uuid}/items/{kind}/{object_uuid}"]
+    ends = ["/api/cases/{case_uuid}/items/{kind}/{object_uuid}", "/api/cameras/{camera_id}"]
     wrong = []
     for route in sorted(ROUTES, key=lambda route: (order.index(key_of(route)[0]), route.path in ends)):
         names = bool(parts_of(route.path) & (OF_SITE | OF_TENANT)) or key_of(route) in NAMING
