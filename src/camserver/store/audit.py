@@ -133,6 +133,11 @@ async def add_from_home(tx: Tx, principal: Principal, tenant_id: int, entry: Ent
     await tx.run(_INSERT, tenant_id=tenant_id, actor_kind=kind, actor_id=actor_id, **entry.columns())
 
 
+async def add_by_link(tx: Tx, tenant_id: int, entry: Entry) -> None:
+    """What whoever has a link or a share did, of whom only the address is known."""
+    await tx.run(_INSERT, tenant_id=tenant_id, actor_kind=LINK, actor_id="", **entry.columns())
+
+
 def actor(principal: Principal) -> tuple[str, str]:
     """How whoever does something is named in the log: kind and id. What a program does is its user's deed."""
     return ("system", "local_admin_token") if principal.user_id is None else ("user", str(principal.user_id))

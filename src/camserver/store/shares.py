@@ -348,7 +348,7 @@ async def note_opening(tx: Tx, share: Opened, address: str, is_page: bool, now_m
     )
     if added:
         entry = audit.Entry("share_opened", now_ms, address, "share", share.share_uuid)
-        await audit.add(tx, share.tenant_id, None, entry)
+        await audit.add_by_link(tx, share.tenant_id, entry)
 
 
 _OPENING_VALUES = (

@@ -111,6 +111,9 @@ async def test_a_share_shows_an_event_without_signing_in(web_on_each: RunningWeb
     assert not any(path.rpartition("/")[2] in line for line in logged.lines)
     # From one address in one hour: one line.
     assert await openings(web) == 1
+    [entry] = (await owner.get("/api/audit?who=link")).body["entries"]
+    assert (entry["action"], entry["who"], entry["actor_kind"]) == ("share_opened", "link", "link")
+    assert (await owner.get("/api/audit?who=system&action=share_opened")).body["entries"] == []
     to_next_hour = HOUR_MS - web.clock.now_ms() % HOUR_MS
     web.clock.jump_wall(to_next_hour - 1)
     await opened(web, f"{path}/picture/0")
