@@ -10,7 +10,7 @@ from camserver.domain.cases import CaseState, ItemKind
 from camserver.domain.keeping import DAY_MS, Why
 from camserver.domain.people import Principal, Role
 from camserver.domain.retention import RetentionPolicy
-from camserver.store import Store, case_items, cases, retention
+from camserver.store import Store, case_items, cases, people, retention
 from camserver.store.jobs import claimed
 from tests.domain.build import analysis
 from tests.store import analyzing
@@ -184,6 +184,23 @@ async def test_every_change_is_in_the_audit_log(fresh_store: Store) -> None:
     told = await scoped.read(cases.audit_of, case)
     assert [entry.action for entry in told] == actions
     assert told[2].address == "192.0.2.1"
+
+
+async def test_the_log_of_a_case_names_those_who_did_something_as_the_audit_log_does(fresh_store: Store) -> None:
+    """Also somebody who is no more, and the command line: it goes into exports, which are read elsewhere."""
+    evidence = await Evidence.gather(fresh_store)
+    scoped = fresh_store.as_(replace(evidence.somebody, role=Role.SYSTEM_ADMIN))
+    case = await evidence.case()
+    person = people.NewPerson("kato", "Kato", "ja", Role.TENANT_ADMIN, None)
+    added = await scoped.write(people.add, person, "", NOW_MS)
+    kato = replace(evidence.somebody, user_id=added.user_id)
+    await fresh_store.as_(kato).write(cases.add_note, case, "seen twice", "", NOW_MS)
+    gone = replace(evidence.somebody, user_id=added.user_id + 1_000)
+    await fresh_store.as_(gone).write(cases.note_in_log, case, "case_opened", {}, "", NOW_MS)
+    names = ["local admin", "kato", "removed user"]
+    assert [entry.actor for entry in await scoped.read(cases.audit_of, case)] == names
+    await scoped.write(people.remove, "kato", "", NOW_MS)
+    assert [entry.actor for entry in await scoped.read(cases.audit_of, case)] == names
 
 
 async def test_a_reopened_case_says_what_is_gone(fresh_store: Store) -> None:

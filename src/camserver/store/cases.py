@@ -13,7 +13,7 @@ import uuid_utils
 from camserver.base.errors import Conflict, Forbidden, NotFound
 from camserver.domain.cases import NOTES_MAX, CaseState, holds_items
 from camserver.domain.people import who_did
-from camserver.store import audit, search_texts
+from camserver.store import audit, audit_pages, search_texts
 from camserver.store.cameras import public_camera_id
 from camserver.store.tx import Row, Scoped
 
@@ -284,20 +284,13 @@ async def audit_of(tx: Scoped, case_uuid: str) -> tuple[AuditEntry, ...]:
         f"ORDER BY a.entry_id LIMIT {AUDIT_MAX}",
         case_uuid=case_uuid,
     )
-    user_ids = sorted({int(row["actor_id"]) for row in rows if row["actor_kind"] == "user"})
-    logins = {
-        row["user_id"]: row["login"]
-        for row in await tx.all(
-            "SELECT user_id, login FROM users WHERE tenant_id = :tenant_id AND user_id IN (:user_ids...)",
-            user_ids=user_ids,
-        )
-    }
+    actors = await audit_pages.names(tx, {(row["actor_kind"], row["actor_id"]) for row in rows})
     return tuple(
         [
             AuditEntry(
                 row["at"],
                 row["actor_kind"],
-                logins.get(int(row["actor_id"]), row["actor_id"]) if row["actor_kind"] == "user" else row["actor_id"],
+                actors[row["actor_kind"], row["actor_id"]],
                 row["action"],
                 audit.read_details(row["details"]),
                 row["address"],
