@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from PIL import Image
 
-from camserver.base.errors import Forbidden
+from camserver.base.errors import Forbidden, StoreUnavailable
 from camserver.domain.people import Permission, Principal, Role
 from camserver.domain.shares import HOUR_MS, Sharing, may_share, require_sharing
 from camserver.media.mp4_clip import film
@@ -310,6 +310,26 @@ async def test_guessing_is_slowed_down(web: RunningWeb) -> None:
         assert (page.status, page.headers["Content-Type"]) == (429, "text/html; charset=utf-8")
         assert int(page.headers["Retry-After"]) > 0
         assert words in page.content.decode()
+
+
+async def test_what_can_not_be_logged_is_not_shown_and_said_on_a_page(
+    web: RunningWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = await shared(await owner_with_event(web))
+
+    async def full(*_: object, **__: object) -> None:
+        raise StoreUnavailable("the disk of db.internal is full")
+
+    monkeypatch.setattr(web.store, "write", full)
+    for language, words in (("en", "the database is away"), ("ja", "データベースに接続できません")):
+        page = await opened(web, path, **{"Accept-Language": language})
+        assert (page.status, page.headers["Content-Type"]) == (503, "text/html; charset=utf-8")
+        assert int(page.headers["Retry-After"]) > 0
+        assert page.headers["Cache-Control"] == "private, no-store"
+        text = page.content.decode()
+        assert words in text
+        assert f'lang="{language}"' in text
+        assert "db.internal" not in text
 
 
 @pytest.mark.parametrize(

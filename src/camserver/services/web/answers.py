@@ -66,6 +66,13 @@ def answer_error(request: HTTPConnection, error: Exception, body: object = None)
     return error_response(_outward(error, request_id, language, body), language)
 
 
+def told_later(request: HTTPConnection, error: Retry) -> tuple[str, int, Mapping[str, str]]:
+    """Words, status and headers of the answer to what may be tried again, for a page that says them."""
+    language = language_of(request)
+    outward = _outward(error, request.state.request_id, language, None)
+    return scrub(message_for(outward, language)), outward.http_status, _headers_of(outward)
+
+
 def error_response(error: CamError, language: Language) -> JSONResponse:
     body = ErrorAnswer(
         error_code=error.code, message=scrub(message_for(error, language)), details=_plain(error.details)

@@ -38,6 +38,7 @@ _WORDS = {
     "clip": Phrase("動画", "Film"),
     "none": Phrase("画像の保存期間が過ぎました。", "The pictures are past their retention."),
     "over_title": Phrase("開けません", "Nothing to open"),
+    "later_title": Phrase("今は開けません", "Not now"),
     "over": Phrase(
         "このアドレスは正しくないか、共有が終わりました。送った人に確認してください。",
         "This address opens nothing, or what it opened is no longer shared. Ask whoever sent it to you.",
@@ -79,11 +80,16 @@ def page(share: Opened, base: str, language: Language) -> str:
 
 
 def over_page(language: Language) -> str:
-    return problem_page(_say("over", language), language)
+    return _problem_page("over_title", _say("over", language), language)
 
 
-def problem_page(text: str, language: Language) -> str:
-    title = _say("over_title", language)
+def later_page(text: str, language: Language) -> str:
+    """It may open something, but not at this moment."""
+    return _problem_page("later_title", text, language)
+
+
+def _problem_page(titled: str, text: str, language: Language) -> str:
+    title = _say(titled, language)
     return _html(title, [f"<h1>{escape(title)}</h1>", f"<p>{escape(text)}</p>"], language)
 
 

@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 from fastapi import Path, Query, Response
 from starlette.responses import HTMLResponse
 
-from camserver.base.errors import NotFound, TooManyTries
+from camserver.base.errors import NotFound, Retry
 from camserver.domain.people import Permission
 from camserver.domain.shares import Sharing, no_clip, no_picture, over
 from camserver.services.web import films, pictures, share_page
 from camserver.services.web.access import Gate, token_hash
+from camserver.services.web.answers import told_later
 from camserver.services.web.calls import Call, TheCall
-from camserver.services.web.messages import message_for
 from camserver.services.web.once import Repeat
 from camserver.services.web.routes.filters import Cursor
 from camserver.services.web.routing import Routes
@@ -78,10 +78,10 @@ async def open_share(call: TheCall, token: str) -> Response:
         share = await _opened(call, token, is_page=True)
     except NotFound:
         return HTMLResponse(share_page.over_page(call.language), status_code=404, headers=share_page.HEADERS)
-    except TooManyTries as error:
-        page = share_page.problem_page(message_for(error, call.language), call.language)
-        headers = {**share_page.HEADERS, "Retry-After": str(error.details["retry_after_sec"])}
-        return HTMLResponse(page, status_code=error.http_status, headers=headers)
+    except Retry as error:
+        words, status, headers = told_later(call.request, error)
+        page = share_page.later_page(words, call.language)
+        return HTMLResponse(page, status_code=status, headers={**share_page.HEADERS, **headers})
     return HTMLResponse(share_page.page(share, f"/share/{token}", call.language), headers=share_page.HEADERS)
 
 
