@@ -118,8 +118,12 @@ async def test_who_may_not_see_the_picture_sees_no_boxes(web: RunningWeb) -> Non
 async def test_a_kept_picture_that_can_not_be_read_is_said_so(web: RunningWeb) -> None:
     owner = await owner_with_pictures(web)
     await put_pictures(web, b"\xff\xd8 no more", LARGE)
-    reply = await owner.get(f"{PATH}?boxes=1")
-    assert (reply.status, reply.body["details"]["reason"]) == (404, "picture_unreadable")
+    for asked in ("boxes=1", "kind=thumb"):
+        for language, words in (("en", "the infer picture of frame f1 can't be read: "), ("ja", "読み取れません")):
+            reply = await owner.get(f"{PATH}?{asked}", {"Accept-Language": language})
+            assert (reply.status, reply.body["details"]["reason"]) == (404, "picture_unreadable")
+            assert words in reply.body["message"]
+            assert not any(box in reply.body["message"] for box in ("枠", "drawn", "boxes"))
     assert (await owner.get(f"{PATH}?kind=full&boxes=1")).status == 200
 
 

@@ -85,7 +85,7 @@ async def _thumb(call: Call, place: PicturePlace) -> bytes:
 def _unreadable(place: PicturePlace, kind: str, error: BadInput) -> NotFound:
     log.error("a kept picture can't be read", frame=place.frame_uuid, kind=kind, cause=error.message)
     return NotFound(
-        f"the {kind} picture of frame {place.frame_uuid} can't be drawn on: {error.message}",
+        f"the {kind} picture of frame {place.frame_uuid} can't be read: {error.message}",
         reason="picture_unreadable",
         kind=kind,
     )
