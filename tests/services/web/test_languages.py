@@ -3,6 +3,7 @@
 import aiohttp
 import pytest
 
+from camserver.base.errors import StoreUnavailable
 from camserver.services.web.languages import choose_language
 from tests.services.web.rig import Browser, RunningWeb
 
@@ -55,6 +56,30 @@ async def test_who_is_recognized_is_refused_in_their_own_language(web: RunningWe
     owner.csrf_token = None
     reply = await owner.post("/api/cases", {"title": "x"})
     assert (reply.body["details"]["reason"], "再読み込み" in reply.body["message"]) == ("csrf", True), reply.body
+
+
+async def test_so_is_who_asks_for_what_there_is_not(web: RunningWeb, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = await japanese_owner(web)
+    made = (await owner.post("/api/tokens", {"name": "reader", "scopes": ["read"]})).body
+    token = {"Authorization": f"Bearer {made['secret']}"}
+    stranger = {"Authorization": "Bearer camserver_unknown"}
+
+    async def asked(who: Browser, headers: dict[str, str]) -> list[tuple[int, bool]]:
+        found = [await who.get("/api/nothing", headers), await who.ask("PUT", "/api/cameras", headers=headers)]
+        return [(reply.status, reply.body["message"].isascii()) for reply in found]
+
+    assert await asked(owner, {}) == await asked(web.browser(), token) == [(404, False), (405, False)]
+    assert await asked(owner, {"Accept-Language": "en"}) == [(404, True), (405, True)]
+    # Who is unknown is told the same.
+    assert await asked(web.browser(), stranger) == await asked(web.browser(), {}) == [(404, True), (405, True)]
+
+    async def away(*_: object, **__: object) -> None:
+        raise StoreUnavailable("gone")
+
+    # After a change of tokens nothing is remembered of who is signed in.
+    await owner.post("/api/tokens", {"name": "another", "scopes": ["read"]})
+    monkeypatch.setattr(web.store, "read", away)
+    assert await asked(owner, {}) == [(404, True), (405, True)]
 
 
 async def test_so_is_who_opens_the_feed(web: RunningWeb) -> None:

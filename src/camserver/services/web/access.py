@@ -14,7 +14,7 @@ from enum import StrEnum
 from fastapi import Request
 from starlette.requests import HTTPConnection
 
-from camserver.base.errors import Forbidden, Retry, Unauthenticated
+from camserver.base.errors import Forbidden, Reject, Retry, Unauthenticated
 from camserver.base.log import get_logger
 from camserver.domain.people import TENANT_WIDE, Permission, Principal, Role
 from camserver.services.web.calls import Call, Web, address_of
@@ -84,6 +84,14 @@ async def admit_socket(web: Web, socket: HTTPConnection, needs: Needs) -> Call:
     if isinstance(needs, Permission):
         principal.require(needs)
     return Call(web, socket, principal, signed_in, now_ms)
+
+
+async def note_account(web: Web, request: HTTPConnection) -> None:
+    """Whose language an answer is in that is the same for everybody. Who is not recognized is refused nothing."""
+    try:
+        await _recognize(web, request, web.clock.now_ms())
+    except (Reject, Retry):
+        return
 
 
 def token_hash(token: str) -> str:

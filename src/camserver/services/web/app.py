@@ -6,6 +6,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from camserver import __version__
+from camserver.services.web.access import note_account
 from camserver.services.web.answers import answer_error, unrouted
 from camserver.services.web.calls import Web
 from camserver.services.web.directory import Directory
@@ -150,6 +151,7 @@ def build_app(web: Web, ui: UiFiles) -> App:
 
 
 async def _answer_unrouted(request: Request, error: Exception) -> Response:
+    await note_account(request.app.state.web, request)
     allowed, is_socket = methods_at(request.app, request.scope["path"])
     return answer_error(request, unrouted(error, request.method, allowed, is_socket))
 
@@ -157,4 +159,5 @@ async def _answer_unrouted(request: Request, error: Exception) -> Response:
 async def _refuse_socket(scope: Scope, receive: Receive, send: Send) -> None:
     """Nobody opens a WebSocket at this address."""
     socket = WebSocket(scope, receive, send)
+    await note_account(socket.app.state.web, socket)
     await socket.send_denial_response(answer_error(socket, HTTPException(404)))
