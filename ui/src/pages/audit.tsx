@@ -13,7 +13,7 @@ import { Button } from "@/components/ui/button";
 import { Card } from "@/components/ui/card";
 import { DateField, Field } from "@/components/ui/field";
 import { Cell, Row } from "@/components/ui/table";
-import { objectPage } from "@/display/audit";
+import { detailText, flagOf, objectPage } from "@/display/audit";
 import { bytesText } from "@/display/sizes";
 import { dateAndTime, startOfDay, startOfNextDay } from "@/display/times";
 import { useAddress } from "@/hooks/use-address";
@@ -97,6 +97,11 @@ function EntryRow({ entry }: { entry: AuditEntry }) {
   const noun = (kind: string) =>
     i18n.exists(`nouns.${kind}`, { ns: "audit" }) ? t(`nouns.${kind as "camera"}`) : kind;
   const details = Object.entries(entry.details ?? {});
+  const detail = ([name, value]: [string, unknown]) => {
+    const named = i18n.exists(`names.${name}`, { ns: "audit" }) ? t(`names.${name as "role"}`) : name;
+    const flag = flagOf(name, value);
+    return `${named}: ${flag === null ? detailText(name, value, i18n.language) : t(flag ? "yes" : "no")}`;
+  };
   const page = objectPage(entry.object_kind, entry.object_id);
   return (
     <Row>
@@ -122,7 +127,7 @@ function EntryRow({ entry }: { entry: AuditEntry }) {
         <span className="text-quiet text-xs">{entry.object_name ?? entry.object_id}</span>
       </Cell>
       <Cell column={4} className="text-quiet text-xs [overflow-wrap:anywhere]">
-        {details.length === 0 ? "–" : details.map(([name, value]) => `${name}: ${plain(value)}`).join(" · ")}
+        {details.length === 0 ? "–" : details.map(detail).join(" · ")}
       </Cell>
     </Row>
   );
@@ -140,8 +145,6 @@ function useAction(): (action: string) => string | null {
     return t("said", { noun: t(`nouns.${noun as "camera"}`), verb: t(`verbs.${verb as "added"}`) });
   };
 }
-
-const plain = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
 
 function Verify() {
   const { t } = useWords();

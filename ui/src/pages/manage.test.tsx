@@ -5,7 +5,7 @@ import type { Delivery, NotifyRule, Receiver, User } from "@/api/types";
 import { objectPage } from "@/display/audit";
 import { keptConfig, RECEIVER_FIELDS, receiverValues } from "@/display/receiver-kinds";
 import { asked, moved, weekday } from "@/display/rules";
-import { startOfDay } from "@/display/times";
+import { dateAndTime, startOfDay } from "@/display/times";
 import { ja } from "@/i18n/pages/deliveries";
 import { rolesUpTo } from "@/settings/people";
 import { dismissNotices } from "@/shell/notices";
@@ -252,6 +252,17 @@ describe("the audit log", () => {
     expect(screen.getByText("something_else")).toBeVisible();
     expect(screen.getByText("rows: 3 · why: later")).toBeVisible();
     expect(screen.getAllByRole("link", { name: "Camera" })[0]).toHaveAttribute("href", "/cameras/gate");
+  });
+
+  it("says what became of it in words where it has them", async () => {
+    const details = { role: "viewer", role_before: "site_manager", all_sites: 0, disabled: 1, sites: "north, yard" };
+    const user = { ...entry, action: "user_changed", object_kind: "user", details };
+    const snooze = { ...entry, entry_id: 2, action: "snoozed", object_kind: "snooze", details: { until: NOW } };
+    serve({ ...answers, "GET /api/audit": { entries: [user, snooze], next_before: null } });
+    await renderAt("/audit");
+    const told = "role: viewer · role before: site_manager · all sites: no · switched off: yes · sites: north, yard";
+    expect(await screen.findByText(told)).toBeVisible();
+    expect(screen.getByText(`until: ${dateAndTime(NOW, "en")}`)).toBeVisible();
   });
 
   it("is verified part by part", async () => {
