@@ -25,7 +25,7 @@ describe("what a change makes old", () => {
   it.each([
     [change("camera"), [["cameras"], ["camera"]]],
     [change("look"), [["cameras"], ["jobs"]]],
-    [change("event", "e1"), [["cameras"], ["events"], ["search"], ["event", "e1"]]],
+    [change("event", "e1"), [["cameras"], ["events"], ["search"], ["incidents"], ["event", "e1"]]],
     [change("incident", "i1"), [["incidents"]]],
     [change("case"), [["cases"], ["case"]]],
     // An open page outlives an upgrade of the server, which may tell of what it has no word for.
@@ -46,12 +46,13 @@ describe("what a change makes old", () => {
       ["cameras"],
       ["events"],
       ["search"],
+      ["incidents"],
       ["event", "e1"],
       ["event", "e2"],
     ]);
     gatherer.add([change("summary")]);
     vi.runAllTimers();
-    expect(invalidate).toHaveBeenCalledTimes(5);
+    expect(invalidate).toHaveBeenCalledTimes(6);
   });
 
   it("is asked for soon in a quiet house, and less often in a busy one", () => {

@@ -32,7 +32,8 @@ const NOUNS: Record<string, readonly string[]> = {
   session: ["cameras", "camera", "leases", "workers"],
   look: ["cameras", "jobs"],
   frame: ["cameras", "jobs"],
-  event: ["cameras", "events", "search"],
+  // An event that joins or leaves an incident makes that unreviewed again, or over.
+  event: ["cameras", "events", "search", "incidents"],
   incident: ["incidents"],
   case: ["cases", "case"],
   delivery: ["deliveries"],
