@@ -198,6 +198,34 @@ describe("the search", () => {
     expect(await screen.findByRole("button", { name: /^Person detected/ })).toBeVisible();
   });
 
+  it("says that only a part was looked through where nothing was found in it", async () => {
+    const asked = serve({
+      ...answers(),
+      "GET /api/search": (request: Request) =>
+        new URL(request.url).searchParams.has("before")
+          ? { events: [found()], next_before: null, is_cut: false }
+          : { events: [], next_before: "4000", is_cut: false },
+    });
+    await renderAt("/search?tag=rare");
+    expect(await screen.findByText(/Only a part was looked through/)).toBeVisible();
+    expect(screen.queryByText("Nothing found")).toBeNull();
+    await userEvent.click(screen.getByRole("button", { name: "Load more" }));
+    expect(await screen.findByRole("article")).toBeVisible();
+    expect(screen.queryByText(/Only a part was looked through/)).toBeNull();
+    expect(screen.getByText("There is nothing earlier")).toBeVisible();
+    expect(asked.some((one) => one.url.includes("before=4000"))).toBe(true);
+  });
+
+  it.each([
+    ["something", [found()]],
+    ["nothing", []],
+  ])("asks for more words where not all cases were followed, and %s was found", async (_, events) => {
+    serve({ ...answers(), "GET /api/search": { events, next_before: null, is_cut: true } });
+    await renderAt("/search?text=red");
+    expect(await screen.findByText(/not all cases were followed. Give more words/)).toBeVisible();
+    expect(screen.queryByText("There is nothing earlier")).toBeNull();
+  });
+
   it("leads on where nothing is found", async () => {
     serve({ ...answers([]), "GET /api/session": SESSION });
     await renderAt("/search?camera=gone");

@@ -91,23 +91,27 @@ export function SearchPage() {
               </Button>
             </p>
           )}
+          {isCut && found && found.length > 0 && <p className="mb-3 text-quiet text-sm">{t("cut")}</p>}
           <Loaded query={{ ...query, data: found }} waiting={<Waiting />}>
             {(events) =>
-              events.length === 0 && !query.hasNextPage ? (
-                <EmptyState Icon={SearchX} title={t("emptyTitle")} lead={t("emptyLead")}>
+              events.length > 0 ? (
+                <Grid events={events} isOld={query.isPlaceholderData} />
+              ) : query.hasNextPage ? (
+                <p className="mt-4 text-center text-quiet text-sm">{t("partly")}</p>
+              ) : (
+                <EmptyState Icon={SearchX} title={t("emptyTitle")} lead={t(isCut ? "cut" : "emptyLead")}>
                   {isNarrowed && (
                     <Button variant="outline" onClick={clear}>
                       {t("clear")}
                     </Button>
                   )}
                 </EmptyState>
-              ) : (
-                <Grid events={events} isOld={query.isPlaceholderData} />
               )
             }
           </Loaded>
-          {isCut && query.hasNextPage && <p className="mt-4 text-center text-quiet text-sm">{t("cut")}</p>}
-          {found && found.length + Number(query.hasNextPage) > 0 && <More query={query} end={t("end")} />}
+          {found && found.length + Number(query.hasNextPage) > 0 && (
+            <More query={query} {...(isCut ? {} : { end: t("end") })} />
+          )}
         </section>
         <div className="max-xl:-order-1 max-xl:lg:col-span-2">
           <Fold title={t("timeline")} Icon={Clock} at="xl">
