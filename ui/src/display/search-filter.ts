@@ -2,6 +2,8 @@
 
 import type { SearchFilter } from "@/api/search";
 import type { ScoringSearch } from "@/api/types";
+import { atLeast } from "./incident-filter";
+import { SEVERITIES } from "./severity";
 import { ZOOMS, type Zoom } from "./timeline";
 import { dayOf, startOfDay, startOfNextDay } from "./times";
 
@@ -62,6 +64,20 @@ export function shownDay(address: URLSearchParams, nowMs: number): string {
 
 export function shownZoom(address: URLSearchParams): Zoom {
   return ZOOMS.find((zoom) => zoom === address.get("zoom")) ?? "1h";
+}
+
+/**
+ * Severities as a choice narrows by them: each with what is above it, where the server counts each alone. Without
+ * those that find nothing, but for the chosen ones.
+ */
+export function leastSeverities(
+  counted: readonly { value: string; count: number }[],
+  chosen: readonly string[],
+): { value: string; count: number }[] {
+  const bySeverity = SEVERITIES.map((step) => counted.find((one) => one.value === String(step))?.count ?? 0);
+  return [3, 2, 1]
+    .map((step) => ({ value: String(step), count: atLeast(bySeverity, step) }))
+    .filter(({ value, count }) => count > 0 || chosen.includes(value));
 }
 
 /** The choices with one more, or without it where it was made before. */

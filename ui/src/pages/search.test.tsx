@@ -1,7 +1,7 @@
 import { screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
-import { askedSearch, chosenMoment, shownDay, shownZoom, toggled } from "@/display/search-filter";
+import { askedSearch, chosenMoment, leastSeverities, shownDay, shownZoom, toggled } from "@/display/search-filter";
 import { spanOf, stepsOf } from "@/display/timeline";
 import { dayBeside, dayOf, startOfDay, startOfNextDay } from "@/display/times";
 import { renderAt } from "@/test/render";
@@ -87,6 +87,18 @@ describe("the search in the address", () => {
   });
 });
 
+describe("severities", () => {
+  it("are counted with what is above them, as a choice narrows by them", () => {
+    const counted = [value("0", 9), value("1", 4), value("3", 2)];
+    expect(leastSeverities(counted, [])).toEqual([
+      { value: "3", count: 2 },
+      { value: "2", count: 2 },
+      { value: "1", count: 6 },
+    ]);
+    expect(leastSeverities([value("0", 9)], ["2"])).toEqual([{ value: "2", count: 0 }]);
+  });
+});
+
 describe("the day", () => {
   const day = { from: 0, to: 24 * HOUR };
 
@@ -137,6 +149,19 @@ describe("the search", () => {
     expect(Number(last().get("to"))).toBe((startOfDay("2026-02-03") ?? 0) + HOUR);
     await userEvent.click(screen.getByRole("button", { name: "Back to the newest" }));
     expect(screen.queryByText(/Showing what began before/)).toBeNull();
+  });
+
+  it("says of severities how many a click leads to", async () => {
+    const asked = serve({
+      ...answers(),
+      "GET /api/search/facets": { ...FACETS, severities: [value("2", 2), value("3", 2), value("1", 1)] },
+    });
+    await renderAt("/search");
+    const group = await screen.findByRole("group", { name: "Severity" });
+    const buttons = within(group).getAllByRole("button");
+    expect(buttons.map((one) => one.textContent)).toEqual(["Alarm2", "Warning or more4", "Notice or more5"]);
+    await userEvent.click(buttons[1] as HTMLElement);
+    expect(asked.some((one) => one.url.includes("severity_min=2"))).toBe(true);
   });
 
   it("is gone through by the keys of the events' list", async () => {

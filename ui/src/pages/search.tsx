@@ -1,6 +1,5 @@
 import { Clock, FilterX, Search as SearchIcon, SearchX, SlidersHorizontal, X } from "lucide-react";
 import { useEffect, useMemo, useRef, useState } from "react";
-import { useTranslation } from "react-i18next";
 import { useLocation } from "react-router";
 import { useSession } from "@/api/queries";
 import { type SearchFilter, useFacets, useSearch } from "@/api/search";
@@ -24,6 +23,7 @@ import { Skeleton } from "@/components/ui/skeleton";
 import {
   askedSearch,
   chosenMoment,
+  leastSeverities,
   MANY,
   type ManyName,
   ratherFits,
@@ -31,12 +31,12 @@ import {
   shownZoom,
   toggled,
 } from "@/display/search-filter";
-import { severityOf } from "@/display/severity";
 import { dateAndTime } from "@/display/times";
 import { useAddress } from "@/hooks/use-address";
 import { useEventKeys } from "@/hooks/use-event-keys";
 import { useNowBy } from "@/hooks/use-now";
 import { usePageTitle } from "@/hooks/use-page-title";
+import { useSeverityText } from "@/hooks/use-severity-text";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/search";
 
@@ -243,15 +243,15 @@ function Facets({ filter }: { filter: SearchFilter }) {
 
 function Groups({ facets }: { facets: SearchFacets }) {
   const { t } = useWords();
-  const { t: shared } = useTranslation();
+  const severityText = useSeverityText();
   const { address, patch } = useAddress();
-  const severities = facets.severities.filter((one) => Number(one.value) > 0);
+  const severities = leastSeverities(facets.severities, address.getAll("severity"));
   return (
     <>
       <Facet
         name={t("severity")}
         values={severities.map((one) => {
-          const word = shared(`severity.s${severityOf(Number(one.value))}`);
+          const word = severityText(Number(one.value));
           return { ...one, label_ja: word, label_en: word };
         })}
         chosen={address.getAll("severity")}

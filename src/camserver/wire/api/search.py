@@ -33,7 +33,8 @@ class SearchPage(Answer):
 
 
 class FacetValue(Answer):
-    """`value` is what the filter of that name takes."""
+    """`value` is what the filter of that name takes. Of a severity only events of exactly that one are counted, where
+    `severity_min` takes those above it, too."""
 
     value: str
     label_ja: str
