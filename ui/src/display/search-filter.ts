@@ -11,15 +11,26 @@ import { dayOf, startOfDay, startOfNextDay } from "./times";
 export const MANY = ["site", "camera", "kind", "tag"] as const;
 export type ManyName = (typeof MANY)[number];
 
-const MANY_MAX = 10;
-const SCORES_MAX = 5;
+/** So many of each the server takes at once, scores among them; a test holds these to its description. */
+export const MOST: Readonly<Record<ManyName | "score", number>> = {
+  site: 50,
+  camera: 50,
+  kind: 50,
+  tag: 10,
+  score: 5,
+};
+export const TEXT_MAX_CHARS = 100;
 
 /** What a facet of scores stands for: events that rather fit the category. */
 export const ratherFits = (category: string) => `${category}>=0.5`;
 
+/** What is chosen of a name; what is too much in a hand-written address is left out. */
+export const chosenOf = (address: URLSearchParams, name: keyof typeof MOST) =>
+  address.getAll(name).slice(0, MOST[name]);
+
 export function askedSearch(address: URLSearchParams, mayInvestigate: boolean): SearchFilter {
   const asked: SearchFilter = {};
-  const many = (name: ManyName) => address.getAll(name).slice(0, MANY_MAX);
+  const many = (name: ManyName) => chosenOf(address, name);
   const [sites, cameras, kinds, tags] = [many("site"), many("camera"), many("kind"), many("tag")];
   if (sites.length > 0) asked.site = sites;
   if (cameras.length > 0) asked.camera_id = cameras;
@@ -31,7 +42,7 @@ export function askedSearch(address: URLSearchParams, mayInvestigate: boolean): 
   if (unknown === "true" || unknown === "false") asked.unknown = unknown === "true";
   const text = address.get("text")?.trim();
   if (text && mayInvestigate) asked.text = text;
-  const scores = address.getAll("score").slice(0, SCORES_MAX);
+  const scores = chosenOf(address, "score");
   if (scores.length > 0 && mayInvestigate) asked.score = scores;
   return { ...asked, ...askedTimes(address) };
 }
@@ -80,9 +91,10 @@ export function leastSeverities(
     .filter(({ value, count }) => count > 0 || chosen.includes(value));
 }
 
-/** The choices with one more, or without it where it was made before. */
-export function toggled(chosen: readonly string[], value: string): string[] {
-  return chosen.includes(value) ? chosen.filter((one) => one !== value) : [...chosen, value];
+/** The choices with one more, as long as there are fewer than `most`; or without it where it was made before. */
+export function toggled(chosen: readonly string[], value: string, most: number): string[] {
+  if (chosen.includes(value)) return chosen.filter((one) => one !== value);
+  return chosen.length < most ? [...chosen, value] : [...chosen];
 }
 
 /** The search as a sheet's rows are asked for. */

@@ -1,7 +1,17 @@
+import { readFileSync } from "node:fs";
 import { screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
-import { askedSearch, chosenMoment, leastSeverities, shownDay, shownZoom, toggled } from "@/display/search-filter";
+import {
+  askedSearch,
+  chosenMoment,
+  leastSeverities,
+  MOST,
+  shownDay,
+  shownZoom,
+  TEXT_MAX_CHARS,
+  toggled,
+} from "@/display/search-filter";
 import { spanOf, stepsOf } from "@/display/timeline";
 import { dayBeside, dayOf, startOfDay, startOfNextDay } from "@/display/times";
 import { renderAt } from "@/test/render";
@@ -75,6 +85,22 @@ describe("the search in the address", () => {
     expect(askedSearch(address("text=red"), false)).toEqual({});
   });
 
+  it("asks for no more at once than the server takes, of each", () => {
+    const { paths } = JSON.parse(readFileSync("../docs/ref/openapi.json", "utf8"));
+    const taken = Object.fromEntries(
+      paths["/api/search"].get.parameters.map(({ name, schema }: { name: string; schema: object }) => [name, schema]),
+    );
+    const ours = { site: "site", camera: "camera_id", kind: "primary_event", tag: "tag", score: "score" } as const;
+    for (const [name, theirs] of Object.entries(ours)) {
+      expect(MOST[name as keyof typeof MOST], name).toBe(taken[theirs].maxItems);
+    }
+    expect(TEXT_MAX_CHARS).toBe(taken.text.anyOf[0].maxLength);
+    const many = address(Array.from({ length: 60 }, (_, place) => `camera=c${place}&tag=t${place}`).join("&"));
+    const asked = askedSearch(many, true);
+    expect([asked.camera_id?.length, asked.tag?.length]).toEqual([50, 10]);
+    expect(toggled(["a", "b"], "c", 2)).toEqual(["a", "b"]);
+  });
+
   it("names the day and the step that are shown", () => {
     expect(shownDay(address("day=2026-02-01"), NOW)).toBe("2026-02-01");
     expect(shownDay(address(""), NOW)).toBe(dayOf(NOW));
@@ -83,7 +109,7 @@ describe("the search in the address", () => {
     expect([shownZoom(address("zoom=5m")), shownZoom(address("zoom=1y"))]).toEqual(["5m", "1h"]);
     expect(chosenMoment(address("at=-1"))).toBeNull();
     expect(dayBeside("2026-03-01", -1)).toBe("2026-02-28");
-    expect(toggled(toggled(["a"], "b"), "a")).toEqual(["b"]);
+    expect(toggled(toggled(["a"], "b", 2), "a", 2)).toEqual(["b"]);
   });
 });
 
@@ -162,6 +188,24 @@ describe("the search", () => {
     expect(buttons.map((one) => one.textContent)).toEqual(["Alarm2", "Warning or more4", "Notice or more5"]);
     await userEvent.click(buttons[1] as HTMLElement);
     expect(asked.some((one) => one.url.includes("severity_min=2"))).toBe(true);
+  });
+
+  it("lets nobody choose more than is asked for", async () => {
+    const tags = Array.from({ length: 11 }, (_, place) => value(`tag.${place}`, 1));
+    serve({ ...answers(), "GET /api/search/facets": { ...FACETS, tags } });
+    await renderAt(
+      `/search?${tags
+        .slice(1)
+        .map((tag) => `tag=${tag.value}`)
+        .join("&")}`,
+    );
+    const left = await screen.findByRole("button", { name: /^tag.0/ });
+    expect(left).toBeDisabled();
+    expect(screen.getByText("No more than 10 at once")).toBeVisible();
+    await userEvent.click(screen.getByRole("button", { name: /^tag.9/ }));
+    expect(left).toBeEnabled();
+    await userEvent.click(left);
+    expect(left).toHaveAttribute("aria-pressed", "true");
   });
 
   it("is gone through by the keys of the events' list", async () => {

@@ -23,12 +23,15 @@ import { Skeleton } from "@/components/ui/skeleton";
 import {
   askedSearch,
   chosenMoment,
+  chosenOf,
   leastSeverities,
   MANY,
   type ManyName,
+  MOST,
   ratherFits,
   shownDay,
   shownZoom,
+  TEXT_MAX_CHARS,
   toggled,
 } from "@/display/search-filter";
 import { dateAndTime } from "@/display/times";
@@ -145,7 +148,7 @@ function TextSearch() {
         aria-label={t("text")}
         placeholder={t("text")}
         defaultValue={address.get("text") ?? ""}
-        maxLength={200}
+        maxLength={TEXT_MAX_CHARS}
         className="h-10 min-w-0 flex-1 rounded-md border bg-ground px-3 text-base placeholder:text-quiet sm:text-sm"
       />
       <Button type="submit" variant="outline">
@@ -246,6 +249,7 @@ function Groups({ facets }: { facets: SearchFacets }) {
   const severityText = useSeverityText();
   const { address, patch } = useAddress();
   const severities = leastSeverities(facets.severities, address.getAll("severity"));
+  const scores = chosenOf(address, "score");
   return (
     <>
       <Facet
@@ -266,8 +270,9 @@ function Groups({ facets }: { facets: SearchFacets }) {
       <Facet
         name={t("scores")}
         values={facets.scores.map((one) => ({ ...one, value: ratherFits(one.value) }))}
-        chosen={address.getAll("score")}
-        onToggle={(value) => patch({ score: toggled(address.getAll("score"), value) })}
+        chosen={scores}
+        most={MOST.score}
+        onToggle={(value) => patch({ score: toggled(scores, value, MOST.score) })}
       />
       <Facet
         name={t("days")}
@@ -293,13 +298,14 @@ function Groups({ facets }: { facets: SearchFacets }) {
 
 function Many({ name, title, values }: { name: ManyName; title: string; values: readonly FacetValue[] }) {
   const { address, patch } = useAddress();
-  const chosen = address.getAll(name);
+  const chosen = chosenOf(address, name);
   return (
     <Facet
       name={title}
       values={values}
       chosen={chosen}
-      onToggle={(value) => patch({ [name]: toggled(chosen, value) })}
+      most={MOST[name]}
+      onToggle={(value) => patch({ [name]: toggled(chosen, value, MOST[name]) })}
     />
   );
 }
@@ -308,12 +314,15 @@ interface FacetProps {
   name: string;
   values: readonly FacetValue[];
   chosen: readonly string[];
+  /** So many can be chosen at once. */
+  most?: number;
   onToggle: (value: string) => void;
 }
 
-function Facet({ name, values, chosen, onToggle }: FacetProps) {
+function Facet({ name, values, chosen, most, onToggle }: FacetProps) {
   const { t, i18n } = useWords();
   const [all, setAll] = useState(false);
+  const isFull = most !== undefined && chosen.length >= most;
   // What was chosen stays to be taken away, also when nothing of it is found any more.
   const missing = chosen
     .filter((value) => !values.some((one) => one.value === value))
@@ -332,10 +341,11 @@ function Facet({ name, values, chosen, onToggle }: FacetProps) {
               key={one.value}
               type="button"
               aria-pressed={on}
+              disabled={isFull && !on}
               onClick={() => onToggle(one.value)}
               className={cn(
-                "flex min-w-0 max-w-full items-center justify-between gap-2 rounded-md px-2 py-1 text-left text-sm max-lg:border",
-                on ? "bg-accent-soft text-text" : "text-quiet hover:bg-raised hover:text-text",
+                "flex min-w-0 max-w-full items-center justify-between gap-2 rounded-md px-2 py-1 text-left text-sm disabled:opacity-60 max-lg:border",
+                on ? "bg-accent-soft text-text" : "text-quiet enabled:hover:bg-raised enabled:hover:text-text",
               )}
             >
               <span className="truncate">{i18n.language === "en" ? one.label_en : one.label_ja}</span>
@@ -344,6 +354,7 @@ function Facet({ name, values, chosen, onToggle }: FacetProps) {
           );
         })}
       </div>
+      {isFull && <p className="mt-1 px-2 text-quiet text-xs">{t("full", { count: most })}</p>}
       {listed.length > VALUES_SHOWN && (
         <Button variant="ghost" size="small" className="mt-1 px-2 text-quiet" onClick={() => setAll(!all)}>
           {t(all ? "less" : "more")}
