@@ -1,6 +1,7 @@
-import { act, screen } from "@testing-library/react";
+import { act, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
+import { FakeSocket } from "@/test/media";
 import { renderAt } from "@/test/render";
 import { AROUND, NOW, SESSION } from "@/test/samples";
 import { failing, serve } from "@/test/server";
@@ -32,6 +33,22 @@ async function expectNothingOfTheirs() {
   expect(await screen.findByText("not yours")).toBeVisible();
   expect(screen.queryByText("The theft")).toBeNull();
 }
+
+describe("what somebody may", () => {
+  it("is followed when the feed says to read everything anew", async () => {
+    FakeSocket.opened = [];
+    serve(AN_ADMIN);
+    await renderAt("/cases", FakeSocket);
+    const pages = async () => (await screen.findAllByRole("navigation", { name: "Pages" }))[0] as HTMLElement;
+    expect(await within(await pages()).findByRole("link", { name: "Deliveries" })).toBeVisible();
+    const feed = FakeSocket.opened.find((one) => one.address.includes("/api/feed"));
+    act(() => feed?.says({ type: "changes", changes: [], last_seq: 7, live: true }));
+    serve({ ...AN_ADMIN, "GET /api/session": { ...SESSION, role: "viewer" } });
+    act(() => feed?.says({ type: "resync", last_seq: 8 }));
+    await waitFor(async () => expect(within(await pages()).queryByRole("link", { name: "Deliveries" })).toBeNull());
+    expect(within(await pages()).getByRole("link", { name: "Events" })).toBeVisible();
+  });
+});
 
 describe("what one person was shown", () => {
   it("is not there for who signs in where their session ended", async () => {

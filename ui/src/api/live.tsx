@@ -94,9 +94,9 @@ export class Gatherer {
   }
 }
 
-/** Everything but the session, which the feed does not speak of. */
+/** The session, too: what its person may, and which cameras they reach, may be another now. */
 function invalidateAll(client: QueryClient): void {
-  void client.invalidateQueries({ predicate: (query) => query.queryKey[0] !== keys.session[0] });
+  void client.invalidateQueries();
 }
 
 /** What failed for a reason that passes: pages say that it is tried again, and the feed does not speak of it. */
