@@ -27,3 +27,6 @@ HTMLDialogElement.prototype.close = function close() {
   this.open = false;
   this.dispatchEvent(new Event("close"));
 };
+
+// jsdom does not scroll. In Chromium the answer is a promise, so none of it may be what an effect answers.
+Element.prototype.scrollIntoView = (() => Promise.resolve()) as Element["scrollIntoView"];

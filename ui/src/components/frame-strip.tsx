@@ -24,7 +24,7 @@ export function FrameStrip({ frames, chosen, onChoose, hasMore, onMore }: Props)
   const end = useSeen<HTMLLIElement>(onMore, hasMore);
   const current = useRef<HTMLButtonElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the choice is what moves the strip
-  useEffect(() => current.current?.scrollIntoView?.({ block: "nearest", inline: "center" }), [chosen]);
+  useEffect(() => void current.current?.scrollIntoView?.({ block: "nearest", inline: "center" }), [chosen]);
 
   function step(event: KeyboardEvent): void {
     const by = STEPS[event.key];
