@@ -15,8 +15,8 @@ interface Props {
 }
 
 /**
- * The browser's own modal: it keeps the focus inside, closes by Esc, gives the focus back, and needs no styles written
- * into the page, which the server's content policy would refuse.
+ * The browser's own modal: it keeps the focus inside, closes by Esc, and needs no styles written into the page, which
+ * the server's content policy would refuse. The focus goes back to where it was.
  */
 export function Dialog({ open, onClose, title, bare = false, className, children }: Props) {
   const { t } = useTranslation();
@@ -25,8 +25,13 @@ export function Dialog({ open, onClose, title, bare = false, className, children
   useEffect(() => {
     const dialog = ref.current;
     if (!dialog || !open) return;
+    const before = document.activeElement;
     if (!dialog.open) dialog.showModal();
-    return () => dialog.close();
+    return () => {
+      dialog.close();
+      // It has left the page by now, and a browser gives the focus back from one that is still there.
+      if (before instanceof HTMLElement && document.activeElement === document.body) before.focus();
+    };
   }, [open]);
   if (!open) return null;
   return (
