@@ -7,6 +7,7 @@ import * as cases from "../src/i18n/pages/cases";
 import * as deliveries from "../src/i18n/pages/deliveries";
 import * as eventlist from "../src/i18n/pages/eventlist";
 import * as incidents from "../src/i18n/pages/incidents";
+import * as looks from "../src/i18n/pages/looks";
 import * as regions from "../src/i18n/pages/regions";
 import * as rules from "../src/i18n/pages/rules";
 import * as search from "../src/i18n/pages/search";
@@ -16,6 +17,7 @@ import * as wall from "../src/i18n/pages/wall";
 import { expectAccessible, expectAccessibleDialog, expectDrawn, newPerson, signIn, WORDS } from "./person";
 
 const PERSON = "人を検知";
+const HOUR_MS = 3_600_000;
 
 test("every page, and from an event to a case and its export", async ({ browser }) => {
   // Axe goes over thirty pages twice.
@@ -119,6 +121,11 @@ test("every page, and from an event to a case and its export", async ({ browser 
       await page.getByRole("main").getByRole("link", { name: part, exact: true }).click();
       await expectAccessible(page, "ja");
     }
+    await page.goto(
+      `${new URL(page.url()).pathname.replace("/regions", "")}?hour=${Math.floor(Date.now() / HOUR_MS) * HOUR_MS}`,
+    );
+    await expect(page.getByRole("heading", { name: looks.ja.hour.replace("{{time}} ", "") })).toBeVisible();
+    await expectAccessible(page, "ja");
     await addByWizard(page);
   });
 

@@ -1,11 +1,16 @@
 // One camera: what it is, changing it, and what it saw in numbers.
 
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useMutation, useQuery } from "@tanstack/react-query";
+import { dayOf, startOfDay, startOfNextDay } from "@/display/times";
 import { useChanging } from "./changing";
 import { answered, api } from "./client";
+import { serverNow } from "./server-clock";
 import type { CameraAsked, CameraChange, Errand, ImportAnswer } from "./types";
 
 const HOUR_MS = 3_600_000;
+/** The server makes its figures every two minutes. */
+const FIGURES_MS = 60_000;
+const FRAMES_PAGE = 48;
 
 const path = (camera_id: string) => ({ params: { path: { camera_id } } });
 
@@ -26,12 +31,37 @@ export function useWhy(cameraId: string) {
   });
 }
 
-/** A camera's last 24 hours by the hour. */
-export function useCameraHours(cameraId: string) {
+/** By the hour how often a camera was looked at, and when nobody did: on a day of the reader's, or in the last 24 hours. */
+export function useCameraLooks(cameraId: string, day: string | null) {
   return useQuery({
-    queryKey: ["camera", cameraId, "hours"],
-    queryFn: () => answered(api.GET("/api/cameras/{camera_id}/looks", path(cameraId))),
-    staleTime: HOUR_MS / 60,
+    queryKey: ["camera", cameraId, "looks", day],
+    queryFn: () => {
+      const [from, to] = day === null ? [] : [startOfDay(day), startOfNextDay(day)];
+      const query = from !== undefined && to !== undefined ? { from, to } : {};
+      const params = { path: { camera_id: cameraId }, query };
+      return answered(api.GET("/api/cameras/{camera_id}/looks", { params }));
+    },
+    // The chart stays while another day's is on its way; another camera's would mislead.
+    placeholderData: (before) => (before?.camera_id === cameraId ? before : undefined),
+    staleTime: FIGURES_MS,
+    refetchInterval: () => (day !== null && day < dayOf(serverNow()) ? false : FIGURES_MS),
+  });
+}
+
+/** The pictures of an hour that were kept though nothing happened, newest first. */
+export function useQuietFrames(cameraId: string, hour: number) {
+  return useInfiniteQuery({
+    queryKey: ["camera", cameraId, "quiet", hour],
+    queryFn: ({ pageParam }) => {
+      const asked = { from: hour, to: hour + HOUR_MS, only: "quiet", limit: FRAMES_PAGE } as const;
+      const query = { ...asked, ...(pageParam ? { before: pageParam } : {}) };
+      return answered(
+        api.GET("/api/cameras/{camera_id}/frames", { params: { path: { camera_id: cameraId }, query } }),
+      );
+    },
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_before,
+    staleTime: FIGURES_MS,
   });
 }
 

@@ -1,12 +1,13 @@
-import { ChevronLeft, ChevronRight, ZoomIn, ZoomOut } from "lucide-react";
+import { ZoomIn, ZoomOut } from "lucide-react";
 import { type KeyboardEvent, useMemo, useRef } from "react";
 import { useTimeline } from "@/api/search";
 import { severityOf } from "@/display/severity";
 import { bucketMs, spanOf, stepsOf, type TimeStep, ZOOMS, type Zoom } from "@/display/timeline";
-import { dayBeside, dayOf, hourAndMinute, startOfDay, startOfNextDay } from "@/display/times";
+import { dayOf, hourAndMinute, startOfDay, startOfNextDay } from "@/display/times";
 import { useNowBy } from "@/hooks/use-now";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/timeline";
+import { DayChoice } from "./day-choice";
 import { Loaded } from "./loaded";
 import { Button } from "./ui/button";
 import { cn } from "./ui/class-names";
@@ -49,35 +50,7 @@ export function DayTimeline({ day, onDay, zoom, onZoom, at, onAt, cameraIds = []
   const query = useTimeline(asked);
   return (
     <section aria-label={t("title")} className="grid content-start gap-2">
-      <div className="flex items-center gap-1">
-        <Button
-          variant="outline"
-          size="icon"
-          className="size-9"
-          aria-label={t("dayBefore")}
-          onClick={() => onDay(dayBeside(day, -1))}
-        >
-          <ChevronLeft aria-hidden="true" />
-        </Button>
-        <input
-          type="date"
-          aria-label={t("day")}
-          value={day}
-          max={today}
-          onChange={(event) => event.target.value && onDay(event.target.value)}
-          className="h-9 min-w-0 flex-1 rounded-md border bg-ground px-2 text-sm"
-        />
-        <Button
-          variant="outline"
-          size="icon"
-          className="size-9"
-          aria-label={t("dayAfter")}
-          disabled={day >= today}
-          onClick={() => onDay(dayBeside(day, 1))}
-        >
-          <ChevronRight aria-hidden="true" />
-        </Button>
-      </div>
+      <DayChoice day={day} today={today} onDay={onDay} />
       <div className="flex items-center justify-between gap-2 text-quiet text-xs">
         <span>{t(`step.${zoom}`)}</span>
         <div className="flex gap-1">

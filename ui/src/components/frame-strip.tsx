@@ -1,10 +1,9 @@
-import { ImageOff } from "lucide-react";
 import { type KeyboardEvent, useEffect, useRef } from "react";
 import { useTranslation } from "react-i18next";
-import { framePicture } from "@/api/addresses";
 import type { Frame } from "@/api/types";
 import { clockTime } from "@/display/times";
 import { useSeen } from "@/hooks/use-seen";
+import { FrameThumbnail } from "./frame-thumbnail";
 import { severityEdge } from "./severity-badge";
 import { cn } from "./ui/class-names";
 
@@ -52,7 +51,7 @@ export function FrameStrip({ frames, chosen, onChoose, hasMore, onMore }: Props)
               frame.frame_uuid === chosen && "ring-2 ring-accent",
             )}
           >
-            <Thumbnail
+            <FrameThumbnail
               frame={frame}
               alt={t("event.frameAt", { time: clockTime(frame.captured_at, i18n.language) })}
             />
@@ -64,23 +63,5 @@ export function FrameStrip({ frames, chosen, onChoose, hasMore, onMore }: Props)
       ))}
       {hasMore && <li ref={end} aria-hidden="true" className="w-32 shrink-0 animate-pulse rounded-md bg-raised" />}
     </ul>
-  );
-}
-
-function Thumbnail({ frame, alt }: { frame: Frame; alt: string }) {
-  if (frame.pictures.length === 0) {
-    return (
-      <span className="grid aspect-video place-content-center bg-raised text-quiet">
-        <ImageOff aria-label={alt} className="size-5" />
-      </span>
-    );
-  }
-  return (
-    <img
-      src={framePicture(frame.frame_uuid, "infer")}
-      alt={alt}
-      loading="lazy"
-      className="aspect-video w-full bg-black object-contain"
-    />
   );
 }

@@ -4,6 +4,7 @@ const SHAPES = {
   clock: { hour: "2-digit", minute: "2-digit", second: "2-digit" },
   minute: { hour: "2-digit", minute: "2-digit" },
   short: { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" },
+  day: { year: "numeric", month: "short", day: "numeric", weekday: "short" },
   // With its zone: whoever looks after places elsewhere must know whose time it is.
   whole: {
     year: "numeric",
@@ -31,12 +32,24 @@ function formatted(ms: number, language: string, shape: keyof typeof SHAPES): st
 
 export const clockTime = (ms: number, language: string) => formatted(ms, language, "clock");
 export const hourAndMinute = (ms: number, language: string) => formatted(ms, language, "minute");
+export const dateText = (ms: number, language: string) => formatted(ms, language, "day");
 export const dateAndTime = (ms: number, language: string) => formatted(ms, language, "whole");
 
 /** The time alone for today, with its date otherwise: lists are mostly about today. */
 export function shortMoment(ms: number, nowMs: number, language: string): string {
   const sameDay = new Date(ms).toDateString() === new Date(nowMs).toDateString();
   return formatted(ms, language, sameDay ? "clock" : "short");
+}
+
+/** Between two times of a span; no line ends at it. */
+const TO = "\u2060–\u2060";
+
+/** A span's beginning and end, with their date where that is not the day they stand under. */
+export function spanText(from: number, to: number, day: string, language: string): string {
+  const begin = dayOf(from) === day ? hourAndMinute(from, language) : formatted(from, language, "short");
+  // A day ends where the next one begins.
+  const isOneDay = dayOf(from) === dayOf(to - 1);
+  return `${begin}${TO}${isOneDay ? hourAndMinute(to, language) : formatted(to, language, "short")}`;
 }
 
 export function durationText(ms: number): string {

@@ -3,19 +3,19 @@ import { type ReactNode, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useLocation, useNavigate, useParams } from "react-router";
 import { framePicture } from "@/api/addresses";
-import { askLook, useCamera, useCameraHours, useChangeCamera, useRemoveCamera } from "@/api/camera";
+import { askLook, useCamera, useChangeCamera, useRemoveCamera } from "@/api/camera";
 import { useErrand } from "@/api/errands";
 import { asProblem } from "@/api/problem";
 import { useSession } from "@/api/queries";
-import type { Camera, CameraLooks } from "@/api/types";
+import type { Camera } from "@/api/types";
 import { Age } from "@/components/age";
 import { CameraGate } from "@/components/camera-gate";
+import { CameraLooks } from "@/components/camera-looks";
 import { CameraPlacing } from "@/components/camera-placing";
 import { CameraRegions } from "@/components/camera-regions";
 import { CameraSettings } from "@/components/camera-settings";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { EmptyState } from "@/components/empty-state";
-import { HourBars } from "@/components/hour-bars";
 import { Loaded } from "@/components/loaded";
 import { PageHead } from "@/components/page-head";
 import { useProblemText } from "@/components/problem-notice";
@@ -36,9 +36,7 @@ import {
   standingOf,
 } from "@/display/camera-standing";
 import { knownStream, saidBy, streamText } from "@/display/errands";
-import { numberText } from "@/display/sizes";
-import { pausedTime } from "@/display/timeline";
-import { dateAndTime, durationText, hourAndMinute } from "@/display/times";
+import { dateAndTime } from "@/display/times";
 import { useNowBy } from "@/hooks/use-now";
 import { usePageTitle } from "@/hooks/use-page-title";
 import { usePhrases } from "@/hooks/use-phrases";
@@ -215,7 +213,7 @@ function Overview({ camera, mayManage }: { camera: Camera; mayManage: boolean })
           />
           {picture && <Age at={picture.captured_at} className="mt-1 block text-quiet text-sm tabular-nums" />}
         </div>
-        <Hours camera={camera} />
+        <CameraLooks key={camera.camera_id} camera={camera} />
       </div>
       <aside className="grid grid-cols-1 content-start gap-4">
         <Facts camera={camera} standing={standing} mayManage={mayManage} />
@@ -302,61 +300,6 @@ function Why({ camera }: { camera: Camera }) {
       <h2 className="mb-2 font-semibold text-sm">{t("why")}</h2>
       <WhyLines cameraId={camera.camera_id} />
     </Card>
-  );
-}
-
-function Hours({ camera }: { camera: Camera }) {
-  const { t } = useWords();
-  const query = useCameraHours(camera.camera_id);
-  return (
-    <Card className="p-4">
-      <h2 className="mb-2 font-semibold text-sm">{t("day")}</h2>
-      <Loaded query={query} waiting={<Skeleton className="h-32 w-full" />}>
-        {(looks) => <LookHours looks={looks} />}
-      </Loaded>
-    </Card>
-  );
-}
-
-function LookHours({ looks }: { looks: CameraLooks }) {
-  const { t, i18n } = useWords();
-  const { hours } = looks;
-  const total = (name: "looks" | "looks_failed" | "events") => hours.reduce((sum, hour) => sum + hour[name], 0);
-  const { tagLabel } = usePhrases();
-  const pauses = pausedTime(looks.pauses);
-  if (hours.length === 0) return <p className="text-quiet text-sm">{t("noFigures")}</p>;
-  const bars = hours.map((hour) => ({
-    at: hour.hour_at,
-    looks: hour.looks,
-    failed: hour.looks_failed,
-    events: hour.events,
-    label: t("bar", {
-      time: hourAndMinute(hour.hour_at, i18n.language),
-      looks: numberText(hour.looks, i18n.language),
-      failed: numberText(hour.looks_failed, i18n.language),
-      events: numberText(hour.events, i18n.language),
-    }),
-  }));
-  return (
-    <>
-      <p className="mb-2 text-quiet text-sm tabular-nums">
-        {[
-          t("looksTotal", { count: total("looks") }),
-          t("failedTotal", { count: total("looks_failed") }),
-          t("eventsTotal", { count: total("events") }),
-        ].join(" · ")}
-      </p>
-      {pauses.map(({ cause, ms }) => (
-        <p key={cause.id} className="mb-2 text-quiet text-sm tabular-nums">
-          {t("paused", { cause: tagLabel(cause), time: durationText(ms) })}
-        </p>
-      ))}
-      <HourBars hours={bars} label={t("chart")} />
-      <div aria-hidden="true" className="mt-1 flex justify-between text-quiet text-xs tabular-nums">
-        <span>{hourAndMinute(looks.from_at, i18n.language)}</span>
-        <span>{hourAndMinute(looks.to_at, i18n.language)}</span>
-      </div>
-    </>
   );
 }
 

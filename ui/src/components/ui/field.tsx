@@ -51,14 +51,10 @@ export function SelectField({ label, className, children, ...rest }: SelectProps
 /** Somebody who types a year has one of a few digits on the way. */
 const isWhole = (day: string) => day === "" || day >= "1000";
 
-interface DateProps extends ComponentProps<"input"> {
-  label: string;
-  value: string;
-}
+type DateInputProps = ComponentProps<"input"> & { value: string };
 
 /** A day; the browser's own picker. A day that is half written is nobody's business but the field's. */
-export function DateField({ label, className, value, onChange, ...rest }: DateProps) {
-  const id = useId();
+export function DateInput({ value, onChange, ...rest }: DateInputProps) {
   const ref = useRef<HTMLInputElement>(null);
   const [written, setWritten] = useState(value);
   // Changed from elsewhere: cleared, or gone back to.
@@ -66,22 +62,28 @@ export function DateField({ label, className, value, onChange, ...rest }: DatePr
     if (document.activeElement !== ref.current) setWritten(value);
   }, [value]);
   return (
+    <input
+      ref={ref}
+      type="date"
+      value={written}
+      onChange={(event) => {
+        setWritten(event.target.value);
+        if (isWhole(event.target.value)) onChange?.(event);
+      }}
+      {...rest}
+    />
+  );
+}
+
+/** The same with its label. */
+export function DateField({ label, className, ...rest }: DateInputProps & { label: string }) {
+  const id = useId();
+  return (
     <div className="grid min-w-0 gap-1.5 [search_&]:gap-1">
       <label htmlFor={id} className={labelled}>
         {label}
       </label>
-      <input
-        ref={ref}
-        id={id}
-        type="date"
-        className={cn(control, className)}
-        value={written}
-        onChange={(event) => {
-          setWritten(event.target.value);
-          if (isWhole(event.target.value)) onChange?.(event);
-        }}
-        {...rest}
-      />
+      <DateInput id={id} className={cn(control, className)} {...rest} />
     </div>
   );
 }
