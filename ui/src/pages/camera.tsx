@@ -206,7 +206,8 @@ function Overview({ camera, mayManage }: { camera: Camera; mayManage: boolean })
       <div className="grid min-w-0 content-start gap-4">
         <div>
           <Still
-            src={picture ? framePicture(picture.frame_uuid, "full") : null}
+            // Of a quiet look there is no large one.
+            src={picture ? framePicture(picture.frame_uuid, "infer") : null}
             alt={shared("camera.picture", { name: camera.name })}
             troubled={!isSeen(standing) && picture !== null}
             className="rounded-xl border"

@@ -216,6 +216,8 @@ describe("a camera", () => {
     await renderAt("/cameras/entrance");
     expect(await screen.findByText("It runs on shop-1")).toBeVisible();
     expect(await screen.findByText(/700 looks · 2 failed · 1 event/)).toBeVisible();
+    const picture = await screen.findByRole("img", { name: "Newest picture of Entrance" });
+    expect(picture).toHaveAttribute("src", "/api/frames/f1/picture?kind=infer");
     await userEvent.click(screen.getByRole("button", { name: "Look now" }));
     expect(await screen.findByText("It could not look: no worker")).toBeVisible();
   });
