@@ -89,7 +89,7 @@ function Hours({ looks, hour, now, onHour }: HoursProps) {
   const { t, i18n } = useWords();
   const { tagLabel } = usePhrases();
   if (totalOf(looks, "looks") === 0) return <p className="text-quiet text-sm">{t("noFigures")}</p>;
-  const quiet = quietOf(looks);
+  const quiet = quietOf(looks, now);
   const lost = totalOf(looks, "lost");
   const middle = looks.hours[Math.floor(looks.hours.length / 2)];
   const bars = looks.hours.map((one) => ({

@@ -43,7 +43,19 @@ describe("that nothing happened", () => {
     ["nor where something was found", { hours: [hour({ detected: 1 })], gaps: [] }, null],
     ["nor where nobody looked", { hours: [hour({ looks: 0 })], gaps: [GAP] }, null],
     ["nor where nobody saw anything", { hours: [hour({ looks_failed: 720 })], gaps: [] }, null],
-  ])("%s", (_, looks, said) => expect(quietOf(looks)).toBe(said));
+    [
+      "is said of the looks only where some are not counted for long",
+      { hours: [hour()], gaps: [], counted_until: hourAt(1) },
+      "apart",
+    ],
+    [
+      "is said of all of a day that is over, whenever it is looked at",
+      { hours: [hour()], gaps: [], to_at: hourAt(9), counted_until: hourAt(9) },
+      "whole",
+    ],
+  ])("%s", (_, looks, said) =>
+    expect(quietOf({ to_at: NOW + HOUR_MS, counted_until: NOW - 600_000, ...looks }, NOW)).toBe(said),
+  );
 
   it.each([
     ["notKept", hour()],

@@ -5,6 +5,8 @@ import { dayOf, startOfDay } from "./times";
 
 export const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
+/** Looks are counted every few minutes; what is not counted for longer is not known. */
+const COUNTED_WITHIN_MS = 20 * 60_000;
 
 /** The beginning of the hour whose pictures are shown. */
 export function chosenHour(address: URLSearchParams): number | null {
@@ -29,11 +31,15 @@ export const totalOf = ({ hours }: Pick<CameraLooks, "hours">, name: Figure) =>
  * What can be said of a time in which nothing happened: that somebody looked all the while, or at times only. Nothing
  * where something happened, or nobody saw anything.
  */
-export function quietOf(looks: Pick<CameraLooks, "hours" | "gaps">): "whole" | "apart" | null {
+export function quietOf(
+  looks: Pick<CameraLooks, "hours" | "gaps" | "to_at" | "counted_until">,
+  nowMs: number,
+): "whole" | "apart" | null {
   if (totalOf(looks, "looks") === totalOf(looks, "looks_failed")) return null;
   if (totalOf(looks, "events") + totalOf(looks, "detected") > 0) return null;
   const isBlind = looks.hours.some((hour) => hour.looks > 0 && hour.looks === hour.looks_failed);
-  return isBlind || looks.gaps.length > 0 || totalOf(looks, "lost") > 0 ? "apart" : "whole";
+  const isBehind = looks.counted_until < Math.min(looks.to_at, nowMs) - COUNTED_WITHIN_MS;
+  return isBlind || isBehind || looks.gaps.length > 0 || totalOf(looks, "lost") > 0 ? "apart" : "whole";
 }
 
 /** A length in hours and minutes. */
