@@ -18,6 +18,7 @@ from camserver.store.cameras import CameraSummary, Stream
 from camserver.store.intents import StartIntent, StopIntent, pending, starts_sent
 from camserver.store.leases import Lease, Want, release
 from camserver.store.starts import FaultCounts, camera_fault
+from tests.store.analyzing import rows
 from tests.store.people_rows import audit_rows, told
 from tests.store.singles import acked, set_active, take
 from tests.store.stage import NOW_MS, TTL_MS, Stage, add_site, build, session, statement
@@ -196,6 +197,9 @@ async def test_switching_off_and_moving_are_left_to_stopping_first(fresh_store: 
     annex = await fresh_store.write(add_site, stage.tenant_id, "annex", NOW_MS)
     moved = await change(fresh_store, stage, CameraChange(site="annex", enabled=False))
     assert (moved.site, moved.enabled) == ("annex", False)
+    changes = await fresh_store.read(rows, "changes", "seq")
+    told_at = [one["site_id"] for one in changes if one["kind"] == "camera"][-2:]
+    assert sorted(told_at) == sorted([stage.site_id, annex]), "it is gone from where it was"
     await fresh_store.write(follow_cameras, NOW_MS + 20)
     [intent] = await intents(fresh_store, stage)
     assert isinstance(intent, StopIntent)

@@ -17,7 +17,7 @@ from camserver.store.sql import Sql
 from camserver.store.tx import F, Row, Tx
 from tests.rig.clock import ManualClock
 from tests.store.people_rows import count_rows
-from tests.store.stage import NOW_MS, statement
+from tests.store.stage import NOW_MS, add_site, statement
 from tests.store.viewing_rows import CALM, POLICY, House, ask, furnish, report, sign_in, viewing_rows
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -524,6 +524,25 @@ async def grant(tx: Tx, house: House, by: str) -> None:
         user_id=house.people[0].user_id,
         camera_key=house.cameras[1 if by == "another" else 0],
     )
+
+
+async def test_a_viewing_ends_when_its_camera_is_moved_out_of_reach(fresh_store: Store) -> None:
+    house = await furnish(fresh_store)
+    watcher = house.people[0]
+    one = await admitted(fresh_store, watcher)
+    await fresh_store.write(take_grants, house)
+    await fresh_store.write(grant, house, "site")
+    held = replace(watcher, site_ids=frozenset({house.site_id}))
+    assert await beat(fresh_store, held, one.lease_id, NOW_MS) == TTL_MS
+    assert await fresh_store.as_(held).read(viewings.count_modals, NOW_MS) == 1
+    annex_id = await fresh_store.write(add_site, house.tenant_id, "annex", NOW_MS)
+    move = "UPDATE cameras SET site_id = :site_id WHERE camera_key = :camera_key"
+    await fresh_store.write(statement, move, {"site_id": annex_id, "camera_key": house.cameras[0]})
+    assert (await valid(fresh_store, NOW_MS, (one.lease_id,))).gone == ((one.lease_id, "camera_gone"),)
+    assert await fresh_store.read(viewings.not_allowed, "", NOW_MS) == ((one.lease_id,), "")
+    assert await fresh_store.as_(held).read(viewings.count_modals, NOW_MS) == 0
+    with pytest.raises(NotFound, match="over"):
+        await beat(fresh_store, held, one.lease_id, NOW_MS)
 
 
 @pytest.mark.parametrize("what", [end_session, disable, take_grants, remove_camera])

@@ -78,7 +78,9 @@ async def change(tx: Scoped, camera_id: str, wanted: CameraChange, address: str,
     anew = moved or new_login or wanted.main is not None or wanted.sub is not None or wanted.without_sub
     if anew or wanted.values or wanted.do_not_process is not None or wanted.network_zone is not None:
         await start_again(tx, camera_key, anew, now_ms)
-    tx.changed(kind="camera", at_ms=now_ms, site_id=site_id, camera_key=camera_key)
+    # Who reaches only where it was is told, too: it is gone from there.
+    for place in sorted({camera["site_id"], site_id}):
+        tx.changed(kind="camera", at_ms=now_ms, site_id=place, camera_key=camera_key)
     changed = await get(tx, camera_id)
     details = {"what": ", ".join(wanted.subjects)[:1000], **await _told(tx, camera, changed, wanted)}
     await audit.add_own(tx, audit.Entry("camera_changed", now_ms, address, "camera", camera_id, details))

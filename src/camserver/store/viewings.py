@@ -85,7 +85,7 @@ async def own(tx: Scoped, lease_id: str, now_ms: int) -> Viewing:
     """One's own valid viewing, of a camera that one reaches still."""
     row = await tx.one(
         f"{_VIEWING} WHERE v.tenant_id = :tenant_id AND v.lease_id = :lease_id AND v.user_id = :user_id "
-        "AND v.valid_until >= :now_ms AND IN_REACH(v)",
+        "AND v.valid_until >= :now_ms AND IN_REACH(c)",
         lease_id=lease_id,
         user_id=viewer_of(tx.principal),
         now_ms=now_ms,
@@ -109,8 +109,8 @@ async def release(tx: Scoped, lease_id: str) -> bool:
 async def count_modals(tx: Scoped, now_ms: int) -> int:
     """Valid modal viewings of cameras within the principal's reach."""
     row = await tx.one(
-        "SELECT COUNT(*) AS found FROM modal_leases v WHERE v.tenant_id = :tenant_id AND v.kind = 'modal' "
-        "AND v.valid_until >= :now_ms AND IN_REACH(v)",
+        "SELECT COUNT(*) AS found FROM modal_leases v JOIN cameras c ON c.camera_key = v.camera_key "
+        "WHERE v.tenant_id = :tenant_id AND v.kind = 'modal' AND v.valid_until >= :now_ms AND IN_REACH(c)",
         now_ms=now_ms,
     )
     return 0 if row is None else int(row["found"])
@@ -225,7 +225,7 @@ async def not_allowed(tx: Tx, after: str, now_ms: int) -> tuple[tuple[str, ...],
         if row["session_id"] is None and row["token_id"] is None:
             return True
         found = of_session.get(row["session_id"]) or of_token.get(row["token_id"])
-        return found is not None and found.may(Permission.READ) and found.reaches(row["site_id"], row["camera_key"])
+        return found is not None and found.may(Permission.READ) and found.reaches(row["site_now"], row["camera_key"])
 
     gone = tuple(str(row["lease_id"]) for row in rows if not is_allowed(row))
     return gone, str(rows[-1]["lease_id"]) if len(rows) == BATCH else ""
@@ -264,13 +264,14 @@ SELECT v.*, c.camera_id, m.public_url, m.port FROM modal_leases v
 JOIN cameras c ON c.camera_key = v.camera_key
 JOIN streamers m ON m.streamer_id = v.streamer_id"""
 _ROLES = ", ".join(f"'{role.value}'" for role in sorted(GRANTED_ROLES))
+# Reached is a camera where it stands now: it may have been moved since the viewing began.
 _VIEWING_LOGIN = f"""
-SELECT v.*, c.camera_id, m.public_url, m.port,
+SELECT v.*, c.camera_id, c.site_id AS site_now, m.public_url, m.port,
   CASE WHEN c.deleted_at IS NULL AND c.enabled = 1 AND c.do_not_process = 0 THEN 1 ELSE 0 END AS camera_is_on,
   CASE WHEN (v.session_id IS NULL AND v.token_id IS NULL) OR (u.disabled = 0 AND (s.expires_at > :now_ms
     OR (t.expires_at > :now_ms AND t.revoked_at IS NULL))) THEN 1 ELSE 0 END AS login_works,
   CASE WHEN u.granted_only = 1 AND u.role IN ({_ROLES}) AND NOT EXISTS (SELECT 1 FROM grants g
-    WHERE g.user_id = u.user_id AND (g.site_id = v.site_id OR g.camera_key = v.camera_key))
+    WHERE g.user_id = u.user_id AND (g.site_id = c.site_id OR g.camera_key = v.camera_key))
     THEN 0 ELSE 1 END AS is_reached
 FROM modal_leases v
 JOIN cameras c ON c.camera_key = v.camera_key
