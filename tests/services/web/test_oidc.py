@@ -11,7 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from camserver.clients.oidc import KEEP_MS
-from camserver.domain.oidc import FLOW_TTL_MS, Failure
+from camserver.domain.oidc import FLOW_TTL_MS, TARGET_MAX_CHARS, Failure
+from camserver.services.web.oidc import FLOWS_MAX
 from camserver.services.web.throttle import FREE_TRIES_OF_ADDRESS
 from camserver.store import Store, Tx
 from tests.fakes.oidc.server import FakeProvider, Fault, Lie
@@ -93,13 +94,38 @@ async def test_somebody_added_with_a_subject_signs_in_and_lands_on_the_page_aske
         assert failure_of((await browser.get(provider.answer_to(await begin(web.browser())))).headers["Location"])
 
 
-async def test_the_cookie_of_a_flow_goes_to_the_callback_alone_and_survives_the_way_back(
+async def test_sign_ins_in_two_tabs_both_come_back(serving: Any, provider: FakeProvider) -> None:
+    async with serving() as web:
+        owner = await web.owner()
+        await owner.post("/api/users", {"login": "kato", "oidc_subject": SUBJECT})
+        browser = web.browser()
+        answers = [provider.answer_to(await begin(browser, f"/events?camera%3D{one}")) for one in "ab"]
+        for one, answer in zip("ab", answers, strict=True):
+            reply = await browser.get(answer)
+            assert reply.headers["Location"] == f"/events?camera={one}"
+        # Each was used up, and of many the oldest is forgotten.
+        assert failure_of((await browser.get(answers[0])).headers["Location"]) == Failure.FLOW
+        answers = [provider.answer_to(await begin(browser)) for _ in range(FLOWS_MAX + 1)]
+        assert failure_of((await browser.get(answers[0])).headers["Location"]) == Failure.FLOW
+        assert (await browser.get(answers[1])).headers["Location"] == "/"
+
+
+async def test_long_targets_leave_room_for_the_newest_sign_in(serving: Any, provider: FakeProvider) -> None:
+    async with serving() as web:
+        browser = web.browser()
+        for _ in range(FLOWS_MAX):
+            reply = await browser.get("/api/oidc/start?next=/events%3Fcamera%3D" + "a" * (TARGET_MAX_CHARS - 20))
+            [cookie] = reply.headers.getall("Set-Cookie")
+            assert 200 < len(cookie.partition(";")[0]) < 4_096
+
+
+async def test_the_cookie_of_a_flow_goes_to_sign_ins_alone_and_survives_the_way_back(
     serving: Any, provider: FakeProvider
 ) -> None:
     async with serving() as web:
         reply = await web.browser().get("/api/oidc/start")
         [cookie] = reply.headers.getall("Set-Cookie")
-        assert all(one in cookie for one in ("Path=/api/oidc/callback", "SameSite=lax", "HttpOnly", "Max-Age=600"))
+        assert all(one in cookie for one in ("Path=/api/oidc", "SameSite=lax", "HttpOnly", "Max-Age=600"))
         asked = parse_qs(urlsplit(reply.headers["Location"]).query)
         assert asked["redirect_uri"] == [f"{web.url}/api/oidc/callback"]
         assert asked["nonce"][0] not in cookie

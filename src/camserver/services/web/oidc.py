@@ -10,6 +10,7 @@ import base64
 import hashlib
 import hmac
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -40,8 +41,14 @@ class Flow:
     expires_at: int
 
 
+# Sign-ins that one browser may have under way, in as many tabs. A cookie holds 4,096 bytes at most.
+FLOWS_MAX = 4
+COOKIE_MAX_CHARS = 3_500
+_BETWEEN = "~"
+
+
 class Flows:
-    """Makes and reads the cookies of sign-ins under way."""
+    """Makes and reads the cookie of a browser's sign-ins under way, the newest first."""
 
     def __init__(self, key: Secret) -> None:
         self._key = key.reveal().encode()
@@ -49,13 +56,36 @@ class Flows:
     def begin(self, target: str, now_ms: int) -> Flow:
         return Flow(secrets.token_urlsafe(32), safe_target(target), now_ms + FLOW_TTL_MS)
 
-    def cookie(self, flow: Flow) -> str:
+    def with_one(self, cookie: str, flow: Flow, now_ms: int) -> str:
+        """The cookie with one more; the oldest goes where there are too many."""
+        return self._cookie([flow, *self._all(cookie, now_ms)])
+
+    def without(self, cookie: str, flow: Flow, now_ms: int) -> str:
+        return self._cookie([one for one in self._all(cookie, now_ms) if one.state != flow.state])
+
+    def find(self, cookie: str, state: str, now_ms: int) -> Flow | None:
+        """None when it is not one of this browser's, or too old."""
+        return next((one for one in self._all(cookie, now_ms) if one.state == state), None)
+
+    def _all(self, cookie: str, now_ms: int) -> list[Flow]:
+        found = [self._read(one, now_ms) for one in cookie.split(_BETWEEN)[:FLOWS_MAX]]
+        return [one for one in found if one is not None]
+
+    def _cookie(self, flows: Sequence[Flow]) -> str:
+        written = ""
+        for flow in flows[:FLOWS_MAX]:
+            longer = f"{written}{_BETWEEN}{self._written(flow)}" if written else self._written(flow)
+            if len(longer) > COOKIE_MAX_CHARS:
+                break
+            written = longer
+        return written
+
+    def _written(self, flow: Flow) -> str:
         text = f"{flow.state}.{flow.expires_at}.{_b64(flow.target.encode())}"
         return f"{text}.{self._derived('cookie', text)}"
 
-    def read(self, cookie: str, now_ms: int) -> Flow | None:
-        """None when it is not one of ours, or too old."""
-        text, _, signature = cookie.rpartition(".")
+    def _read(self, written: str, now_ms: int) -> Flow | None:
+        text, _, signature = written.rpartition(".")
         if not hmac.compare_digest(signature.encode(), self._derived("cookie", text).encode()):
             return None
         state, expires_at, target = text.split(".")

@@ -23,8 +23,9 @@ routes = Routes()
 
 START = "/api/oidc/start"
 FLOW_COOKIE = "camserver_oidc"
-# Sent to the callback and nowhere else. The way back begins at the provider's page, where Strict would hide it.
-_FLOW_PATH = CALLBACK
+# Sent to where a sign-in begins and comes back, and nowhere else. The way back begins at the provider's page, where
+# Strict would hide it.
+_FLOW_PATH = "/api/oidc"
 _SEE_OTHER = 303
 
 
@@ -52,7 +53,7 @@ async def start_oidc(call: TheCall, next: str = "") -> RedirectResponse:
         response = _redirect(await oidc.address_for(flow))
     except CamError as error:
         return _back(call, error, target)
-    _set_flow_cookie(call, response, oidc.flows.cookie(flow), FLOW_TTL_MS // 1000)
+    _set_flow_cookie(call, response, oidc.flows.with_one(_flow_cookie(call), flow, call.now_ms))
     return response
 
 
@@ -76,7 +77,8 @@ async def finish_oidc(
         response = await _finish(call, oidc, flow, code, error, issuer)
     except CamError as problem:
         response = _back(call, problem, flow.target)
-    _set_flow_cookie(call, response, "", 0)
+    # Those of other tabs go on.
+    _set_flow_cookie(call, response, oidc.flows.without(_flow_cookie(call), flow, call.now_ms))
     return response
 
 
@@ -122,8 +124,8 @@ def _configured(call: Call) -> OidcSignIn:
 
 
 def _flow(call: Call, oidc: OidcSignIn, state: str) -> Flow:
-    flow = oidc.flows.read(call.request.cookies.get(FLOW_COOKIE, ""), call.now_ms)
-    if flow is None or flow.state != state:
+    flow = oidc.flows.find(_flow_cookie(call), state, call.now_ms)
+    if flow is None:
         raise refused(Failure.FLOW, "the answer is to no sign-in that this browser began a short while ago")
     return flow
 
@@ -146,5 +148,10 @@ def _redirect(address: str) -> RedirectResponse:
     return RedirectResponse(address, status_code=_SEE_OTHER)
 
 
-def _set_flow_cookie(call: Call, response: RedirectResponse, value: str, max_age_sec: int) -> None:
+def _flow_cookie(call: Call) -> str:
+    return call.request.cookies.get(FLOW_COOKIE, "")
+
+
+def _set_flow_cookie(call: Call, response: RedirectResponse, value: str) -> None:
+    max_age_sec = FLOW_TTL_MS // 1000 if value else 0
     sign_ins.set_cookie(call, response, FLOW_COOKIE, value, max_age_sec, path=_FLOW_PATH, same_site="lax")
