@@ -7,6 +7,7 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from camserver import cli
+from camserver.base.exits import Exit
 from tests.rig.databases import PostgresServer
 from tests.rig.templates import PostgresTemplate
 
@@ -29,6 +30,15 @@ def test_it_is_switched_on_told_and_switched_off(
     assert "is off" in run(tmp_path, url, "--disable").output
     postgres_template.discard(url)
     postgres.admin(f"DROP ROLE {role}")
+
+
+def test_a_database_without_its_tables_is_told_what_comes_first(postgres: PostgresServer, tmp_path: Path) -> None:
+    name = f"empty_{uuid.uuid4().hex[:12]}"
+    postgres.create(name)
+    refused = run(tmp_path, postgres.url(name), "--enable")
+    assert refused.exit_code == Exit.STORE_TOO_OLD, refused.output
+    assert "camserver db upgrade" in refused.output
+    postgres.drop(name)
 
 
 def test_other_databases_have_none(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from camserver.base.errors import Fatal
+from camserver.base.errors import Fatal, StoreUnavailable
 from camserver.base.secrets import Secret
 from camserver.domain.people import Principal, Role
 from camserver.store import Scoped, Store, Tx, open_store, row_security, tenants
@@ -173,6 +173,10 @@ async def test_a_belt_that_holds_nothing_is_refused(main: Store, url: str) -> No
     # Who owns the tables is not held by it.
     with pytest.raises(Fatal, match="db rls --enable"):
         async with belted(main, Secret(url), pool_size=1, acquire_timeout_sec=5):
+            pass
+    nowhere = Secret(of_web(url).reveal() + "_that_is_none")
+    with pytest.raises(StoreUnavailable, match=r"web\.store_url is right"):
+        async with belted(main, nowhere, pool_size=1, acquire_timeout_sec=5):
             pass
     assert not (await main.write(row_security.disable)).roles
     with pytest.raises(Fatal, match="no role"):

@@ -88,9 +88,11 @@ def db_rls(chosen: Chosen, wanted: str, role: str | None, as_json: bool) -> None
       camserver db rls --enable
       camserver db rls --disable
     """
-    from camserver.store import postgres_store, row_security
+    from camserver.store import migrate, postgres_store, row_security
 
     settings = chosen.settings()
+    if wanted == "enable" and settings.store.url.dialect == "postgresql":
+        migrate.require_current(settings.store.url.reveal())
     held = role or role_of(settings.web.store_url) or row_security.USUAL_ROLE
 
     async def work() -> row_security.Status:

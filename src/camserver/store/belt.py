@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from camserver.base.errors import StoreUnavailable
 from camserver.base.secrets import Secret
 from camserver.domain.people import Principal
 from camserver.store import row_security
@@ -115,6 +116,13 @@ class BeltedStore(Store):
         await self._belt.close()
 
 
+async def _check_held(belt: Belt) -> None:
+    try:
+        await belt.read(row_security.check_held)
+    except StoreUnavailable as error:
+        raise StoreUnavailable(error.message.replace("[store] url", "web.store_url")) from error
+
+
 @asynccontextmanager
 async def belted(
     main: Store, url: Secret, *, pool_size: int, acquire_timeout_sec: float
@@ -124,7 +132,7 @@ async def belted(
         row_security.require_postgres(dialect)
     store = BeltedStore(main, belt := Belt(url, pool_size=pool_size, acquire_timeout_sec=acquire_timeout_sec))
     try:
-        await belt.read(row_security.check_held)
+        await _check_held(belt)
         yield store
     finally:
         await store.close()
