@@ -89,7 +89,6 @@ function Password() {
           name="new_password"
           type="password"
           autoComplete="new-password"
-          minLength={10}
           required
           hint={t("passwordHint")}
         />
