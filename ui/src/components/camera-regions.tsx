@@ -41,6 +41,8 @@ export function CameraRegions({ camera }: { camera: Camera }) {
       {!shown && <p className="rounded-lg border border-dashed px-4 py-3 text-sm">{t("noPicture")}</p>}
       <RegionEditor
         picture={shown ? framePicture(shown, "full") : null}
+        // Of a quiet look there is no large one.
+        small={shown ? framePicture(shown, "infer") : null}
         regions={drawn ?? saved}
         onChange={setDrawn}
       />

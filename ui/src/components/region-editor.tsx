@@ -39,18 +39,22 @@ const STEPS: Record<string, Point> = {
 interface Props {
   /** The picture to draw on; null: an empty field of its shape. */
   picture: string | null;
+  /** The same, smaller, where there is no large one. */
+  small?: string | null;
   aspect?: number; // width over height
   regions: readonly Region[];
   onChange: (regions: Region[]) => void;
 }
 
 /** Masks and zones on the picture: corners are dragged, or moved with the arrow keys. */
-export function RegionEditor({ picture, aspect, regions, onChange }: Props) {
+export function RegionEditor({ picture, small = null, aspect, regions, onChange }: Props) {
   const { t } = useWords();
   const { t: shared } = useTranslation();
   const field = useRef<HTMLDivElement>(null);
   const [chosen, setChosen] = useState(0);
   const [shape, setShape] = useState(aspect ?? 16 / 9);
+  const [missing, setMissing] = useState<string | null>(null);
+  const shown = picture === missing ? small : picture;
   const current = regions[chosen];
   const replace = (place: number, region: Region) =>
     onChange(regions.map((one, number) => (number === place ? region : one)));
@@ -85,9 +89,9 @@ export function RegionEditor({ picture, aspect, regions, onChange }: Props) {
           className="relative w-full touch-none select-none overflow-hidden rounded-xl border bg-black"
           style={{ aspectRatio: shape, maxWidth: `calc(64vh * ${shape})` }}
         >
-          {picture && (
+          {shown && (
             <img
-              src={picture}
+              src={shown}
               alt={t("picture")}
               draggable={false}
               className="size-full"
@@ -95,6 +99,7 @@ export function RegionEditor({ picture, aspect, regions, onChange }: Props) {
                 const { naturalWidth, naturalHeight } = currentTarget;
                 if (naturalWidth && naturalHeight) setShape(naturalWidth / naturalHeight);
               }}
+              onError={() => setMissing(picture)}
             />
           )}
           <svg
