@@ -109,11 +109,7 @@ async def record(tx: Tx, batch: Batch) -> bool:
 
 async def counted_to(tx: Tx, now_ms: int) -> int:
     """All that came until then is counted, of every camera: nothing behind the cursor came earlier."""
-    cursor = await _cursor(tx)
-    row = await tx.one(
-        "SELECT received_at FROM frames WHERE frame_id > :after ORDER BY frame_id LIMIT 1",
-        after=0 if cursor is None else cursor.frame_id,
-    )
+    row = await tx.one(_FIRST_UNCOUNTED, name=CURSOR)
     return now_ms if row is None else min(now_ms, row["received_at"])
 
 
@@ -290,6 +286,15 @@ SELECT camera_key, primary_event, {_CELL_OF.format(at="start_at")} AS cell_at, C
   MAX(severity_max) AS severity
 FROM events WHERE camera_key IN (:camera_keys...) AND start_at >= :hour_at AND start_at < :end_at
 GROUP BY camera_key, primary_event, {_CELL_OF.format(at="start_at")}"""
+# One way to the database, since people wait for it.
+_AFTER = """
+SELECT received_at FROM frames WHERE frame_id > COALESCE(
+  (SELECT {} FROM settings WHERE tenant_id = 0 AND name = :name), 0) ORDER BY frame_id LIMIT 1"""
+_FIRST_UNCOUNTED = Sql(
+    sqlite=_AFTER.format("json_extract(value, '$.frame_id')"),
+    postgres=_AFTER.format("(value::json ->> 'frame_id')::bigint"),
+    mariadb=_AFTER.format("CAST(JSON_VALUE(value, '$.frame_id') AS UNSIGNED)"),
+)
 _INSERT_CURSOR = Sql(
     """
 INSERT INTO settings (tenant_id, name, value, updated_at) VALUES (0, :name, :text, 0)
