@@ -1,4 +1,4 @@
-import type { KeyboardEvent } from "react";
+import { moveFocus } from "./arrow-focus";
 import { cn } from "./ui/class-names";
 
 interface Hour {
@@ -16,25 +16,13 @@ interface Props {
   choice?: { chosen: number | null; until: number; onChoose: (at: number) => void };
 }
 
-const STEPS: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1 };
-
-/** The whole row is one stop of the Tab key; arrows go on from there. */
-function move(event: KeyboardEvent): void {
-  const by = STEPS[event.key];
-  const buttons = [...event.currentTarget.querySelectorAll<HTMLElement>("button:enabled")];
-  const next = buttons[buttons.indexOf(document.activeElement as HTMLElement) + (by ?? 0)];
-  if (by === undefined || !next) return;
-  event.preventDefault();
-  next.focus();
-}
-
 /** Looks by the hour: a bar for each, what failed on top in red, a dot where something happened. */
 export function HourBars({ hours, label, choice }: Props) {
   const most = Math.max(1, ...hours.map((hour) => hour.looks));
   const within = hours.filter((hour) => choice && hour.at <= choice.until);
   const stop = within.find((hour) => hour.at === choice?.chosen) ?? within.at(-1);
   return (
-    <ul aria-label={label} onKeyDown={choice && move} className="flex h-28 items-end gap-px">
+    <ul aria-label={label} onKeyDown={choice && moveFocus} className="flex h-28 items-end gap-px">
       {hours.map((hour) => (
         <li key={hour.at} title={hour.label} className="relative flex h-full max-w-12 flex-1 flex-col justify-end">
           {choice ? (

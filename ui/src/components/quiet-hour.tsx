@@ -1,5 +1,5 @@
 import { ChevronLeft, ChevronRight, X } from "lucide-react";
-import { type KeyboardEvent, useEffect, useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useQuietFrames } from "@/api/camera";
@@ -9,6 +9,7 @@ import { clockTime, dateAndTime, spanText } from "@/display/times";
 import { useNowBy } from "@/hooks/use-now";
 import { addWords } from "@/i18n/page-words";
 import * as words from "@/i18n/pages/looks";
+import { moveFocus } from "./arrow-focus";
 import { BoxedPicture } from "./boxed-picture";
 import { FrameThumbnail } from "./frame-thumbnail";
 import { Loaded } from "./loaded";
@@ -22,7 +23,6 @@ const useWords = addWords("looks", words);
 
 const GRID = "grid grid-cols-[repeat(auto-fill,minmax(6.25rem,1fr))] gap-2";
 const SKELETONS = ["a", "b", "c", "d", "e", "f"];
-const STEPS: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1 };
 
 interface Props {
   camera: Camera;
@@ -121,18 +121,9 @@ function Pictures({ frames, name }: { frames: readonly Frame[]; name: string }) 
   const [shown, setShown] = useState<string | null>(null);
   const place = frames.findIndex((frame) => frame.frame_uuid === shown);
 
-  function move(event: KeyboardEvent): void {
-    const by = STEPS[event.key];
-    const buttons = [...event.currentTarget.querySelectorAll<HTMLElement>("button")];
-    const next = buttons[buttons.indexOf(document.activeElement as HTMLElement) + (by ?? 0)];
-    if (by === undefined || !next) return;
-    event.preventDefault();
-    next.focus();
-  }
-
   return (
     <>
-      <ul aria-label={t("pictures")} onKeyDown={move} className={GRID}>
+      <ul aria-label={t("pictures")} onKeyDown={moveFocus} className={GRID}>
         {frames.map((frame, at) => (
           <li key={frame.frame_uuid}>
             <button
